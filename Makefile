@@ -1,0 +1,50 @@
+# Pullback: one task a line, `make help` lists them.
+SHELL := /bin/sh
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up test lint format bench lock clean
+
+help: ## list the tasks
+	@echo "Pullback: continuous benchmarking for gradients."
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@echo
+	@echo "PULLBACK_PORT=8001 make up   another port;   DATABASE_URL=... make up   your own Postgres"
+
+setup: $(STAMP) ## make .venv from requirements.lock, nothing else
+
+# The stamp is newer than both files when the environment matches them, so a second `make up` installs nothing.
+$(STAMP): requirements.lock pyproject.toml
+	@deploy/setup.sh "$(PYTHON)"
+	@touch $@
+
+up: $(STAMP) ## start everything and measure this commit: http://127.0.0.1:8000
+	@exec $(BIN)/pullback up
+
+test: $(STAMP) ## the whole test suite, browser included
+	@deploy/test.sh
+
+lint: $(STAMP) ## ruff, mypy --strict, import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## format and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## the project's own speed claims, measured again
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+lock: ## renew requirements.lock (needs uv)
+	uv pip compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
+		--fork-strategy fewest --extra runner --extra service --extra dev \
+		--custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
+
+clean: ## remove .venv, data and caches of this checkout
+	@if [ -x $(BIN)/pullback ]; then $(BIN)/pullback down || true; fi
+	rm -rf .venv .pullback .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis htmlcov .coverage*

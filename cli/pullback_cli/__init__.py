@@ -1,0 +1,1 @@
+"""The one command `pullback`, the only place that knows every part."""

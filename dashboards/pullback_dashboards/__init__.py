@@ -1,0 +1,1 @@
+"""The pages: queries to views to figures to templates."""

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Makes .venv from requirements.lock: `deploy/setup.sh [python3]`. Uses uv when it is there, else venv and pip.
+set -eu
+python=${1:-python3}
+
+"$python" - <<'CHECK' || exit 2
+import sys
+if sys.version_info < (3, 11):
+    sys.exit(f"pullback: Python 3.11 or newer is needed, {sys.executable} is {sys.version.split()[0]}; "
+             "set PYTHON=python3.12 (or another) on the make command line")
+CHECK
+
+if command -v uv >/dev/null 2>&1; then
+    echo "pullback: making .venv with uv"
+    uv venv --quiet --clear --python "$python" .venv
+    uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock
+    uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
+else
+    echo "pullback: making .venv with venv and pip (about a minute)"
+    "$python" -m venv --clear .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+fi

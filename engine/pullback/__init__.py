@@ -1,0 +1,1 @@
+"""An automatic-differentiation engine for NumPy functions, with fused and stateful rules."""

@@ -1,0 +1,1 @@
+"""Standardized gradient workloads, their measurement, and the agent that runs them."""

@@ -1,0 +1,1 @@
+"""The service: results in Postgres, an HTTP API over them."""

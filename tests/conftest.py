@@ -1,0 +1,6 @@
+"""What every test shares: one BLAS thread, and no colour codes in captured output."""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("NO_COLOR", "1")
