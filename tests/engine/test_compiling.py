@@ -82,6 +82,13 @@ def test_closures_containers_and_defaults_are_watched():
     function.__defaults__ = (2.0,)
 
 
+def test_an_attribute_is_not_taken_for_a_global_of_the_same_name(monkeypatch):
+    monkeypatch.setitem(globals(), "tanh", object())
+    plan = pb.compile(pb.grad(lambda x: np.sum(np.tanh(x))), tier="fused")
+    plan(np.ones(2))
+    assert plan.summary()["fallbacks"] == []
+
+
 @dataclass
 class Model:
     rate: float
