@@ -11,8 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import errors, inplace, nn, testing
-    from pullback.compiling import compile_ as compile
+    from pullback import errors, inplace, nn
     from pullback.gradients import grad, jvp, value_and_grad, vjp
     from pullback.tiers import TIERS, tier
 

@@ -100,7 +100,10 @@ def grad(function: Callable[..., Any], wrt: Wrt = 0) -> Gradient:
 
 
 def value_and_grad(function: Callable[..., Any], wrt: Wrt = 0) -> Gradient:
-    """The value beside the gradient, from one run: `value, gradient = value_and_grad(f)(x)`."""
+    """Gradient and value from one run.
+
+    `value, gradient = value_and_grad(f)(x)`
+    """
     return Gradient(function, wrt, with_value=True)
 
 

@@ -142,7 +142,7 @@ def evaluate_graph(graph: Graph, arguments: Sequence[Any], captured: Sequence[An
 
 def user_source() -> str:
     """File and line of the innermost frame outside the engine and NumPy."""
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # noqa: SLF001 (inspect.stack costs a thousand times more)
     while frame.f_back is not None and frame.f_code.co_filename.startswith((_ENGINE, _NUMPY)):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
