@@ -130,7 +130,7 @@ def test_the_engine_of_another_checkout_is_the_one_that_runs(tiny_suite, faulty_
     thin = checkout("thin", "TIERS = ('unfused',)\n")
     (case,) = run(faulty_workloads, "right", engine_dir=thin / "engine")["cases"]
     assert case["error"]["kind"] == "exception"
-    assert "has no attribute 'tier'" in case["error"]["message"]
+    assert "has no attribute 'value_and_grad'" in case["error"]["message"]
 
 
 def test_wrong_arguments_measure_nothing(tiny_suite, tmp_path):
