@@ -19,15 +19,12 @@ import pullback as pb
 from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
 
 
-# The Python name differs from the workload's: the loss reads the engine's `nn.dense_bias_act`, and a compiler that looks
-# for that name among this module's globals would find the workload and take it for something that may change.
 @workload(
-    name="dense_bias_act",
     wrt=("w", "x", "b"),
     quick=grid(n=(32, 100), act=("tanh",), dtype=("f4",)),
     standard=grid(n=(32, 100, 256), act=("tanh", "relu"), dtype=("f4",)),
 )
-def dense_layer(n: int, act: str) -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
+def dense_bias_act(n: int, act: str) -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
     """sum(act(w @ x + b)**2) with respect to w, x and b."""
 
     def loss(w: Any, x: Any, b: Any) -> Any:
@@ -36,7 +33,7 @@ def dense_layer(n: int, act: str) -> Callable[..., Any]:  # noqa: ARG001 - every
     return loss
 
 
-@dense_layer.inputs
+@dense_bias_act.inputs
 def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, act: str) -> Inputs:  # noqa: ARG001
     # w scaled by 1/sqrt(n) keeps z near unit variance at every n, away from the saturation of tanh.
     return {
@@ -46,7 +43,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, act: str) -> Input
     }
 
 
-@dense_layer.oracle
+@dense_bias_act.oracle
 def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: ARG001
     z = w @ x + b[:, None]
     if act == "tanh":
@@ -61,7 +58,7 @@ def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: A
     return np.sum(y**2), {"w": z_bar @ x.T, "x": w.T @ z_bar, "b": z_bar.sum(axis=1)}
 
 
-@dense_layer.peer("numpy")
+@dense_bias_act.peer("numpy")
 def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: ARG001
     y = w @ x
     y += b[:, None]

@@ -102,19 +102,17 @@ def _in_double_precision(value: Any) -> Any:
 _workloads: dict[str, Workload] = {}
 
 
-def workload(
-    *, wrt: str | tuple[str, ...], name: str | None = None, **grids: Grid
-) -> Callable[[Callable[..., Callable[..., Any]]], Workload]:
+def workload(*, wrt: str | tuple[str, ...], **grids: Grid) -> Callable[[Callable[..., Callable[..., Any]]], Workload]:
     """Register a function of the size parameters that returns the function to differentiate.
 
-    `wrt` names the arguments to differentiate with respect to; `name` is the function's own unless given; each other
-    keyword is a suite with its grid of sizes.
+    `wrt` names the arguments to differentiate with respect to; each other keyword is a suite with its grid of sizes.
     """
 
     def register(function: Callable[..., Callable[..., Any]]) -> Workload:
-        declared = Workload(name or function.__name__, function, (wrt,) if isinstance(wrt, str) else wrt, grids)
+        name = function.__name__
+        declared = Workload(name, function, (wrt,) if isinstance(wrt, str) else wrt, grids)
         declared.__doc__ = function.__doc__
-        _workloads[declared.name] = declared
+        _workloads[name] = declared
         return declared
 
     return register
