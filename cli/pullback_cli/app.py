@@ -17,7 +17,5 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     if find_spec("pullback_dashboards.pages") is not None:
         from pullback_dashboards.pages import mount  # noqa: PLC0415 - the service runs without the pages
 
-        from pullback_dashboards.pages import mount  # noqa: PLC0415 - the service runs without the pages
-
         mount(app)
     return app
