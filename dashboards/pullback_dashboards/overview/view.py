@@ -1,0 +1,298 @@
+"""What the overview shows, as plain values: a history in, cells with words, doubt and sparkline out."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pullback_dashboards import links
+from pullback_dashboards.charts.palette import BASELINE
+from pullback_dashboards.charts.sparkline import Tick
+from pullback_dashboards.history import Commit, History, Line, Metric, Reading
+from pullback_dashboards.wording import factors, units
+
+SPARK_COMMITS = 30
+_NEWS_ITEMS = 8
+_NOISY_MARGIN = 0.02  # ln: the provisional floor of a machine; a smaller move of a ratio is not news
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One variant of one case at its newest commit."""
+
+    variant: str
+    tone: str
+    depth: int
+    mark: str
+    value: str
+    words: str
+    doubt: str
+    href: str
+    outcome: str | None = None
+    log_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    measured: float | None = None
+    sha: str | None = None
+    outdated: bool = False
+    ticks: tuple[Tick, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case."""
+
+    case: str
+    label: str
+    href: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cases of one workload."""
+
+    workload: str
+    href: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A variant over all cases: the geometric mean of its factors and what it was taken over."""
+
+    variant: str
+    value: str
+    words: str
+    tone: str
+    depth: int
+    cases: int
+    log_ratio: float | None
+
+
+@dataclass(frozen=True)
+class News:
+    """One change between a commit and the one measured before it."""
+
+    tone: str
+    mark: str
+    case: str
+    variant: str
+    text: str
+    sha: str
+    title: str | None
+    href: str
+    commit_href: str
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Cases by variants in one metric, and the mean of every column."""
+
+    metric: Metric
+    variants: tuple[str, ...]
+    groups: tuple[Group, ...]
+    means: tuple[Mean, ...]
+    lede: str
+
+
+def heat_map(history: History, *, project: str, metric: Metric, machine: str | None) -> HeatMap:
+    """The heat map of a metric, with a sentence that says what it amounts to."""
+    variants = history.variants
+    groups = tuple(
+        Group(workload, links.workload(project, workload, machine=machine), rows)
+        for workload in history.workloads
+        if (rows := tuple(_rows(history, project, workload, metric, machine)))
+    )
+    means = tuple(_mean(variant, groups, metric) for variant in variants)
+    return HeatMap(metric, variants, groups, means, _lede(means))
+
+
+def news(history: History, *, project: str, machine: str | None) -> tuple[News, ...]:
+    """What changed lately, newest commit first, the largest change of a commit first.
+
+    Exact metrics: any change since the last measured commit. Time: a ratio to the baseline that moved by more than the
+    floor with intervals that do not overlap; worded as a move of the ratio, for no paired comparison confirmed it.
+    """
+    found = [item for line in history.lines for item in _changes(line, history.commits)]
+    found.sort(key=lambda item: (-item[0], -item[1]))
+    return tuple(
+        News(
+            tone=factors.tone(outcome),
+            mark=factors.mark(outcome),
+            case=line.case,
+            variant=line.variant,
+            text=text,
+            sha=history.commits[place].sha,
+            title=history.commits[place].title,
+            href=links.workload(project, line.workload, case=line.case, machine=machine),
+            commit_href=links.commit(project, history.commits[place].sha),
+        )
+        for place, _, line, outcome, text in found[:_NEWS_ITEMS]
+    )
+
+
+def bracket(case: str, workload: str) -> str:
+    """The case without its workload's name, which a table says once: n=100,act=tanh,f4,cpu."""
+    inner = case.removeprefix(workload)
+    return inner[1:-1].replace(",", ", ") if inner.startswith("[") and inner.endswith("]") else case
+
+
+def _rows(history: History, project: str, workload: str, metric: Metric, machine: str | None) -> Iterator[Row]:
+    for case in history.cases(workload):
+        href = links.workload(project, workload, case=case, machine=machine)
+        lines = {variant: history.find(case, variant, metric.name) for variant in history.variants}
+        if not any(line and line.latest for line in lines.values()):
+            continue
+        newest = max(line.latest[0] for line in lines.values() if line and line.latest)
+        cells = tuple(_cell(variant, line, newest, history.commits, href) for variant, line in lines.items())
+        yield Row(case, bracket(case, workload), href, cells)
+
+
+def _cell(variant: str, line: Line | None, newest: int, commits: tuple[Commit, ...], href: str) -> Cell:
+    found = line.latest if line else None
+    if line is None or found is None:
+        return Cell(variant, "nothing", 0, "", "–", "not measured", "not measured", href)
+    place, reading = found
+    metric = line.metric
+    if reading.failure:
+        return Cell(
+            variant, "failed", 0, factors.mark("failed"), "failed", reading.failure, reading.failure, href,
+            outcome="failed", sha=commits[place].sha, ticks=_ticks(line),
+        )  # fmt: skip
+    if variant == BASELINE:
+        text = units.quantity(reading.value, metric.unit)
+        says = f"{units.exact(reading.value, metric.unit)}: the baseline"
+        return Cell(
+            variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value, sha=commits[place].sha
+        )
+    return Cell(
+        variant=variant,
+        tone=factors.tone(reading.outcome),
+        depth=0 if reading.outcome == "ambiguous" else _depth(reading),
+        mark=factors.mark(reading.outcome),
+        value=_value(reading, metric),
+        words=_words(reading, metric),
+        doubt=_doubt(reading, metric, outdated=place < newest),
+        href=href,
+        outcome=reading.outcome,
+        log_ratio=reading.log_ratio,
+        low=reading.low,
+        high=reading.high,
+        measured=reading.value,
+        sha=commits[place].sha,
+        outdated=place < newest,
+        ticks=_ticks(line),
+    )
+
+
+def _depth(reading: Reading) -> int:
+    if reading.log_ratio is None:  # nothing left where the baseline has something, or the other way round
+        return 5 if reading.outcome in {"less", "more"} else 0
+    return factors.depth(reading.log_ratio)
+
+
+def _value(reading: Reading, metric: Metric) -> str:
+    if reading.log_ratio is not None:
+        return factors.factor(reading.log_ratio)
+    return units.quantity(reading.value, metric.unit)
+
+
+def _words(reading: Reading, metric: Metric) -> str:
+    if reading.log_ratio is not None:
+        return factors.words(reading.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
+    if reading.outcome == "equal":
+        return f"same as {BASELINE}"
+    if reading.outcome in {"less", "more"}:
+        return f"{reading.outcome} than {BASELINE}"
+    return f"no ratio to {BASELINE} was measured"
+
+
+def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
+    if outdated:
+        return "from an older commit"
+    if metric.exact:
+        return units.quantity(reading.value, metric.unit)
+    if reading.low is None or reading.high is None:
+        return "no interval"
+    span = factors.interval(reading.low, reading.high)
+    if reading.contaminated:
+        return f"{span}, disturbed"
+    return f"{span}, ambiguous" if reading.outcome == "ambiguous" else span
+
+
+def _ticks(line: Line) -> tuple[Tick, ...]:
+    return tuple(
+        Tick() if r is None else Tick(r.log_ratio, r.low, r.high, failed=r.failure is not None)
+        for r in line.readings[-SPARK_COMMITS:]
+    )
+
+
+def _mean(variant: str, groups: Iterable[Group], metric: Metric) -> Mean:
+    logs = [
+        cell.log_ratio
+        for group in groups
+        for row in group.rows
+        for cell in row.cells
+        if cell.variant == variant and cell.log_ratio is not None
+    ]
+    if not logs:
+        return Mean(variant, "" if variant == BASELINE else "–", "", "plain", 0, 0, None)
+    mean = sum(logs) / len(logs)
+    outcome = "same" if abs(mean) < 0.005 else "faster" if mean < 0 else "slower"
+    words = factors.words(mean, metric=metric.name, outcome=outcome, baseline=BASELINE)
+    return Mean(variant, factors.factor(mean), words, factors.tone(outcome), factors.depth(mean), len(logs), mean)
+
+
+def _lede(means: Iterable[Mean]) -> str:
+    return "; ".join(f"{mean.variant}: {mean.words} over {_count(mean.cases)}" for mean in means if mean.cases)
+
+
+def _count(cases: int) -> str:
+    return "1 case" if cases == 1 else f"{cases} cases"
+
+
+_Change = tuple[int, float, Line, str, str]
+
+
+def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
+    """The newest change of a line: place of its commit, its size for sorting, the line, outcome and sentence."""
+    measured = [(place, r) for place, r in enumerate(line.readings) if r is not None]
+    if len(measured) < 2:
+        return
+    (_, before), (place, now) = measured[-2:]
+    if place < len(commits) - 5:  # no longer "lately"
+        return
+    if now.failure or before.failure:
+        if now.failure and not before.failure and line.metric.name == "time":
+            yield place, math.inf, line, "failed", f"fails since this commit: {now.failure}"
+        return
+    if line.metric.exact:
+        yield from _exact_change(place, before, now, line)
+    elif line.metric.name == "time" and None not in (before.low, before.high, now.low, now.high):
+        yield from _moved_ratio(place, before, now, line)
+
+
+def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
+    if before.value is None or now.value is None or before.value == now.value:
+        return
+    outcome = "less" if now.value < before.value else "more"
+    unit = line.metric.unit
+    text = (
+        f"{line.metric.label} {units.quantity(before.value, unit)} → {units.quantity(now.value, unit)} "
+        f"({units.change(now.value - before.value, unit)})"
+    )
+    yield place, abs(math.log((now.value + 1) / (before.value + 1))), line, outcome, text
+
+
+def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
+    if before.log_ratio is None or now.log_ratio is None:
+        return
+    shift = now.log_ratio - before.log_ratio
+    apart = (now.low or 0.0) > (before.high or 0.0) or (now.high or 0.0) < (before.low or 0.0)
+    if not apart or abs(shift) < _NOISY_MARGIN:
+        return
+    text = (
+        f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}, "
+        "intervals apart, not yet confirmed by a paired comparison"
+    )
+    yield place, abs(shift), line, "faster" if shift < 0 else "slower", text
