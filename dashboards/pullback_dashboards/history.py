@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 
 from pullback_dashboards.charts.palette import BASELINE
-from pullback_dashboards.wording.factors import Outcome
+from pullback_dashboards.wording.factors import Outcome, Spread
 
 TIERS = ("unfused", "fused", "stateful", "native")
 
@@ -70,6 +70,13 @@ class Reading:
     contaminated: bool = False
     failure: str | None = None
     report: str | None = None
+
+    @property
+    def spread(self) -> Spread | None:
+        """The log ratio with its interval, where both were measured."""
+        if self.log_ratio is None or self.low is None or self.high is None:
+            return None
+        return Spread(self.log_ratio, self.low, self.high)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pullback_dashboards.wording import factors, units
 
 SPARK_COMMITS = 30
 _NEWS_ITEMS = 8
-_NOISY_MARGIN = 0.02  # ln: the provisional floor of a machine; a smaller move of a ratio is not news
+_NEWS_CASES = 3
 
 
 @dataclass(frozen=True)
@@ -70,17 +70,25 @@ class Mean:
 
 
 @dataclass(frozen=True)
+class Where:
+    """A case that a piece of news is about."""
+
+    case: str
+    href: str
+
+
+@dataclass(frozen=True)
 class News:
-    """One change between a commit and the one measured before it."""
+    """One change between a commit and the one measured before it, in all the cases that show the same."""
 
     tone: str
     mark: str
-    case: str
     variant: str
     text: str
+    cases: tuple[Where, ...]
+    more: int
     sha: str
     title: str | None
-    href: str
     commit_href: str
 
 
@@ -108,26 +116,36 @@ def heat_map(history: History, *, project: str, metric: Metric, machine: str | N
 
 
 def news(history: History, *, project: str, machine: str | None) -> tuple[News, ...]:
-    """What changed lately, newest commit first, the largest change of a commit first.
+    """What changed lately, newest commit first, the largest change of a commit first; one item for the same in many cases.
 
     Exact metrics: any change since the last measured commit. Time: a ratio to the baseline that moved by more than the
     floor with intervals that do not overlap; worded as a move of the ratio, for no paired comparison confirmed it.
     """
-    found = [item for line in history.lines for item in _changes(line, history.commits)]
-    found.sort(key=lambda item: (-item[0], -item[1]))
+    found = [change for line in history.lines for change in _changes(line, history.commits)]
+    found.sort(key=lambda change: (-change.place, -change.size))
+    together: dict[tuple[int, str, str], list[_Change]] = {}
+    for change in found:
+        together.setdefault((change.place, change.line.variant, change.text), []).append(change)
     return tuple(
-        News(
-            tone=factors.tone(outcome),
-            mark=factors.mark(outcome),
-            case=line.case,
-            variant=line.variant,
-            text=text,
-            sha=history.commits[place].sha,
-            title=history.commits[place].title,
-            href=links.workload(project, line.workload, case=line.case, machine=machine),
-            commit_href=links.commit(project, history.commits[place].sha),
-        )
-        for place, _, line, outcome, text in found[:_NEWS_ITEMS]
+        _told(same, history.commits[same[0].place], project, machine) for same in list(together.values())[:_NEWS_ITEMS]
+    )
+
+
+def _told(same: list["_Change"], commit: Commit, project: str, machine: str | None) -> News:
+    first = same[0]
+    return News(
+        tone=factors.tone(first.outcome),
+        mark=factors.mark(first.outcome),
+        variant=first.line.variant,
+        text=first.text,
+        cases=tuple(
+            Where(c.line.case, links.workload(project, c.line.workload, case=c.line.case, machine=machine))
+            for c in same[:_NEWS_CASES]
+        ),
+        more=max(0, len(same) - _NEWS_CASES),
+        sha=commit.sha,
+        title=commit.title,
+        commit_href=links.commit(project, commit.sha),
     )
 
 
@@ -203,7 +221,7 @@ def _words(reading: Reading, metric: Metric) -> str:
     if reading.outcome == "equal":
         return f"same as {BASELINE}"
     if reading.outcome in {"less", "more"}:
-        return f"{reading.outcome} than {BASELINE}"
+        return factors.without_ratio(reading.outcome, baseline=BASELINE)
     return f"no ratio to {BASELINE} was measured"
 
 
@@ -251,11 +269,19 @@ def _count(cases: int) -> str:
     return "1 case" if cases == 1 else f"{cases} cases"
 
 
-_Change = tuple[int, float, Line, str, str]
+@dataclass(frozen=True)
+class _Change:
+    """A line's newest change: where, how large (for sorting only), and in words."""
+
+    place: int
+    size: float
+    line: Line
+    outcome: str
+    text: str
 
 
 def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
-    """The newest change of a line: place of its commit, its size for sorting, the line, outcome and sentence."""
+    """The newest change of a line, if its last two readings differ."""
     measured = [(place, r) for place, r in enumerate(line.readings) if r is not None]
     if len(measured) < 2:
         return
@@ -264,11 +290,11 @@ def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
         return
     if now.failure or before.failure:
         if now.failure and not before.failure and line.metric.name == "time":
-            yield place, math.inf, line, "failed", f"fails since this commit: {now.failure}"
+            yield _Change(place, math.inf, line, "failed", f"fails since this commit: {now.failure}")
         return
     if line.metric.exact:
         yield from _exact_change(place, before, now, line)
-    elif line.metric.name == "time" and None not in (before.low, before.high, now.low, now.high):
+    elif line.metric.name == "time":
         yield from _moved_ratio(place, before, now, line)
 
 
@@ -281,18 +307,15 @@ def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iter
         f"{line.metric.label} {units.quantity(before.value, unit)} → {units.quantity(now.value, unit)} "
         f"({units.change(now.value - before.value, unit)})"
     )
-    yield place, abs(math.log((now.value + 1) / (before.value + 1))), line, outcome, text
+    yield _Change(place, abs(math.log((now.value + 1) / (before.value + 1))), line, outcome, text)
 
 
 def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
-    if before.log_ratio is None or now.log_ratio is None:
-        return
-    shift = now.log_ratio - before.log_ratio
-    apart = (now.low or 0.0) > (before.high or 0.0) or (now.high or 0.0) < (before.low or 0.0)
-    if not apart or abs(shift) < _NOISY_MARGIN:
+    moved = factors.move(before.spread, now.spread)
+    if moved is None or before.log_ratio is None or now.log_ratio is None:
         return
     text = (
         f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}, "
         "intervals apart, not yet confirmed by a paired comparison"
     )
-    yield place, abs(shift), line, "faster" if shift < 0 else "slower", text
+    yield _Change(place, abs(now.log_ratio - before.log_ratio), line, moved, text)

@@ -4,6 +4,7 @@ A ratio is kept as its logarithm and shown as the factor variant / baseline; bel
 """
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 Outcome = Literal["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"]
@@ -18,7 +19,17 @@ _MARKS = {
     "ambiguous": "?",
     "failed": "✕",
 }  # fmt: skip
+FLOOR = 0.02  # ln: the provisional noise floor of a machine; a smaller move of a ratio is not pointed at
 _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A log ratio with its interval."""
+
+    middle: float
+    low: float
+    high: float
 
 
 def factor(log_ratio: float) -> str:
@@ -64,6 +75,25 @@ def words(log_ratio: float, *, metric: str, outcome: str | None, baseline: str) 
     if ratio >= _LARGE:
         return f"{_times(ratio)} {'faster' if less else 'slower'} than {baseline}"
     return f"takes {amount} {'less' if less else 'more'} time than {baseline}"
+
+
+def without_ratio(outcome: str, *, baseline: str) -> str:
+    """Words for counts with a zero on one side, of which there is no ratio."""
+    return f"none at all, unlike {baseline}" if outcome == "less" else f"some, where {baseline} has none"
+
+
+def move(before: Spread | None, now: Spread | None) -> Outcome | None:
+    """Whether a ratio moved, faster or slower, by more than the floor with its intervals apart.
+
+    This is two readings side by side, not a paired comparison of two commits: enough to point at, not to accuse.
+    """
+    if before is None or now is None:
+        return None
+    if now.middle - before.middle >= FLOOR and now.low > before.high:
+        return "slower"
+    if before.middle - now.middle >= FLOOR and now.high < before.low:
+        return "faster"
+    return None
 
 
 def shift(log_difference: float) -> str:

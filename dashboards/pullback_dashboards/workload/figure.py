@@ -87,8 +87,10 @@ class _Row:
 
     def ticks(self) -> Figure:
         if self.state.y == "relative":
-            linear = self.state.scale == "linear"
-            return {"ticksuffix": "×", "rangemode": "tozero" if linear else "normal", "tickformat": "~g"}
+            if self.state.scale == "log":
+                return {"ticksuffix": "×", "tickformat": "~g"}
+            heights = [_upper(mark) or 0.0 for track in self.plot.tracks for mark in track.marks]
+            return {"ticksuffix": "×", "tickformat": "~g", "range": [-0.03, _rounded(max([1.0, *heights]) * 1.1)]}
         return {"rangemode": "tozero" if self.state.scale == "linear" else "normal", "tickformat": "~g"}
 
     def traces(self) -> Iterator[Figure]:
@@ -107,7 +109,7 @@ class _Row:
         if mark.failure:
             return None
         if self.state.y == "relative":
-            return None if mark.log_ratio is None else math.exp(mark.log_ratio)
+            return _relative_height(mark, log=self.state.scale == "log")
         return None if mark.value is None else mark.value / self.scale.divisor
 
     def _line(self, variant: str, marks: Sequence[Mark], track: Track, look: Look) -> Figure:
@@ -142,7 +144,9 @@ class _Row:
         for real, stretch in groupby(self._with_breaks(track), key=lambda mark: mark is not None):
             if not real:
                 continue
-            marks = [mark for mark in stretch if mark is not None]
+            marks = [mark for mark in stretch if mark is not None and mark.log_ratio is not None]
+            if not marks:
+                continue
             there = [(self.places[mark.place], _upper(mark)) for mark in marks]
             back = [(self.places[mark.place], _lower(mark)) for mark in reversed(marks)]
             outline = [*there, *back, there[0]]
@@ -176,6 +180,13 @@ class _Row:
         )
         lines.append(_text(_who_and_when(commit)))
         return ["<br>".join(line for line in lines if line.strip()), links.commit(self.view.project, commit.sha)]
+
+
+def _relative_height(mark: Mark, *, log: bool) -> float | None:
+    """The factor; a count of zero has no ratio, but on a linear axis its place is plain."""
+    if mark.log_ratio is not None:
+        return math.exp(mark.log_ratio)
+    return 0.0 if mark.value == 0 and mark.outcome == "less" and not log else None
 
 
 def _positions(view: WorkloadView) -> list[float | str]:
@@ -214,7 +225,7 @@ def _baseline(axis: str) -> Figure:
     return {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": 1, "y1": 1, "layer": "below",
         "line": {"color": "var(--series-0)", "width": 1.5, "dash": "dot"},
-        "label": {"text": BASELINE, "textposition": "end", "yanchor": "bottom", "font": {"size": 11, "color": "var(--ink-3)"}},
+        "label": {"text": BASELINE, "textposition": "end", "yanchor": "top", "font": {"size": 11, "color": "var(--ink-3)"}},
     }  # fmt: skip
 
 

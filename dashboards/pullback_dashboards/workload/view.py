@@ -64,6 +64,7 @@ class Mark:
     doubt: str
     words: str
     since: str
+    since_tone: str
     report_href: str | None
 
 
@@ -95,6 +96,14 @@ class TableRow:
 
 
 @dataclass(frozen=True)
+class Said:
+    """What the newest commit says of a variant, in words."""
+
+    variant: str
+    words: str
+
+
+@dataclass(frozen=True)
 class WorkloadView:
     """One case of a workload across commits, on one machine."""
 
@@ -106,7 +115,7 @@ class WorkloadView:
     variants: tuple[str, ...]
     plots: tuple[Plot, ...]
     rows: tuple[TableRow, ...]
-    lede: str
+    lede: tuple[Said, ...]
 
     @property
     def failures(self) -> tuple[TableRow, ...]:
@@ -172,6 +181,7 @@ def _mark(place: int, sha: str, line: Line, reading: Reading, before: Reading | 
         doubt=_doubt(reading, metric),
         words=_words(reading, metric, line.variant),
         since=_since(reading, before, metric),
+        since_tone=_since_tone(reading, before, metric),
         report_href=links.report(reading.report) if reading.report else None,
     )
 
@@ -190,7 +200,7 @@ def _words(reading: Reading, metric: Metric, variant: str) -> str:
     if reading.log_ratio is not None:
         return factors.words(reading.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
     if reading.outcome in {"less", "more"}:
-        return f"{reading.outcome} than {BASELINE}"
+        return factors.without_ratio(reading.outcome, baseline=BASELINE)
     return f"same as {BASELINE}" if reading.outcome == "equal" else f"no ratio to {BASELINE}"
 
 
@@ -207,6 +217,18 @@ def _since(now: Reading, before: Reading | None, metric: Metric) -> str:
     return factors.shift(now.log_ratio - before.log_ratio)
 
 
+def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:
+    """Whether it is better or worse, where the change since the commit before is more than its doubt; else empty."""
+    if before is None or now.failure:
+        return ""
+    if not metric.exact:
+        moved = factors.move(before.spread, now.spread)
+        return factors.tone(moved) if moved else ""
+    if now.value is None or before.value is None or now.value == before.value:
+        return ""
+    return "better" if now.value < before.value else "worse"
+
+
 def _rows(history: History, project: str, lines: list[Line], plots: tuple[Plot, ...]) -> Iterator[TableRow]:
     by_place: dict[int, dict[str, Mark]] = {}
     for plot in plots:
@@ -220,14 +242,15 @@ def _rows(history: History, project: str, lines: list[Line], plots: tuple[Plot, 
         yield TableRow(place, commit, links.commit(project, commit.sha), failed, by_place[place])
 
 
-def _lede(plots: tuple[Plot, ...]) -> str:
-    """What the newest commit says, variant by variant."""
-    said = []
+def _lede(plots: tuple[Plot, ...]) -> tuple[Said, ...]:
+    """What the newest commit says, variant by variant: speed first, then memory."""
+    said: dict[str, list[str]] = {}
     for plot in plots:
         for track in plot.tracks:
             if track.variant == BASELINE or not track.marks:
                 continue
-            newest = track.marks[-1]
-            about = "" if plot.metric.name == "time" else f" ({plot.metric.label})"
-            said.append(f"{track.variant} {newest.words}{about}")
-    return "; ".join(said)
+            words = track.marks[-1].words
+            said.setdefault(track.variant, []).append(
+                words if plot.metric.name == "time" else f"{plot.metric.label} {words}"
+            )
+    return tuple(Said(variant, ", ".join(words)) for variant, words in said.items())
