@@ -39,6 +39,7 @@ class Metric:
     name: str
     unit: str
     exact: bool
+    bigger_is_better: bool = False
 
     @property
     def label(self) -> str:

@@ -18,6 +18,7 @@ from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.layout import Figure
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
+from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.moments import duration, moment
 
@@ -87,6 +88,10 @@ def embedded(figure: Figure) -> Markup:
     return Markup(text)  # noqa: S704 - escaped in the line above
 
 
+def _sparkline(cell: Cell) -> Markup:
+    return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
+
+
 def _tame(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t"} else value
 
@@ -107,6 +112,6 @@ def _templates() -> Environment:
         "quantity": units.quantity,
         "exact": units.exact,
         "embedded": embedded,
-        "sparkline": lambda cell: Markup(sparkline(cell.ticks, tone=cell.tone)),  # noqa: S704 - numbers only
+        "sparkline": _sparkline,
     }
     return environment

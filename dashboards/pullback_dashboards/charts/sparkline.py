@@ -2,6 +2,7 @@
 
 The scale never zooms into noise: the drawn range spans at least ±5 %, so that a series that does not move looks flat.
 Intervals are a band, the baseline a dotted line where it is near, a failed commit a cross at the foot, a gap a gap.
+A count of nothing at all has no ratio; it lies on the lower edge.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,23 +16,29 @@ _LEAST_SPAN = 0.10  # in log ratio
 
 @dataclass(frozen=True)
 class Tick:
-    """One commit of a sparkline: a log ratio with its interval, a failure, or (all unset) nothing measured."""
+    """One commit of a sparkline: a log ratio with its interval, a count of zero, a failure, or (unset) no measurement."""
 
     log_ratio: float | None = None
     low: float | None = None
     high: float | None = None
     failed: bool = False
+    nothing: bool = False
+
+    @property
+    def measured(self) -> bool:
+        """Whether it has a place on the line."""
+        return self.nothing or self.log_ratio is not None
 
 
-def sparkline(ticks: Sequence[Tick], *, tone: str = "plain") -> str:
+def sparkline(ticks: Sequence[Tick], *, tone: str = "plain", against_baseline: bool = True) -> str:
     """The SVG element, styled by the page through the classes it carries. Empty without any measured commit."""
     values = [bound for tick in ticks if tick.log_ratio is not None for bound in _bounds(tick)]
-    if not values and not any(tick.failed for tick in ticks):
+    if not any(tick.measured or tick.failed for tick in ticks):
         return ""
     frame = _Frame.around(values or [0.0], len(ticks))
     return (
         f'<svg class="spark spark-{tone}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'aria-hidden="true" focusable="false">{"".join(_marks(ticks, frame))}</svg>'
+        f'aria-hidden="true" focusable="false">{"".join(_marks(ticks, frame, against_baseline=against_baseline))}</svg>'
     )
 
 
@@ -57,34 +64,38 @@ class _Frame:
         share = (log_ratio - self.bottom) / (self.top - self.bottom)
         return HEIGHT - _MARGIN - share * (HEIGHT - 2 * _MARGIN)
 
+    def height_of(self, tick: Tick) -> float:
+        return float(HEIGHT - 1) if tick.log_ratio is None else self.y(tick.log_ratio)
+
     def holds(self, log_ratio: float) -> bool:
         return self.bottom <= log_ratio <= self.top
 
 
-def _marks(ticks: Sequence[Tick], frame: _Frame) -> Iterator[str]:
-    if frame.holds(0.0):
+def _marks(ticks: Sequence[Tick], frame: _Frame, *, against_baseline: bool) -> Iterator[str]:
+    if against_baseline and frame.holds(0.0):
         yield f'<path class="spark-base" d="M0 {frame.y(0.0):.1f}H{WIDTH}"/>'
     for run in _runs(ticks):
-        upper = [(frame.x(place), frame.y(_bounds(tick)[1])) for place, tick in run]
-        lower = [(frame.x(place), frame.y(_bounds(tick)[0])) for place, tick in reversed(run)]
-        if len(run) > 1 and any(tick.low is not None for _, tick in run):
+        banded = [(place, tick) for place, tick in run if tick.low is not None and tick.low != tick.high]
+        if len(banded) > 1:
+            upper = [(frame.x(place), frame.y(_bounds(tick)[1])) for place, tick in banded]
+            lower = [(frame.x(place), frame.y(_bounds(tick)[0])) for place, tick in reversed(banded)]
             yield f'<path class="spark-band" d="{_path(upper + lower)}Z"/>'
         yield f'<path class="spark-line" d="{_path(_middles(run, frame))}"/>'
     for place, tick in enumerate(ticks):
         if tick.failed:
             x, y = frame.x(place), HEIGHT - _MARGIN
             yield f'<path class="spark-failed" d="M{x - 2:.1f} {y - 2:.1f}l4 4m0 -4l-4 4"/>'
-    measured = [(place, tick.log_ratio) for place, tick in enumerate(ticks) if tick.log_ratio is not None]
+    measured = [(place, tick) for place, tick in enumerate(ticks) if tick.measured]
     if measured:
-        place, log_ratio = measured[-1]
-        yield f'<circle class="spark-last" cx="{frame.x(place):.1f}" cy="{frame.y(log_ratio):.1f}" r="2"/>'
+        place, tick = measured[-1]
+        yield f'<circle class="spark-last" cx="{frame.x(place):.1f}" cy="{frame.height_of(tick):.1f}" r="2"/>'
 
 
 def _runs(ticks: Sequence[Tick]) -> Iterator[list[tuple[int, Tick]]]:
     """Stretches of measured commits; only a failure breaks a line, a commit nobody measured does not."""
     run: list[tuple[int, Tick]] = []
     for place, tick in enumerate(ticks):
-        if tick.log_ratio is not None:
+        if tick.measured:
             run.append((place, tick))
         elif tick.failed and run:
             yield run
@@ -94,7 +105,7 @@ def _runs(ticks: Sequence[Tick]) -> Iterator[list[tuple[int, Tick]]]:
 
 
 def _middles(run: list[tuple[int, Tick]], frame: _Frame) -> list[tuple[float, float]]:
-    points = [(frame.x(place), frame.y(tick.log_ratio or 0.0)) for place, tick in run]
+    points = [(frame.x(place), frame.height_of(tick)) for place, tick in run]
     return points if len(points) > 1 else [(points[0][0] - 2, points[0][1]), points[0]]
 
 

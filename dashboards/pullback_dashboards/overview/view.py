@@ -35,6 +35,7 @@ class Cell:
     sha: str | None = None
     outdated: bool = False
     ticks: tuple[Tick, ...] = ()
+    against_baseline: bool = True
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,10 @@ class HeatMap:
     variants: tuple[str, ...]
     groups: tuple[Group, ...]
     means: tuple[Mean, ...]
-    lede: str
 
 
 def heat_map(history: History, *, project: str, metric: Metric, machine: str | None) -> HeatMap:
-    """The heat map of a metric, with a sentence that says what it amounts to."""
+    """The heat map of a metric."""
     variants = history.variants
     groups = tuple(
         Group(workload, links.workload(project, workload, machine=machine), rows)
@@ -112,7 +112,7 @@ def heat_map(history: History, *, project: str, metric: Metric, machine: str | N
         if (rows := tuple(_rows(history, project, workload, metric, machine)))
     )
     means = tuple(_mean(variant, groups, metric) for variant in variants)
-    return HeatMap(metric, variants, groups, means, _lede(means))
+    return HeatMap(metric, variants, groups, means)
 
 
 def news(history: History, *, project: str, machine: str | None) -> tuple[News, ...]:
@@ -185,7 +185,7 @@ def _cell(variant: str, line: Line | None, newest: int, commits: tuple[Commit, .
         )
     return Cell(
         variant=variant,
-        tone=factors.tone(reading.outcome),
+        tone=factors.tone(reading.outcome, bigger_is_better=metric.bigger_is_better),
         depth=0 if reading.outcome == "ambiguous" else _depth(reading),
         mark=factors.mark(reading.outcome),
         value=_value(reading, metric),
@@ -200,6 +200,7 @@ def _cell(variant: str, line: Line | None, newest: int, commits: tuple[Commit, .
         sha=commits[place].sha,
         outdated=place < newest,
         ticks=_ticks(line),
+        against_baseline=_has_ratio(line),
     )
 
 
@@ -229,7 +230,7 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
     if outdated:
         return "from an older commit"
     if metric.exact:
-        return units.quantity(reading.value, metric.unit)
+        return _words(reading, metric) if reading.log_ratio is None else units.quantity(reading.value, metric.unit)
     if reading.low is None or reading.high is None:
         return "no interval"
     span = factors.interval(reading.low, reading.high)
@@ -238,31 +239,53 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
     return f"{span}, ambiguous" if reading.outcome == "ambiguous" else span
 
 
+def _has_ratio(line: Line) -> bool:
+    return any(r and (r.log_ratio is not None or r.outcome) for r in line.readings)
+
+
 def _ticks(line: Line) -> tuple[Tick, ...]:
+    """The history of the ratio; of a series without a baseline, of the value against its newest."""
+    readings = line.readings[-SPARK_COMMITS:]
+    if _has_ratio(line):
+        return tuple(_tick(reading) for reading in readings)
+    values = [r.value for r in readings if r and r.value]
     return tuple(
-        Tick() if r is None else Tick(r.log_ratio, r.low, r.high, failed=r.failure is not None)
-        for r in line.readings[-SPARK_COMMITS:]
+        Tick(math.log(r.value / values[-1]))
+        if r and r.value and r.value > 0 < values[-1]
+        else Tick(failed=bool(r and r.failure))
+        for r in readings
     )
 
 
+def _tick(reading: Reading | None) -> Tick:
+    if reading is None:
+        return Tick()
+    nothing = reading.log_ratio is None and reading.value == 0 and reading.outcome is not None
+    return Tick(reading.log_ratio, reading.low, reading.high, failed=reading.failure is not None, nothing=nothing)
+
+
 def _mean(variant: str, groups: Iterable[Group], metric: Metric) -> Mean:
-    logs = [
-        cell.log_ratio
-        for group in groups
-        for row in group.rows
-        for cell in row.cells
-        if cell.variant == variant and cell.log_ratio is not None
-    ]
+    """The mean of a column. Where a count is zero there is none: then the number of such cases is told instead."""
+    cells = [cell for group in groups for row in group.rows for cell in row.cells if cell.variant == variant]
+    logs = [cell.log_ratio for cell in cells if cell.log_ratio is not None]
+    nothing = sum(cell.log_ratio is None and cell.outcome == "less" for cell in cells)
+    if nothing:
+        cases = len(logs) + nothing
+        return Mean(
+            variant,
+            f"0 in {nothing} of {cases}",
+            f"none at all in {nothing} of {_count(cases)}",
+            "better",
+            5,
+            cases,
+            None,
+        )
     if not logs:
         return Mean(variant, "" if variant == BASELINE else "–", "", "plain", 0, 0, None)
     mean = sum(logs) / len(logs)
     outcome = "same" if abs(mean) < 0.005 else "faster" if mean < 0 else "slower"
     words = factors.words(mean, metric=metric.name, outcome=outcome, baseline=BASELINE)
     return Mean(variant, factors.factor(mean), words, factors.tone(outcome), factors.depth(mean), len(logs), mean)
-
-
-def _lede(means: Iterable[Mean]) -> str:
-    return "; ".join(f"{mean.variant}: {mean.words} over {_count(mean.cases)}" for mean in means if mean.cases)
 
 
 def _count(cases: int) -> str:

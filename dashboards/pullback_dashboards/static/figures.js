@@ -11,9 +11,15 @@ function resolved(value, style) {
   return value;
 }
 
+// What a narrow page changes of the layout, by dotted path: {"height": 400, "xaxis.tickvals": […]}.
 function narrowed(figure, width) {
   if (width >= 560) return figure;
-  const layout = { ...figure.layout, ...figure.narrow };
+  const layout = structuredClone(figure.layout);
+  for (const [path, value] of Object.entries(figure.narrow ?? {})) {
+    const steps = path.split(".");
+    const last = steps.pop();
+    steps.reduce((part, step) => part[step], layout)[last] = value;
+  }
   return { ...figure, layout };
 }
 

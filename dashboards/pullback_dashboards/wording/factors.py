@@ -108,8 +108,10 @@ def mark(outcome: str | None) -> str:
     return _MARKS.get(outcome or "", "")
 
 
-def tone(outcome: str | None) -> str:
-    """better, worse, unsure, failed or plain: what a style sheet needs to know of an outcome."""
+def tone(outcome: str | None, *, bigger_is_better: bool = False) -> str:
+    """What a style sheet needs to know of an outcome: better, worse, unsure, failed or plain."""
+    if outcome in {"less", "more"} and bigger_is_better:
+        return "better" if outcome == "more" else "worse"
     if outcome in BETTER:
         return "better"
     if outcome in WORSE:

@@ -53,7 +53,10 @@ def workload_figure(view: WorkloadView) -> Figure:
         shapes.append(_struck(places[row.place]))
         annotations.append(_reason(row, places[row.place]))
     layout |= {"annotations": annotations, "shapes": shapes, "height": 140 + 230 * rows}
-    narrow = {"margin": layout["margin"] | {"l": 48, "r": 8, "t": 64}, "height": 120 + 200 * rows}
+    narrow: Figure = {"margin": layout["margin"] | {"l": 48, "r": 8, "t": 64}, "height": 120 + 200 * rows}
+    for axis in (name for name in layout if name.startswith("xaxis") and "tickvals" in layout[name]):
+        for ticks in ("tickvals", "ticktext"):
+            narrow[f"{axis}.{ticks}"] = layout[axis][ticks][::-3][::-1]
     return {"data": data, "layout": _without_none(layout), "config": CONFIG, "narrow": narrow}
 
 
