@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 
 from pullback_dashboards.charts.palette import BASELINE
-from pullback_dashboards.wording.factors import Outcome, Spread
+from pullback_dashboards.wording.factors import Spread
 
 TIERS = ("unfused", "fused", "stateful", "native")
 
@@ -67,7 +67,7 @@ class Reading:
     low: float | None = None
     high: float | None = None
     groups: int | None = None
-    outcome: Outcome | None = None
+    outcome: str | None = None
     contaminated: bool = False
     failure: str | None = None
     report: str | None = None
@@ -163,7 +163,7 @@ def _compared(reading: Reading | None, base: Reading | None) -> Reading | None:
     if reading is None or base is None or reading.value is None or base.value is None:
         return reading
     difference = reading.value - base.value
-    outcome: Outcome = "less" if difference < 0 else "more" if difference > 0 else "equal"
+    outcome = "less" if difference < 0 else "more" if difference > 0 else "equal"
     both = reading.value > 0 and base.value > 0
     ratio = math.log(reading.value / base.value) if both else None
     return replace(reading, log_ratio=ratio, low=ratio, high=ratio, outcome=outcome)

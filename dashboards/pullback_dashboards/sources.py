@@ -1,15 +1,17 @@
 """From the service's queries to the history that pages draw. Effects at the rim: this file asks, the views compute."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pullback_service.ids import MachineId, ProjectId
-from pullback_service.series import queries
-from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, WorkloadHistory
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, with_exact_ratios
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.series import queries
+from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, WorkloadHistory
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,12 @@ async def machines_of(session: AsyncSession, project_id: ProjectId) -> tuple[Mac
     """The machines with results of a project, the one with the newest commit first."""
     matrix = await queries.latest_matrix(session, project_id)
     found: dict[int, MachineChoice] = {}
-    for cell in [*matrix.cells, *matrix.failures]:
-        known = found.get(cell.machine.id)
-        if known is None or known.newest < cell.commit.ordered_at:
-            found[cell.machine.id] = MachineChoice(MachineId(cell.machine.id), cell.machine.name, cell.commit.ordered_at)
+    seen = [(cell.machine, cell.commit) for cell in matrix.cells]
+    seen += [(failed.machine, failed.commit) for failed in matrix.failures]
+    for machine, commit in seen:
+        known = found.get(machine.id)
+        if known is None or known.newest < commit.ordered_at:
+            found[machine.id] = MachineChoice(MachineId(machine.id), machine.name, commit.ordered_at)
     return tuple(sorted(found.values(), key=lambda machine: (machine.newest, -machine.id), reverse=True))
 
 
@@ -38,7 +42,8 @@ async def project_history(
     """All workloads of a project over their newest commits."""
     names = await queries.workloads(session, project_id)
     parts = [
-        await queries.workload_history(session, project_id, name, machine_id=machine_id, commits=commits) for name in names
+        await queries.workload_history(session, project_id, name, machine_id=machine_id, commits=commits)
+        for name in names
     ]
     return as_history(parts)
 
@@ -68,9 +73,7 @@ def commit_of(facts: CommitFacts) -> Commit:
 _Key = tuple[int, str, str]
 
 
-def _lines(
-    cells: Sequence[MeasuredCell], failures: Sequence[FailedCase], places: Mapping[int, int]
-) -> Iterable[Line]:
+def _lines(cells: Sequence[MeasuredCell], failures: Sequence[FailedCase], places: Mapping[int, int]) -> Iterable[Line]:
     readings: dict[_Key, list[Reading | None]] = {}
     about: dict[_Key, tuple[str, str, str, Metric]] = {}
     for cell in cells:
@@ -109,3 +112,19 @@ def _reading(cell: MeasuredCell) -> Reading:
         contaminated=cell.quality != "clean",
         report=str(cell.report_ids[-1]),
     )
+
+
+def chosen(machines: Sequence[MachineChoice], name: str | None) -> MachineChoice:
+    """The machine of that name, or the one with the newest commit."""
+    if name is None:
+        return machines[0]
+    for machine in machines:
+        if machine.name == name:
+            return machine
+    known = ", ".join(machine.name for machine in machines)
+    raise NotFoundError(f"No machine {name!r} has measured this project: there are {known}.")
+
+
+def as_factor(log_ratio: float | None) -> float | None:
+    """The factor variant / baseline with six significant digits, for a table of numbers."""
+    return None if log_ratio is None else float(f"{math.exp(log_ratio):.6g}")

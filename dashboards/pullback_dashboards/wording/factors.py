@@ -5,9 +5,6 @@ A ratio is kept as its logarithm and shown as the factor variant / baseline; bel
 
 import math
 from dataclasses import dataclass
-from typing import Literal
-
-Outcome = Literal["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"]
 
 BETTER: frozenset[str] = frozenset({"faster", "less"})
 WORSE: frozenset[str] = frozenset({"slower", "more"})
@@ -82,7 +79,7 @@ def without_ratio(outcome: str, *, baseline: str) -> str:
     return f"none at all, unlike {baseline}" if outcome == "less" else f"some, where {baseline} has none"
 
 
-def move(before: Spread | None, now: Spread | None) -> Outcome | None:
+def move(before: Spread | None, now: Spread | None) -> str | None:
     """Whether a ratio moved, faster or slower, by more than the floor with its intervals apart.
 
     This is two readings side by side, not a paired comparison of two commits: enough to point at, not to accuse.

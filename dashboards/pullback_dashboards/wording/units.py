@@ -43,7 +43,7 @@ def quantity(value: float | None, unit: str) -> str:
         return f"0{_NO_BREAK}{unit}"
     scale = scale_for([value], unit)
     shown = value / scale.divisor
-    digits = whole(shown) if scale.unit == "B" and shown == int(shown) else significant(shown)
+    digits = whole(shown) if unit == "B" and shown == int(shown) else significant(shown)
     return f"{digits}{_NO_BREAK}{scale.unit}"
 
 
