@@ -1,12 +1,14 @@
 """Errors in the pages' own style: the service's handlers decide status and words, this file only changes the form."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from inspect import isawaitable
 from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
 
 from pullback_dashboards.rendering import page
 
@@ -63,9 +65,12 @@ def _styled(handler: _Handler) -> _Handler:
         if request.scope["type"] != "http" or not wants_page(request):
             return answer
         view = error_view(answer.status_code, _problem(answer))
+        if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
+            view = replace(view, title="No such page", detail=f"There is no page at {request.url.path}.")
         shown = page(request, "error.html", title=view.title, view=view, status=view.status)
         if "www-authenticate" in answer.headers:
-            shown.headers["www-authenticate"] = answer.headers["www-authenticate"]
+            # Browsers have a dialog for this scheme alone; the service takes its secret as the password.
+            shown.headers["www-authenticate"] = 'Basic realm="pullback", charset="UTF-8"'
         return shown
 
     return styled

@@ -45,7 +45,7 @@ def interval(low: float, high: float) -> str:
     """The interval of a factor, with the digits that its width supports: 0.41-0.43."""
     narrow, wide = math.exp(low), math.exp(high)
     width = max(wide - narrow, 1e-12)
-    decimals = min(4, max(2 if wide < 10 else 1, math.ceil(-math.log10(width))))
+    decimals = min(4, max(2 if wide < 10 else 1, math.ceil(math.log10(2 / width) - 1e-9)))
     return f"{narrow:.{decimals}f}–{wide:.{decimals}f}"
 
 

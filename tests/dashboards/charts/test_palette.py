@@ -21,7 +21,7 @@ def contrast(one, other):
 
 def themes():
     """The tokens of each block that sets them: light, dark by the system, dark by choice."""
-    blocks = [b for b in re.findall(r"\{([^{}]*--ground:[^{}]*--series-8[^{}]*)\}", STYLE)]
+    blocks = re.findall(r"\{([^{}]*--ground:[^{}]*--series-8[^{}]*)\}", STYLE)
     return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
 
 

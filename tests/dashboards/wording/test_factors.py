@@ -38,7 +38,7 @@ def test_counts_with_a_zero_have_words_but_no_ratio():
 
 def test_an_interval_has_the_digits_its_width_supports():
     assert factors.interval(math.log(0.41), math.log(0.43)) == "0.41–0.43"
-    assert factors.interval(math.log(0.4112), math.log(0.4128)) == "0.411–0.413"
+    assert factors.interval(math.log(0.4112), math.log(0.4128)) == "0.4112–0.4128"
 
 
 def test_every_outcome_has_a_mark_of_its_own_kind_besides_its_tone():
