@@ -48,16 +48,11 @@ class CaseResult:
 
 def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
     """Return a case of a report. A variant that failed keeps its place, with its reason and without numbers."""
-    measured = result.measured_variants()
     return {
         "case": result.case.document(),
         "gradient": _gradient(result),
         "error": _error(result),
-        "variants": [_variant_document(result, variant) for variant in measured],
-        "failed_variants": [
-            {"variant": variant, "kind": kind_of(variant), "error": _error_document(error)}
-            for variant, error in result.failures.items()
-        ],
+        "variants": [_variant_document(result, variant) for variant in result.variants],
         "paired": [
             row
             for variant in result.variants
@@ -87,16 +82,16 @@ def _error(result: CaseResult) -> dict[str, Any] | None:
     return {"kind": error.kind, "message": f"{variant}: {error.message}"}
 
 
-def _error_document(error: VariantError) -> dict[str, Any]:
-    return {"kind": error.kind, "message": error.message}
-
-
 def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
+    name = {"variant": variant, "kind": kind_of(variant)}
+    if variant not in result.measured_variants():
+        failure = result.failures.get(variant) or result.failures[BASELINE]
+        return {**name, "error": {"kind": failure.kind, "message": failure.message}, "metrics": {}}
     examination = result.examinations[variant]
     plan = examination.plan
     return {
-        "variant": variant,
-        "kind": kind_of(variant),
+        **name,
+        "error": None,
         "metrics": {
             "time": _time_metric([group.timings[variant] for group in result.groups]),
             **examination.counts,

@@ -33,18 +33,20 @@ def report_table(report: Mapping[str, Any]) -> Table:
     for case in report["cases"]:
         table.add_row(Text(Case.of_document(case["case"]).name, style="bold"))
         for variant in case["variants"]:
-            table.add_row(*_variant_row(variant, _pairs(case, variant["variant"])))
-        for failed in case["failed_variants"]:
-            table.add_row(f"  {failed['variant']}", Text("failed", style="bold red"), failed["error"]["kind"])
+            if variant["error"]:
+                table.add_row(f"  {variant['variant']}", Text("failed", style="bold red"), variant["error"]["kind"])
+            else:
+                table.add_row(*_variant_row(variant, _pairs(case, variant["variant"])))
     return table
 
 
 def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     """What a reader must know to judge the table: failures with their reasons, and every reason for doubt."""
     for case in report["cases"]:
-        for failed in case["failed_variants"]:
-            name = Case.of_document(case["case"]).name
-            yield Text(f"failed: {name} {failed['variant']}: {failed['error']['message']}", style="red")
+        name = Case.of_document(case["case"]).name
+        for variant in case["variants"]:
+            if variant["error"]:
+                yield Text(f"failed: {name} {variant['variant']}: {variant['error']['message']}", style="red")
     harness = report["harness"]
     if not harness["complete"]:
         yield Text("stopped early: the cases above were finished, the others are not in the report", style="yellow")
@@ -59,7 +61,8 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     if any(pair.get("margin_is_provisional") for pair in pairs):
         margin = max(pair["margin"] for pair in pairs if "margin" in pair)
         yield Text(f"less than {margin:.0%} is no difference here: a provisional margin, not yet this machine's own")
-    if any(v["metrics"]["native_allocs"]["value"] is None for case in report["cases"] for v in case["variants"]):
+    counted = [v["metrics"] for case in report["cases"] for v in case["variants"] if not v["error"]]
+    if any(metrics["native_allocs"]["value"] is None for metrics in counted):
         yield Text("malloc not seen: the native counter was not built (no C compiler when Pullback was installed)")
 
 
