@@ -71,7 +71,7 @@ def run(
         _print_table(report, output)
     if not report["harness"]["complete"]:
         raise typer.Exit(INTERRUPTED)
-    if any(each["error"] for each in report["cases"]):
+    if any(variant["error"] for each in report["cases"] for variant in each["variants"]):
         raise typer.Exit(CASE_FAILED)
 
 

@@ -47,7 +47,10 @@ class CaseResult:
 
 
 def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
-    """Return a case of a report. A variant that failed keeps its place, with its reason and without numbers."""
+    """Return a case of a report. A variant that failed keeps its place, with its reason and without numbers.
+
+    If the baseline failed there is nothing to compare with: the case itself has failed, with every variant.
+    """
     return {
         "case": result.case.document(),
         "gradient": _gradient(result),
@@ -63,23 +66,19 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
 
 
 def _gradient(result: CaseResult) -> dict[str, Any]:
-    """The worst check of the variants; null where none got as far as a check."""
-    errors = [e.gradient["max_rel_error"] for e in result.examinations.values()]
-    wrong = any(error.kind == "gradient" for error in result.failures.values())
+    """The worst of the checks behind the case's numbers; a variant whose own gradient was wrong has no numbers."""
+    checks = [result.examinations[variant].gradient for variant in result.measured_variants()]
     return {
-        "ok": bool(errors) and not wrong,
-        "max_rel_error": max(errors, default=None),
+        "ok": bool(checks) and all(check["ok"] for check in checks),
+        "max_rel_error": max((check["max_rel_error"] for check in checks), default=None),
         "oracle": "closed form",
     }
 
 
 def _error(result: CaseResult) -> dict[str, Any] | None:
-    """The case's error: the baseline's if it failed, else the first variant's, named."""
-    if not result.failures:
-        return None
-    variant = BASELINE if BASELINE in result.failures else next(iter(result.failures))
-    error = result.failures[variant]
-    return {"kind": error.kind, "message": f"{variant}: {error.message}"}
+    """Why the case gave nothing at all: its baseline failed. What another variant died of is said at the variant."""
+    error = result.failures.get(BASELINE)
+    return {"kind": error.kind, "message": f"{BASELINE}: {error.message}"} if error else None
 
 
 def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
