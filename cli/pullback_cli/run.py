@@ -99,7 +99,7 @@ def _print_table(report: dict[str, Any], output: Path | None) -> None:
 
     # A pipe or a file has no width: rows stay whole there, for grep and for eyes.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    console.print(report_table(report))
+    console.print(report_table(report, console.width))
     console.print()
     for line in footnotes(report):
         console.print(line, soft_wrap=True)

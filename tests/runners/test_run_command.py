@@ -25,7 +25,7 @@ def test_a_run_prints_a_table_a_pipe_can_read(measured):
     done, path = measured
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].split()[:3] == ["case", "/", "variant"]
+    assert lines[0].split()[:4] == ["variant", "time", "a", "call"]
     assert lines[1].strip() == "mul_restore[m=16,k=32,n=8,f8,cpu]"
     assert "baseline" in lines[2]
     assert "x faster (" in lines[3]
