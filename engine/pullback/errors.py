@@ -1,0 +1,43 @@
+"""Everything the engine raises on purpose, as one family.
+
+PullbackError
+├── TracingError         a traced value was used where only a number will do
+│   └── NoRuleError      a function the engine has no rule for
+├── DifferentiationError grad of something that has no gradient
+├── PullbackReuseError   a once-only pullback was called again
+├── OverwrittenError     an array was read after `pb.inplace` overwrote it
+├── TierError            a tier this engine does not have
+└── GraphError           our own invariant is broken (the type check between passes)
+"""
+
+
+class PullbackError(Exception):
+    """Any error the engine raises on purpose."""
+
+
+class TracingError(PullbackError, TypeError):
+    """A traced value was used where only a concrete number will do."""
+
+
+class NoRuleError(TracingError):
+    """A function without a rule met a traced value; a zero gradient would be a lie."""
+
+
+class DifferentiationError(PullbackError, TypeError):
+    """The gradient that was asked for does not exist: not a scalar, not a float, no such argument."""
+
+
+class PullbackReuseError(PullbackError, RuntimeError):
+    """A pullback that may destroy what it saved was called a second time."""
+
+
+class OverwrittenError(PullbackError, RuntimeError):
+    """An array was read under its old name after an in-place rule had overwritten it."""
+
+
+class TierError(PullbackError, ValueError):
+    """The tier that was asked for does not exist in this engine."""
+
+
+class GraphError(PullbackError, AssertionError):
+    """A pass produced a graph that does not type-check; always a defect of the engine."""

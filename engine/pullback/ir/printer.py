@@ -1,0 +1,55 @@
+"""A graph on one page.
+
+    graph(a: f8[3], b: f8[3]):
+      c = mul a b                            f8[3]    loss.py:4
+      d = sum c {axis=(0,)}                  f8[]     loss.py:4
+      return d
+
+The text names no memory address and no order of sets, so equal programs print equally: the plan's hash is taken of it.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+from string import ascii_lowercase
+from typing import Any
+
+from pullback.ir.graph import Atom, Graph, Literal, Var
+
+
+def _names() -> Iterator[str]:
+    """Names a, b, …, z, a1, b1, … without end."""
+    for round_ in count():
+        for letter in ascii_lowercase:
+            yield f"{letter}{round_ or ''}"
+
+
+def format_graph(graph: Graph, *, sources: bool = True) -> str:
+    """Text of a graph; without sources it depends on the mathematics alone."""
+    fresh = _names()
+    names: dict[Var, str] = {}
+
+    def declare(var: Var) -> str:
+        names[var] = next(fresh)
+        return names[var]
+
+    def show(atom: Atom) -> str:
+        return f"{atom.value!r}" if isinstance(atom, Literal) else names[atom]
+
+    header = ", ".join(f"{declare(var)}: {var.type}" for var in graph.inputs)
+    captured = ", ".join(f"{declare(capture.var)}: {capture.var.type}" for capture in graph.captures)
+    lines = [f"graph({header}{' | ' + captured if captured else ''}):"]
+    for node in graph.nodes:
+        operands = " ".join(show(atom) for atom in node.inputs)
+        params = f" {{{', '.join(f'{key}={show_param(value)}' for key, value in node.params)}}}" if node.params else ""
+        results = ", ".join(declare(var) for var in node.outputs)
+        types = ", ".join(str(var.type) for var in node.outputs)
+        line = f"  {results} = {node.primitive.name} {operands}{params}"
+        lines.append(f"{line:<48} {types:<12} {node.source if sources else ''}".rstrip())
+    lines.append(f"  return {', '.join(show(atom) for atom in graph.outputs) or '()'}")
+    return "\n".join(lines)
+
+
+def show_param(value: Any) -> str:
+    """A parameter in a form without memory addresses."""
+    name = getattr(value, "name", None)
+    return name if isinstance(name, str) else repr(value)

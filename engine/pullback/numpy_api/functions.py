@@ -1,0 +1,150 @@
+"""NumPy functions that are not ufuncs, in terms of primitives. The signatures are NumPy's; what is not honoured is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import TracingError
+from pullback.rules import elementwise, reductions, shapes
+from pullback.rules.contractions import matmul
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+
+
+def implements(*numpy_functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the translation of a NumPy function."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for numpy_function in numpy_functions:
+            FUNCTIONS[numpy_function] = function
+        return function
+
+    return register
+
+
+def normalized_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Axes as a sorted tuple of non-negative integers; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(sorted(np.lib.array_utils.normalize_axis_tuple(axis, ndim)))
+
+
+@implements(np.sum)
+def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    refuse("numpy.sum", dtype=dtype, out=out)
+    axes = normalized_axes(axis, np.ndim(a))
+    return reductions.sum_(a, axes=axes, keepdims=bool(keepdims)) if axes else a
+
+
+@implements(np.mean)
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    refuse("numpy.mean", dtype=dtype, out=out)
+    axes = normalized_axes(axis, np.ndim(a))
+    count = 1
+    for reduced in axes:
+        count *= np.shape(a)[reduced]
+    return sum_(a, axis=axes, keepdims=keepdims) / count
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    refuse("numpy.dot", out=out)
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return elementwise.mul(a, b)
+    if np.ndim(b) > 2:
+        raise TracingError("numpy.dot of a stack of matrices sums differently from numpy.matmul; write it with matmul")
+    return matmul(a, b)
+
+
+@implements(np.reshape)
+def reshape(a: Any, shape: Any = None, order: str = "C", *, copy: Any = None) -> Any:
+    refuse("numpy.reshape", order=None if order == "C" else order, copy=copy)
+    size = np.size(a)
+    wanted = tuple(int(length) for length in (shape if isinstance(shape, tuple | list) else (shape,)))
+    if -1 in wanted:
+        known = -int(np.prod(wanted, dtype=np.int64))
+        wanted = tuple(size // known if length == -1 and known else length for length in wanted)
+    return a if wanted == np.shape(a) else shapes.reshape(a, shape=wanted)
+
+
+@implements(np.ravel)
+def ravel(a: Any, order: str = "C") -> Any:
+    return reshape(a, (np.size(a),), order)
+
+
+@implements(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> Any:
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    ndim = np.ndim(a) + len(axes)
+    places = normalized_axes(tuple(axes), ndim)
+    kept = iter(np.shape(a))
+    return reshape(a, tuple(1 if place in places else next(kept) for place in range(ndim)))
+
+
+@implements(np.transpose)
+def transpose(a: Any, axes: Any = None) -> Any:
+    ndim = np.ndim(a)
+    order = tuple(range(ndim))[::-1] if axes is None else np.lib.array_utils.normalize_axis_tuple(axes, ndim)
+    return a if order == tuple(range(ndim)) else shapes.transpose(a, axes=tuple(order))
+
+
+@implements(np.swapaxes)
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    order = list(range(np.ndim(a)))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return transpose(a, tuple(order))
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    del subok
+    wanted = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    return array if wanted == np.shape(array) else shapes.broadcast_to(array, shape=wanted)
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None or y is None:
+        raise TracingError(
+            "numpy.where with one argument has a shape that depends on values; pass both branches: where(c, x, y)"
+        )
+    return elementwise.where(condition, x, y)
+
+
+@implements(np.shape)
+def shape(a: Any) -> Any:
+    return a.shape
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> Any:
+    return a.ndim
+
+
+@implements(np.size)
+def size(a: Any, axis: Any = None) -> Any:
+    return a.size if axis is None else a.shape[axis]
+
+
+@implements(np.zeros_like)
+def zeros_like(a: Any, **keywords: Any) -> Any:
+    """Zeros do not depend on their model: an ordinary array."""
+    return np.zeros(keywords.pop("shape", None) or a.shape, keywords.pop("dtype", None) or a.dtype, **keywords)
+
+
+@implements(np.ones_like)
+def ones_like(a: Any, **keywords: Any) -> Any:
+    return np.ones(keywords.pop("shape", None) or a.shape, keywords.pop("dtype", None) or a.dtype, **keywords)
+
+
+@implements(np.result_type)
+def result_type(*operands: Any) -> Any:
+    return np.result_type(*(getattr(operand, "dtype", operand) for operand in operands))
+
+
+def refuse(function: str, **options: Any) -> None:
+    """Say which option of a NumPy function cannot be traced."""
+    for name, value in options.items():
+        if value is not None:
+            raise TracingError(f"{function}(…, {name}=…) cannot be differentiated; leave {name} out")

@@ -1,0 +1,128 @@
+"""Primitives and the traces that watch them.
+
+A primitive is a row of the one rule table: how it is evaluated on NumPy arrays, what type it gives, how a tangent is
+pushed through it and how a cotangent is pulled back. Calling one with plain values evaluates it; calling one with a
+traced value hands it to the innermost trace among the operands. A rule never asks which trace that is.
+
+Rules are written with NumPy's own functions and operators: on plain arrays they run as they stand, on traced values they
+come back here through NumPy's protocols, so a derivative can itself be traced, to any order.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, ClassVar
+
+from pullback.ir.graph import ArrayType
+
+
+class Effect(Enum):
+    """What a primitive does besides giving its result."""
+
+    NONE = "none"
+    READS = "reads memory"  # its result depends on when it runs: never merged with a twin
+    OVERWRITES = "overwrites its first operand"  # never dropped, merged or moved; what it wrote over is put back later
+    RESTORES = "restores its first operand"  # the undoing of an overwrite
+
+    @property
+    def writes(self) -> bool:
+        """Whether memory that others can see is written to."""
+        return self in (Effect.OVERWRITES, Effect.RESTORES)
+
+
+class Trace(ABC):
+    """Something that watches primitives being applied: a tape, a recorder, a forward sweep.
+
+    Traces nest; the level tells inner from outer.
+    """
+
+    level: int
+
+    @abstractmethod
+    def apply(self, primitive: "Primitive", operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Apply a primitive to operands of which at least one is traced here."""
+
+
+class Traced:
+    """A value that a trace follows; the NumPy face of it is `pullback.numpy_api.tracer.Tracer`."""
+
+    __slots__ = ("trace",)
+    trace: Trace
+
+
+class _Nesting(threading.local):
+    depth = 0
+
+
+_nesting = _Nesting()
+
+
+@contextmanager
+def nested_level() -> Iterator[int]:
+    """Level for a trace that lives as long as the block; inner blocks get higher ones, each thread has its own."""
+    _nesting.depth += 1
+    try:
+        yield _nesting.depth
+    finally:
+        _nesting.depth -= 1
+
+
+class Primitive(ABC):
+    """One row of the rule table."""
+
+    name: str
+    effect: Effect = Effect.NONE
+    results: int = 1
+    # Whether the result is, or may be, memory of the first operand.
+    aliases_operand: bool = False
+    # `into(out, *operands, **params)` writes the result into an array of its type, None where the rule cannot.
+    into: Callable[..., Any] | None = None
+    # Whether `out` may be one of the operands, element for element.
+    in_place: bool = False
+    table: ClassVar[dict[str, "Primitive"]] = {}
+
+    def __init__(self, name: str) -> None:
+        if name in Primitive.table:
+            raise ValueError(f"there is a primitive {name!r} already; names are unique")
+        self.name = name
+        Primitive.table[name] = self
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    def __call__(self, *operands: Any, **params: Any) -> Any:
+        """Evaluate, or let the innermost trace among the operands apply it."""
+        trace: Trace | None = None
+        for operand in operands:
+            if isinstance(operand, Traced) and (trace is None or operand.trace.level > trace.level):
+                trace = operand.trace
+        if trace is None:
+            return self.evaluate(*operands, **params)
+        return trace.apply(self, operands, params)
+
+    @abstractmethod
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        """Value on plain NumPy arrays and scalars."""
+
+    @abstractmethod
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        """Types of the results; raises what NumPy would raise."""
+
+    @abstractmethod
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """Cotangents of the operands from the cotangent of the result, None where not needed.
+
+        `y_bar` is None only for primitives that write memory: they are pulled back even if nobody wants their result.
+        """
+
+    @abstractmethod
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Tangent of the result; a tangent is None for an operand that does not move."""
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        """Floating-point operations of one application: one per element unless a kind knows better."""
+        return result.size

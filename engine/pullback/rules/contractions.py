@@ -1,0 +1,59 @@
+"""Matrix products, with NumPy's rules for vectors and stacks of matrices."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.graph import ArrayType, Shape
+from pullback.kinds import Bilinear, unbroadcast
+
+
+def _matmul_type(a: ArrayType, b: ArrayType) -> ArrayType:
+    if not a.shape or not b.shape:
+        raise ValueError("matmul: both operands need at least one dimension; multiply scalars with *")
+    rows, columns = a.shape[-2:-1], b.shape[-1:] if len(b.shape) > 1 else ()
+    if a.shape[-1] != b.shape[-2 if len(b.shape) > 1 else 0]:
+        raise ValueError(f"matmul: shapes {a.shape} and {b.shape} do not fit")
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return ArrayType((*stack, *rows, *columns), np.matmul.resolve_dtypes((a.dtype, b.dtype, None))[-1])
+
+
+def _as_matrices(v: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Cotangent and operands with vectors made one-column or one-row matrices."""
+    if np.ndim(a) == 1:
+        a = np.expand_dims(a, 0)
+        v = np.expand_dims(v, -1 if np.ndim(b) == 1 else -2)
+    if np.ndim(b) == 1:
+        b = np.expand_dims(b, 1)
+        v = np.expand_dims(v, -1)
+    return v, a, b
+
+
+def _transpose_a(v: Any, a: Any, b: Any) -> Any:
+    shape: Shape = np.shape(a)
+    if np.ndim(b) == 1 and np.ndim(a) == 2:
+        return unbroadcast(np.expand_dims(v, 1) * b, shape, a.dtype)  # an outer product needs no matrix kernel
+    v, a2, b2 = _as_matrices(v, a, b)
+    a_bar = np.matmul(v, np.swapaxes(b2, -1, -2))
+    return np.reshape(unbroadcast(a_bar, np.shape(a2), a.dtype), shape)
+
+
+def _transpose_b(v: Any, a: Any, b: Any) -> Any:
+    shape: Shape = np.shape(b)
+    if np.ndim(b) == 1 and np.ndim(a) == 2:
+        return unbroadcast(np.matmul(np.transpose(a), v), shape, b.dtype)
+    v, a2, b2 = _as_matrices(v, a, b)
+    b_bar = np.matmul(np.swapaxes(a2, -1, -2), v)
+    return np.reshape(unbroadcast(b_bar, np.shape(b2), b.dtype), shape)
+
+
+def _matmul_flops(types: Sequence[ArrayType], result: ArrayType) -> int:
+    return 2 * result.size * types[0].shape[-1]
+
+
+def _matmul_into(out: Any, a: Any, b: Any) -> Any:
+    return np.matmul(a, b, out)
+
+
+matmul = Bilinear("matmul", np.matmul, _matmul_type, _transpose_a, _transpose_b, _matmul_flops, _matmul_into)

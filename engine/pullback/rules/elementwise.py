@@ -1,0 +1,70 @@
+"""Elementwise functions: one row each, `Scalar(name, ufunc, map per operand)`.
+
+A map takes the cotangent (or tangent) v, the operands and the result y. Where the derivative can be had from y alone it
+is written so: the operand then need not be kept. Tie rule of maximum and minimum: equal operands share equally.
+"""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback.kinds import Scalar
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+add = Scalar("add", np.add, lambda v, a, b, y: v, lambda v, a, b, y: v, operator=operator.add)
+sub = Scalar("sub", np.subtract, lambda v, a, b, y: v, lambda v, a, b, y: -v, operator=operator.sub)
+mul = Scalar("mul", np.multiply, lambda v, a, b, y: v * b, lambda v, a, b, y: a * v, operator=operator.mul)
+div = Scalar("div", np.divide, lambda v, a, b, y: v / b, lambda v, a, b, y: -(v * y) / b, operator=operator.truediv)
+neg = Scalar("neg", np.negative, lambda v, x, y: -v, operator=operator.neg)
+square = Scalar("square", np.square, lambda v, x, y: v * (2 * x))
+
+
+def _power_of_base(v: Any, a: Any, b: Any, y: Any) -> Any:
+    """Derivative b * a**(b-1); an exponent of two, the common case, costs a product instead of a power."""
+    if isinstance(b, int | float) and b == 2:
+        return v * (2 * a)
+    return v * (b * a ** (b - 1))
+
+
+def _power_of_exponent(v: Any, a: Any, b: Any, y: Any) -> Any:
+    """Derivative y * log(a), zero where a is zero: 0**b is 0 for every positive b."""
+    return v * (y * np.log(np.where(a == 0, 1, a)))
+
+
+power = Scalar("power", np.power, _power_of_base, _power_of_exponent, operator=operator.pow)
+
+# --- exponential family ---------------------------------------------------------------------------------------------
+exp = Scalar("exp", np.exp, lambda v, x, y: v * y)
+expm1 = Scalar("expm1", np.expm1, lambda v, x, y: v * (y + 1))
+log = Scalar("log", np.log, lambda v, x, y: v / x)
+log1p = Scalar("log1p", np.log1p, lambda v, x, y: v / (x + 1))
+sqrt = Scalar("sqrt", np.sqrt, lambda v, x, y: v * (0.5 / y))
+
+# --- trigonometric and hyperbolic -----------------------------------------------------------------------------------
+sin = Scalar("sin", np.sin, lambda v, x, y: v * np.cos(x))
+cos = Scalar("cos", np.cos, lambda v, x, y: -(v * np.sin(x)))
+tanh = Scalar("tanh", np.tanh, lambda v, x, y: v * (1 - np.square(y)))
+
+# --- piecewise ------------------------------------------------------------------------------------------------------
+absolute = Scalar("absolute", np.absolute, lambda v, x, y: v * np.sign(x))
+
+
+def _share(v: Any, mine: Any, other: Any, y: Any) -> Any:
+    return v * ((mine == y) / (1.0 + (mine == other)))
+
+
+maximum = Scalar("maximum", np.maximum, _share, lambda v, a, b, y: _share(v, b, a, y))
+minimum = Scalar("minimum", np.minimum, _share, lambda v, a, b, y: _share(v, b, a, y))
+where = Scalar(
+    "where", np.where, None, lambda v, c, a, b, y: np.where(c, v, 0), lambda v, c, a, b, y: np.where(c, 0, v)
+)
+
+# --- derivative zero wherever it exists -----------------------------------------------------------------------------
+sign = Scalar("sign", np.sign, None)
+equal = Scalar("equal", np.equal, None, None)
+not_equal = Scalar("not_equal", np.not_equal, None, None)
+less = Scalar("less", np.less, None, None)
+less_equal = Scalar("less_equal", np.less_equal, None, None)
+greater = Scalar("greater", np.greater, None, None)
+greater_equal = Scalar("greater_equal", np.greater_equal, None, None)

@@ -1,0 +1,77 @@
+"""Reading part of an array, and the transposes: writing a part into zeros, adding a part to an array.
+
+Keys are basic ones (integers, slices, Ellipsis, None), which select every element at most once.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.graph import ArrayType, Shape
+from pullback.kinds import Linear
+from pullback.primitive import Primitive
+from pullback.scattered import Scattered
+
+
+def _indexed_type(type_: ArrayType, key: Any) -> ArrayType:
+    probe = np.broadcast_to(np.zeros((), type_.dtype), type_.shape)[key]  # no memory, and NumPy's own bounds checks
+    return ArrayType(probe.shape, type_.dtype)
+
+
+def _scatter(v: Any, key: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
+    x = np.zeros(shape, dtype)
+    x[key] = v
+    return x
+
+
+index = Linear(
+    "index",
+    lambda x, key: x[key],
+    _indexed_type,
+    lambda v, x, key: Scattered(v, key, np.shape(x), x.dtype),
+    is_view=True,
+)
+scatter = Linear(
+    "scatter",
+    _scatter,
+    lambda type_, key, shape, dtype: ArrayType(shape, dtype),
+    lambda v, x, key, shape, dtype: v[key],
+)
+
+
+class _AddAt(Primitive):
+    """`x` with `v` added at a key, in a new array; a plan writes into x itself where x is not needed again."""
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        x, v = operands
+        y = np.array(x)
+        y[params["key"]] += v
+        return y
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        del params
+        return (types[0],)
+
+    def pull(
+        self,
+        needed: Sequence[bool],
+        y_bar: Any,
+        y: Any,
+        operands: Sequence[Any],
+        params: dict[str, Any],
+    ) -> Sequence[Any]:
+        del y, operands
+        return (y_bar if needed[0] else None, y_bar[params["key"]] if needed[1] else None)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        del operands
+        dx, dv = tangents
+        if dv is None:
+            return dx
+        if dx is None:
+            return scatter(dv, key=params["key"], shape=np.shape(y), dtype=y.dtype)
+        return self(dx, dv, **params)
+
+
+add_at = _AddAt("add_at")

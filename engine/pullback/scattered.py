@@ -1,0 +1,18 @@
+"""A cotangent that is zero everywhere but at one key."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.graph import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """`value` at `key` of an array of zeros; made in constant time, whatever the shape."""
+
+    value: Any
+    key: Any
+    shape: Shape
+    dtype: np.dtype[Any]

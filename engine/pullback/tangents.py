@@ -1,0 +1,61 @@
+"""Forward mode: every value carries the tangent it moves along."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.graph import type_of
+from pullback.numpy_api.tracer import Tracer
+from pullback.primitive import Primitive, Trace
+
+
+class DualTracer(Tracer):
+    """A value and its tangent."""
+
+    __slots__ = ("tangent", "value")
+
+    def __init__(self, trace: "ForwardTrace", value: Any, tangent: Any) -> None:
+        self.trace = trace
+        self.value = value
+        self.tangent = tangent
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return np.shape(self.value)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the value."""
+        dtype = getattr(self.value, "dtype", None)
+        return dtype if dtype is not None else type_of(self.value).dtype
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+class ForwardTrace(Trace):
+    """Pushes tangents along as the function runs."""
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+
+    def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Evaluate, and push the tangents of the operands that have one."""
+        mine = [isinstance(operand, DualTracer) and operand.trace is self for operand in operands]
+        plain = [operand.value if own else operand for operand, own in zip(operands, mine, strict=True)]
+        tangents = [operand.tangent if own else None for operand, own in zip(operands, mine, strict=True)]
+        y = primitive(*plain, **params)
+        if all(tangent is None for tangent in tangents):
+            return y
+        dy = primitive.push(tangents, y, plain, params)
+        if primitive.results == 1:
+            return DualTracer(self, y, dy) if dy is not None else y
+        return tuple(
+            DualTracer(self, value, tangent) if tangent is not None else value
+            for value, tangent in zip(y, dy, strict=True)
+        )

@@ -1,0 +1,181 @@
+"""Reverse mode: a tape that records as the function runs, and the sweep back over it.
+
+This is the one implementation of reverse mode. Run on plain arrays it is the `unfused` tier; run on values that a
+recorder traces it writes the backward program into a graph (see `pullback.passes.differentiate`).
+
+Only values that depend on a requested input are traced, so a primitive whose operands are all constant is simply
+evaluated and leaves nothing behind, and a rule is asked only for the cotangents of traced operands.
+"""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from pullback.cotangents import Accumulator, dense
+from pullback.ir.graph import type_of
+from pullback.numpy_api.tracer import Tracer
+from pullback.primitive import Effect, Primitive, Trace, Traced, nested_level
+
+
+class TapeTracer(Tracer):
+    """A value on a tape: the value itself, and the place of its cotangent."""
+
+    __slots__ = ("place", "value")
+
+    def __init__(self, trace: "Tape", value: Any, place: int) -> None:
+        self.trace = trace
+        self.value = value
+        self.place = place
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return np.shape(self.value)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the value."""
+        dtype = getattr(self.value, "dtype", None)
+        return dtype if dtype is not None else type_of(self.value).dtype
+
+    # The value is at hand, so Python's control flow may look at it: the tape records the branch that was taken.
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+class _Record:
+    """One application on the tape."""
+
+    __slots__ = ("operands", "params", "places", "primitive", "result_places", "y")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        operands: list[Any],
+        params: dict[str, Any],
+        y: Any,
+        places: list[int | None],
+        result_places: tuple[int, ...],
+    ) -> None:
+        self.primitive = primitive
+        self.operands = operands
+        self.params = params
+        self.y = y
+        self.places = places
+        self.result_places = result_places
+
+
+class Tape(Trace):
+    """Records applications in order. Use as a context: its tracers are valid inside."""
+
+    def __init__(self) -> None:
+        self._records: list[_Record] = []
+        self._places = 0
+        self._nested = nested_level()
+
+    def __enter__(self) -> Self:
+        self.level = self._nested.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._nested.__exit__(kind, error, traceback)
+
+    def watch(self, value: Any) -> TapeTracer:
+        """Follow a value from here on."""
+        self._places += 1
+        return TapeTracer(self, value, self._places - 1)
+
+    def value_of(self, value: Any) -> Any:
+        """The plain value behind one of this tape's tracers; anything else is itself."""
+        return value.value if isinstance(value, TapeTracer) and value.trace is self else value
+
+    def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Evaluate (under the outer traces, if any) and record."""
+        plain: list[Any] = []
+        places: list[int | None] = []
+        for operand in operands:
+            if isinstance(operand, TapeTracer) and operand.trace is self:
+                plain.append(operand.value)
+                places.append(operand.place)
+            else:
+                plain.append(operand)
+                places.append(None)
+        y = primitive(*plain, **params)
+        results = y if primitive.results > 1 else (y,)
+        traced = [self.watch(result) for result in results]
+        self._records.append(_Record(primitive, plain, params, y, places, tuple(tracer.place for tracer in traced)))
+        return traced[0] if primitive.results == 1 else tuple(traced)
+
+    def sweep(self, seeds: Sequence[tuple[Any, Any]], inputs: Sequence[TapeTracer], *, once: bool = False) -> list[Any]:
+        """Cotangents of the inputs, from (traced output, cotangent) pairs; None where an input leads to no output.
+
+        With `once` what was saved for an application is let go as soon as it has been pulled back.
+        """
+        sums: list[Accumulator | None] = [None] * self._places
+
+        def accumulate(place: int, cotangent: Any) -> None:
+            accumulator = sums[place]
+            if accumulator is None:
+                accumulator = sums[place] = Accumulator()
+            accumulator.add(cotangent)
+
+        for output, seed in seeds:
+            if isinstance(output, TapeTracer) and output.trace is self:
+                accumulate(output.place, seed)
+        kept = {tracer.place for tracer in inputs}
+        for position in range(len(self._records) - 1, -1, -1):
+            record = self._records[position]
+            if once:
+                self._records.pop()
+            y_bars = [_take(sums, place, keep=place in kept) for place in record.result_places]
+            y_bar = y_bars[0] if record.primitive.results == 1 else tuple(y_bars)
+            if all(cotangent is None for cotangent in y_bars) and not record.primitive.effect.writes:
+                continue
+            needed = [place is not None for place in record.places]
+            cotangents = record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+            for place, cotangent in zip(record.places, cotangents, strict=True):
+                if place is not None and cotangent is not None:
+                    accumulate(place, cotangent)
+        return separate([None if (total := sums[tracer.place]) is None else total.dense() for tracer in inputs], seeds)
+
+    def undo(self) -> None:
+        """Put back everything that in-place rules overwrote, latest first; for functions that raised."""
+        for record in reversed(self._records):
+            if record.primitive.effect is Effect.OVERWRITES:
+                record.primitive.pull([False] * len(record.places), None, record.y, record.operands, record.params)
+        self._records.clear()
+
+
+def _take(sums: list[Accumulator | None], place: int, *, keep: bool) -> Any:
+    """The finished cotangent of a place, dense; its memory is let go unless it was asked for."""
+    accumulator = sums[place]
+    if accumulator is None:
+        return None
+    cotangent = accumulator.dense()
+    if not keep:
+        sums[place] = None
+    return cotangent
+
+
+def separate(gradients: list[Any], seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """Give every gradient memory of its own: callers may write to what they get.
+
+    Rules may hand one cotangent to two operands, or a broadcast view of a single number; those are copied here.
+    """
+    held: list[Any] = [seed for _, seed in seeds if isinstance(seed, np.ndarray)]
+    result = []
+    for gradient in gradients:
+        own = dense(gradient)
+        if isinstance(own, np.ndarray) and not isinstance(own, Traced):
+            if not own.flags.writeable or any(np.may_share_memory(own, other) for other in held):
+                own = np.array(own)
+            held.append(own)
+        result.append(own)
+    return result

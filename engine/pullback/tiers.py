@@ -1,0 +1,34 @@
+"""The tiers: the same mathematics, run in different ways."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from pullback.errors import TierError
+
+#: What this engine can run. `unfused` is the eager tape, the baseline of every ratio.
+TIERS: tuple[str, ...] = ("unfused",)
+
+_current: ContextVar[str] = ContextVar("pullback_tier", default="unfused")
+
+
+def current_tier() -> str:
+    """The tier in force."""
+    return _current.get()
+
+
+def checked(name: str) -> str:
+    """The name, if it names a tier of this engine."""
+    if name not in TIERS:
+        raise TierError(f"there is no tier {name!r} in this engine; it has {', '.join(TIERS)}")
+    return name
+
+
+@contextmanager
+def tier(name: str) -> Iterator[None]:
+    """Run what is inside the block in the named tier: `with pb.tier("unfused"): ...`."""
+    token = _current.set(checked(name))
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,34 @@
+"""Nested arguments: tuples, lists, dicts, dataclasses and None, taken apart into leaves and put together again."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+Rebuild = Callable[[Iterator[Any]], Any]
+
+
+def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
+    """Leaves in a fixed order (dicts by their own order), and a function that rebuilds the tree from an iterator of leaves."""
+    leaves: list[Any] = []
+    rebuild = _take_apart(tree, leaves)
+    return leaves, rebuild
+
+
+def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
+    if tree is None:
+        return lambda _: None
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        parts = [_take_apart(part, leaves) for part in tree]
+        return lambda rest: type(tree)(*(part(rest) for part in parts))
+    if isinstance(tree, tuple | list):
+        parts = [_take_apart(part, leaves) for part in tree]
+        kind = type(tree)
+        return lambda rest: kind(part(rest) for part in parts)
+    if isinstance(tree, dict):
+        named = {key: _take_apart(part, leaves) for key, part in tree.items()}
+        return lambda rest: {key: part(rest) for key, part in named.items()}
+    if is_dataclass(tree) and not isinstance(tree, type):
+        members = {field.name: _take_apart(getattr(tree, field.name), leaves) for field in fields(tree)}
+        return lambda rest: replace(tree, **{name: part(rest) for name, part in members.items()})
+    leaves.append(tree)
+    return next
