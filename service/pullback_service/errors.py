@@ -1,0 +1,128 @@
+"""Every error the service raises on purpose.
+
+    ServiceError
+    ├── SetupError                   the surroundings are not right: exit code 2 on the command line
+    │   ├── PostgresError            the embedded Postgres or its data folder
+    │   └── MigrationError           the database is older or newer than this release
+    └── RequestError                 the caller's fault: knows its HTTP status, becomes problem+json
+        ├── AuthenticationError      401
+        ├── NotFoundError            404
+        ├── ConflictError            409
+        ├── TooLargeError            413
+        ├── OffsetError              416
+        └── InvalidInputError        422, the document was read but does not hold
+            └── UnreadableBodyError  400, the body is not the JSON it claims to be
+
+Messages are one sentence: what, where, the remedy.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypedDict
+
+
+class FieldError(TypedDict):
+    """One thing wrong with a document: where (JSON path, or `query.name`) and what."""
+
+    path: str
+    message: str
+
+
+class ServiceError(Exception):
+    """Root of the family."""
+
+
+class SetupError(ServiceError):
+    """The surroundings are not right; nothing was started."""
+
+
+class PostgresError(SetupError):
+    """The embedded Postgres cannot run in this data folder."""
+
+
+class MigrationError(SetupError):
+    """The database does not have the shape this release works with."""
+
+
+class RequestError(ServiceError):
+    """A request that cannot be served as it was made."""
+
+    status: ClassVar[int] = 400
+    slug: ClassVar[str] = "bad-request"
+    title: ClassVar[str] = "The request cannot be served"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        members: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = list(errors)
+        self.members = dict(members or {})
+        self.headers = dict(headers or {})
+
+
+class AuthenticationError(RequestError):
+    """No token where one is needed, or a token that is not valid."""
+
+    status = 401
+    slug = "not-authenticated"
+    title = "A valid token is needed"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="pullback"'})
+
+
+class NotFoundError(RequestError):
+    """The thing addressed does not exist."""
+
+    status = 404
+    slug = "not-found"
+    title = "No such thing"
+
+
+class ConflictError(RequestError):
+    """The request contradicts what is stored."""
+
+    status = 409
+    slug = "conflict"
+    title = "The request contradicts what is stored"
+
+
+class TooLargeError(RequestError):
+    """The body is over the limit."""
+
+    status = 413
+    slug = "too-large"
+    title = "The body is too large"
+
+
+class OffsetError(RequestError):
+    """A piece of a log that does not continue where the stored log ends."""
+
+    status = 416
+    slug = "offset-mismatch"
+    title = "The log continues elsewhere"
+
+    def __init__(self, detail: str, *, expected_offset: int) -> None:
+        super().__init__(detail, members={"expected_offset": expected_offset})
+        self.expected_offset = expected_offset
+
+
+class InvalidInputError(RequestError):
+    """The document was read, but what it says does not hold."""
+
+    status = 422
+    slug = "invalid-input"
+    title = "The request is not valid"
+
+
+class UnreadableBodyError(InvalidInputError):
+    """The body is not the JSON it claims to be."""
+
+    status = 400
+    slug = "unreadable-body"
+    title = "The body cannot be read"
