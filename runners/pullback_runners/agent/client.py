@@ -9,7 +9,8 @@ from typing import Any, Literal, Self
 
 import httpx
 
-from pullback_runners.agent.errors import PermanentError, Refused, TransientError
+from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
+from pullback_runners.progress import Progress
 
 Seconds = float
 HeartbeatAnswer = Literal["continue", "cancel", "lost"]
@@ -17,6 +18,9 @@ HeartbeatAnswer = Literal["continue", "cancel", "lost"]
 CLAIM_WAIT_S = 30  # the longest wait the service allows
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 _LEASE_HEADER = "Pullback-Lease"
+
+# A job's suite may be narrowed to some cases: `quick:poly9_broadcast*;mul_restore*`. Case names contain commas.
+CASES_MARK, CASES_SEPARATOR = ":", ";"
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Job:
     project: str
     commit: Mapping[str, Any]
     suite: str
-    cases: str | None  # a glob over case names; None means the whole suite
+    cases: tuple[str, ...]  # globs over case names; none means the whole suite
     timeout_s: Seconds
 
     @property
@@ -66,16 +70,6 @@ class Claim:
 
     job: Job
     lease: Lease
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where the work on a job stands."""
-
-    phase: str
-    done: int = 0
-    total: int = 0
-    message: str = ""
 
 
 class ServiceClient:
@@ -124,6 +118,7 @@ class ServiceClient:
             return None
         answer = self._object(response)
         job = self._part(answer, "job")
+        suite, _, globs = str(self._part(job, "suite")).partition(CASES_MARK)
         lease = Lease(
             job_id=str(self._part(job, "id")),
             attempt=int(self._part(answer, "attempt")),
@@ -134,8 +129,8 @@ class ServiceClient:
             Job(
                 project=str(self._part(job, "project")),
                 commit=dict(self._part(job, "commit")),
-                suite=str(self._part(job, "suite")),
-                cases=(job.get("requires") or {}).get("cases"),
+                suite=suite,
+                cases=tuple(globs.split(CASES_SEPARATOR)) if globs else (),
                 timeout_s=float(self._part(job, "timeout_s")),
             ),
             lease,
@@ -153,7 +148,7 @@ class ServiceClient:
                     "progress": {"done": progress.done, "total": progress.total, "message": progress.message},
                 },
             )
-        except Refused as refusal:
+        except RefusedError as refusal:
             if refusal.status in {httpx.codes.NOT_FOUND, httpx.codes.CONFLICT, httpx.codes.GONE}:
                 return "lost", lease.heartbeat_s
             raise
@@ -193,24 +188,27 @@ class ServiceClient:
         try:
             return self._http.request(method, path, **options)
         except httpx.TransportError as error:
-            raise TransientError(f"{self.server} does not answer {method} {path}: {error or repr(error)}") from error
+            raise TransientError(f"{self.server} does not answer {method} {path}: {error!r}") from error
 
     def _check(self, response: httpx.Response) -> None:
         if response.is_success:
             return
         status = response.status_code
-        message = f"{response.request.method} {response.request.url.path} at {self.server} answered {status}: " + _detail(
-            response
+        message = (
+            f"{response.request.method} {response.request.url.path} at {self.server} answered {status}: "
+            + _detail(response)
         )
         if status in _TRANSIENT_STATUSES or response.is_server_error:
             raise TransientError(message)
-        raise Refused(status, message)
+        raise RefusedError(status, message)
 
     def _object(self, response: httpx.Response) -> Mapping[str, Any]:
         try:
             body = response.json()
         except ValueError as error:
-            raise PermanentError(f"{response.request.url} did not answer with JSON; is it a Pullback service?") from error
+            raise PermanentError(
+                f"{response.request.url} did not answer with JSON; is it a Pullback service?"
+            ) from error
         if not isinstance(body, dict):
             raise PermanentError(f"{response.request.url} did not answer with a JSON object; is it a Pullback service?")
         return body

@@ -3,8 +3,8 @@
 AgentError
 ├── TransientError       wait and try again: the network, a busy or restarting service
 └── PermanentError       record it and go on: the same call would fail the same way again
-    ├── Refused          the service understood the request and said no (carries the HTTP status)
-    └── JobFailed        this attempt ends without a report (carries the kind the service knows)
+    ├── RefusedError     the service understood the request and said no (carries the HTTP status)
+    └── JobFailedError   this attempt ends without a report (carries the kind the service knows)
 """
 
 from typing import Literal
@@ -24,7 +24,7 @@ class PermanentError(AgentError):
     """The same call will not succeed later either."""
 
 
-class Refused(PermanentError):
+class RefusedError(PermanentError):
     """The service answered with a client error."""
 
     def __init__(self, status: int, detail: str) -> None:
@@ -32,7 +32,7 @@ class Refused(PermanentError):
         self.status = status
 
 
-class JobFailed(PermanentError):
+class JobFailedError(PermanentError):
     """The attempt is over and has no report."""
 
     def __init__(self, kind: FailureKind, message: str, *, retryable: bool = False) -> None:

@@ -5,11 +5,13 @@ it. One missed call means nothing, the lease outlives six of them.
 """
 
 import threading
+from typing import Self
 
 import structlog
 
-from pullback_runners.agent.client import HeartbeatAnswer, Lease, Progress, ServiceClient
+from pullback_runners.agent.client import HeartbeatAnswer, Lease, ServiceClient
 from pullback_runners.agent.errors import PermanentError, TransientError
+from pullback_runners.progress import Progress
 
 _log = structlog.get_logger()
 
@@ -20,13 +22,13 @@ class Heartbeat:
     def __init__(self, client: ServiceClient, lease: Lease) -> None:
         self._client = client
         self._lease = lease
-        self._progress = Progress("prepare")
+        self._progress = Progress("prepare", 0, 0, "")
         self._answer: HeartbeatAnswer = "continue"
         self._changed = threading.Event()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
-    def __enter__(self) -> "Heartbeat":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

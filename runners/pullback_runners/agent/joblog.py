@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Self
 
 import structlog
 
@@ -26,7 +27,7 @@ class JobLog:
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
 
-    def __enter__(self) -> "JobLog":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

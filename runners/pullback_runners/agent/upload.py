@@ -9,7 +9,7 @@ import stamina
 import structlog
 
 from pullback_runners.agent.client import ServiceClient
-from pullback_runners.agent.errors import PermanentError, Refused, TransientError
+from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
 from pullback_runners.agent.spool import Delivery, Spool
 
 _log = structlog.get_logger()
@@ -73,7 +73,7 @@ class UploadLoop:
         body = json.dumps(delivery.body, separators=(",", ":")).encode()
         try:
             self._client.deliver(delivery.path, body=body, key=delivery.key, lease_token=delivery.lease_token)
-        except Refused as refusal:
+        except RefusedError as refusal:
             # A service restored from an older backup knows no such attempt; the report is worth keeping all the same.
             if refusal.status != httpx.codes.NOT_FOUND or delivery.fallback_path is None:
                 raise
