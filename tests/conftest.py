@@ -1,6 +1,96 @@
-"""What every test shares: one BLAS thread, and no colour codes in captured output."""
+"""What every test shares: one BLAS thread, no colour codes, and Postgres databases of its own for each test that asks.
+
+One embedded Postgres serves a whole run, all xdist workers included: the first test that needs it starts it, the others
+adopt it, and the process that started the run removes it. One database is migrated; each test gets a copy of it.
+"""
 
 import os
+import shutil
+import tempfile
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NO_COLOR", "1")
+
+FOLDER_VARIABLE = "PULLBACK_TEST_POSTGRES"
+TEMPLATE = "pullback_template"
+# Nothing of a test run has to survive a power cut.
+FAST_AND_FORGETFUL = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "300",
+}
+
+
+def pytest_configure():
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = Path(tempfile.mkdtemp(prefix="pullback-tests-"))
+        folder.chmod(0o755)  # where root runs the tests, the server's own account must reach its data
+        os.environ[FOLDER_VARIABLE] = str(folder)
+
+
+def pytest_unconfigure():
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        folder = Path(os.environ.pop(FOLDER_VARIABLE))
+        if (folder / "postgres").exists():
+            from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - only where a test used it
+
+            EmbeddedPostgres(folder / "postgres").destroy()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """The Postgres of this run."""
+    from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - the service is an extra
+
+    server = EmbeddedPostgres(Path(os.environ[FOLDER_VARIABLE]) / "postgres", settings=FAST_AND_FORGETFUL)
+    server.start()
+    return server
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server):
+    """Name of a migrated database nobody connects to."""
+    import psycopg  # noqa: PLC0415 - the service is an extra
+
+    from pullback_service import migrating  # noqa: PLC0415 - the service is an extra
+
+    with (Path(os.environ[FOLDER_VARIABLE]) / "template.lock").open("a") as lock:
+        flock(lock, LOCK_EX)
+        with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
+            if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone():
+                return TEMPLATE
+            draft = f"{TEMPLATE}_draft"  # half-migrated ones never get the name
+            connection.execute(f'DROP DATABASE IF EXISTS "{draft}"')
+            connection.execute(f'CREATE DATABASE "{draft}"')
+            migrating.upgrade(postgres_server.url(draft))
+            connection.execute(f'ALTER DATABASE "{draft}" RENAME TO "{TEMPLATE}"')
+    return TEMPLATE
+
+
+def _fresh_database(server, template):
+    import psycopg  # noqa: PLC0415 - the service is an extra
+
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        yield server.url(name)
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def database_url(postgres_server, migrated_template):
+    """Address of a migrated, empty database that only this test uses."""
+    yield from _fresh_database(postgres_server, migrated_template)
+
+
+@pytest.fixture
+def bare_database_url(postgres_server):
+    """Address of a database with nothing in it, not even the migrations."""
+    yield from _fresh_database(postgres_server, "template1")

@@ -1,0 +1,1 @@
+"""Agents: the daemons that take jobs on machines."""

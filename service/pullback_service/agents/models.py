@@ -1,0 +1,20 @@
+"""Table `agent`."""
+
+from sqlalchemy import ForeignKey, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from pullback_service.base import Base, Json, RowId, StampedNow
+
+
+class Agent(Base):
+    """A daemon on a machine. Enrolling again under the same name on the same machine is the same agent."""
+
+    __tablename__ = "agent"
+    __table_args__ = (UniqueConstraint("machine_id", "name"),)
+
+    id: Mapped[RowId]
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="RESTRICT"))
+    name: Mapped[str]
+    labels: Mapped[Json] = mapped_column(server_default="{}")
+    enrolled_at: Mapped[StampedNow]
+    last_seen_at: Mapped[StampedNow]

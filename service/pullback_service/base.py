@@ -1,0 +1,29 @@
+"""What all tables share: names of constraints, types of columns."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from sqlalchemy import BigInteger, DateTime, Identity, MetaData, Text, func
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, mapped_column
+
+NAMES = {
+    "pk": "pk_%(table_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+}
+
+RowId = Annotated[int, mapped_column(BigInteger, Identity(always=True), primary_key=True)]
+Instant = Annotated[datetime, mapped_column(DateTime(timezone=True))]
+# The server's clock stamps everything that is compared later; agents' clocks may be wrong.
+StampedNow = Annotated[datetime, mapped_column(DateTime(timezone=True), server_default=func.now())]
+Json = Annotated[dict[str, Any], mapped_column(JSONB)]
+
+
+class Base(DeclarativeBase):
+    """Root of the tables; `Base.metadata` is what migrations must add up to."""
+
+    metadata = MetaData(naming_convention=NAMES)
+    type_annotation_map = {str: Text, int: BigInteger}  # noqa: RUF012 - SQLAlchemy reads it as a plain class attribute

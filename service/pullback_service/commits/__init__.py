@@ -1,0 +1,1 @@
+"""Commits and their order in history."""

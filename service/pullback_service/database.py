@@ -1,0 +1,94 @@
+"""Engine and sessions. A read session cannot write; a write session is one transaction per request.
+
+The transaction of a write session ends before the answer is sent (`scope="function"`), so that what was acknowledged
+is stored, and what could not be stored is not acknowledged.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import orjson
+from fastapi import Depends, Request
+from sqlalchemy import URL, Engine, NullPool, create_engine, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+
+from pullback_service.errors import SetupError
+
+# Longer waits than these mean that something is wrong; the request fails instead of piling up behind it.
+STATEMENT_TIMEOUT_MS = 30_000
+LOCK_TIMEOUT_MS = 15_000
+IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
+
+
+class Database:
+    """The connections of one process to one Postgres."""
+
+    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+        self.url = url
+        self.engine: AsyncEngine = create_async_engine(
+            _address(url),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_pre_ping=True,  # after a restart of Postgres the next request gets a new connection, not an error
+            connect_args={
+                "application_name": "pullback",
+                "options": f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
+                f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS}",
+            },
+            json_serializer=_dump_json,
+            json_deserializer=orjson.loads,
+        )
+        self.writing = async_sessionmaker(self.engine, expire_on_commit=False)
+        self.reading = async_sessionmaker(
+            self.engine.execution_options(postgresql_readonly=True), expire_on_commit=False
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.engine.dispose()
+
+
+def sync_engine(url: str) -> Engine:
+    """An engine for migrations: one connection, no pool, no timeouts."""
+    return create_engine(_address(url), poolclass=NullPool, json_serializer=_dump_json)
+
+
+def _address(url: str) -> URL:
+    """SQLAlchemy's form of a libpq address, with the driver named."""
+    try:
+        address = make_url(url)
+    except ArgumentError as error:
+        raise SetupError("DATABASE_URL is not an address like postgresql://user@host/name.") from error
+    if address.get_backend_name() not in {"postgresql", "postgres"}:
+        raise SetupError(
+            f"DATABASE_URL names {address.get_backend_name()}, but Pullback stores everything in Postgres: "
+            "give an address like postgresql://user@host/name."
+        )
+    return address.set(drivername="postgresql+psycopg")
+
+
+def _dump_json(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+async def _read_session(request: Request) -> AsyncIterator[AsyncSession]:
+    database: Database = request.app.state.database
+    async with database.reading() as session:
+        yield session
+
+
+async def _write_session(request: Request) -> AsyncIterator[AsyncSession]:
+    database: Database = request.app.state.database
+    async with database.writing.begin() as session:
+        yield session
+
+
+def _database(request: Request) -> Database:
+    database: Database = request.app.state.database
+    return database
+
+
+ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]
+WriteSession = Annotated[AsyncSession, Depends(_write_session, scope="function")]
+KnownDatabase = Annotated[Database, Depends(_database)]

@@ -1,0 +1,1 @@
+"""Jobs: work for agents, with leases, logs and results."""

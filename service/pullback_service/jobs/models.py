@@ -1,0 +1,114 @@
+"""Tables `job`, `attempt` and `job_log`."""
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from pullback_service.base import Base, Instant, Json, RowId, StampedNow
+
+JOB_STATES = ("queued", "leased", "running", "done", "failed", "cancelled", "lost")
+ATTEMPT_STATES = JOB_STATES[1:]
+FAILURE_KINDS = ("infra", "build", "workload", "timeout", "cancelled")
+
+
+def _one_of(column: str, values: tuple[str, ...]) -> str:
+    return f"{column} IN ({', '.join(repr(value) for value in values)})"
+
+
+class Job(Base):
+    """Work for an agent: a suite at a commit.
+
+    queued → leased → running → done | failed | cancelled | lost; a lost lease goes back to queued, `max_attempts` times.
+    """
+
+    __tablename__ = "job"
+    __table_args__ = (
+        # Read by every claim: waiting jobs only, best first.
+        Index(
+            "ix_job_queue",
+            text("priority DESC"),
+            "attempts",
+            "id",
+            postgresql_where=text("state = 'queued'"),
+        ),
+        Index("ix_job_commit", "project_id", "commit_id", "suite"),
+        Index("ix_job_state", "state", "id"),
+        CheckConstraint(_one_of("state", JOB_STATES), name="state"),
+        CheckConstraint("timeout_s > 0", name="timeout"),
+    )
+
+    id: Mapped[RowId]
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    suite: Mapped[str]
+    kind: Mapped[str] = mapped_column(server_default="run")
+    state: Mapped[str] = mapped_column(server_default="queued")
+    priority: Mapped[int] = mapped_column(server_default="0")
+    requires: Mapped[Json] = mapped_column(server_default="{}")
+    timeout_s: Mapped[float]
+    attempts: Mapped[int] = mapped_column(server_default="0")
+    max_attempts: Mapped[int] = mapped_column(server_default="3")
+    cancel_requested_at: Mapped[Instant | None]
+    failure_kind: Mapped[str | None]
+    failure_message: Mapped[str | None]
+    created_at: Mapped[StampedNow]
+    finished_at: Mapped[Instant | None]
+
+
+class Attempt(Base):
+    """One agent's try at a job, with its lease: only the holder of the token, and only in time, may speak for it."""
+
+    __tablename__ = "attempt"
+    __table_args__ = (
+        UniqueConstraint("job_id", "number"),
+        # A machine measures one thing at a time, however many agents it runs.
+        Index(
+            "uq_attempt_machine_active",
+            "machine_id",
+            unique=True,
+            postgresql_where=text("state IN ('leased', 'running')"),
+        ),
+        Index(
+            "uq_attempt_job_active",
+            "job_id",
+            unique=True,
+            postgresql_where=text("state IN ('leased', 'running')"),
+        ),
+        Index(
+            "ix_attempt_lease",
+            "lease_expires_at",
+            postgresql_where=text("state IN ('leased', 'running')"),
+        ),
+        CheckConstraint(_one_of("state", ATTEMPT_STATES), name="state"),
+        CheckConstraint(_one_of("failure_kind", FAILURE_KINDS), name="failure_kind"),
+    )
+
+    id: Mapped[RowId]
+    job_id: Mapped[int] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"))
+    number: Mapped[int]
+    agent_id: Mapped[int] = mapped_column(ForeignKey("agent.id", ondelete="RESTRICT"))
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="RESTRICT"))
+    lease_token: Mapped[UUID]
+    lease_expires_at: Mapped[Instant]
+    state: Mapped[str] = mapped_column(server_default="leased")
+    phase: Mapped[str | None]
+    progress: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    log_bytes: Mapped[int] = mapped_column(server_default="0")
+    failure_kind: Mapped[str | None]
+    failure_message: Mapped[str | None]
+    leased_at: Mapped[StampedNow]
+    heartbeat_at: Mapped[Instant | None]
+    ended_at: Mapped[Instant | None]
+
+
+class JobLog(Base):
+    """A piece of the log of an attempt: the bytes from `start_byte` on, as they were sent."""
+
+    __tablename__ = "job_log"
+
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempt.id", ondelete="CASCADE"), primary_key=True)
+    start_byte: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    content: Mapped[bytes]

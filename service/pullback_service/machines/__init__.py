@@ -1,0 +1,1 @@
+"""Machines: the hardware results come from."""

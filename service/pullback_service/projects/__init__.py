@@ -1,0 +1,1 @@
+"""Projects: whose gradients are measured."""

@@ -1,0 +1,21 @@
+"""Table `project`."""
+
+from sqlalchemy import CheckConstraint, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from pullback_service.base import Base, Instant, RowId, StampedNow
+
+
+class Project(Base):
+    """Whose gradients are measured. The counts are brought up to date after each upload by the worker."""
+
+    __tablename__ = "project"
+    __table_args__ = (UniqueConstraint("name"), CheckConstraint("name <> ''", name="named"))
+
+    id: Mapped[RowId]
+    name: Mapped[str]
+    created_at: Mapped[StampedNow]
+    reports: Mapped[int] = mapped_column(server_default="0")
+    commits: Mapped[int] = mapped_column(server_default="0")
+    points: Mapped[int] = mapped_column(server_default="0")
+    last_report_at: Mapped[Instant | None]

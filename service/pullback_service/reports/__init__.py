@@ -1,0 +1,1 @@
+"""Reports: what one upload says, kept whole and taken apart into points."""

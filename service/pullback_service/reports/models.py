@@ -1,0 +1,100 @@
+"""Tables `report`, `failure` and `comparison`."""
+
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from pullback_service.base import Base, Instant, RowId, StampedNow
+
+
+class Report(Base):
+    """One upload, never changed after it was accepted. `body` is the file as it came, compressed with zlib.
+
+    `status` is `accepted`, or `late` for the result of a job whose lease was lost and which another attempt finished.
+    """
+
+    __tablename__ = "report"
+    __table_args__ = (
+        UniqueConstraint("project_id", "idempotency_key"),
+        Index("ix_report_project_received", "project_id", "received_at", "id"),
+        Index("ix_report_commit_id", "commit_id"),
+        Index("ix_report_unfollowed", "received_at", postgresql_where=text("followed_up_at IS NULL")),
+        # Whatever agents do: a job has one accepted result.
+        Index(
+            "uq_report_job_accepted",
+            "job_id",
+            unique=True,
+            postgresql_where=text("status = 'accepted' AND job_id IS NOT NULL"),
+        ),
+        CheckConstraint("status IN ('accepted', 'late')", name="status"),
+        CheckConstraint("quality IN ('clean', 'contaminated')", name="quality"),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="RESTRICT"))
+    job_id: Mapped[int | None] = mapped_column(ForeignKey("job.id", ondelete="SET NULL"))
+    attempt: Mapped[int | None]
+    status: Mapped[str] = mapped_column(server_default="accepted")
+    idempotency_key: Mapped[str]
+    digest: Mapped[bytes]
+    body: Mapped[bytes] = mapped_column(deferred=True)
+    body_bytes: Mapped[int]
+    format: Mapped[str]
+    version: Mapped[int]
+    suite: Mapped[str | None]
+    quality: Mapped[str]
+    dirty: Mapped[bool]
+    cases: Mapped[int]
+    points: Mapped[int]
+    failures: Mapped[int]
+    started_at: Mapped[Instant]
+    duration_s: Mapped[float | None]
+    received_at: Mapped[StampedNow]
+    followed_up_at: Mapped[Instant | None]
+
+
+class Failure(Base):
+    """A case, or one variant of it, that gave no measurement at a commit: it did not run or its gradient was wrong."""
+
+    __tablename__ = "failure"
+    __table_args__ = (
+        Index("ix_failure_case_history", "case_id", "ordered_at", "commit_id"),
+        Index("ix_failure_report_id", "report_id"),
+    )
+
+    id: Mapped[RowId]
+    report_id: Mapped[UUID] = mapped_column(ForeignKey("report.id", ondelete="CASCADE"))
+    case_id: Mapped[int] = mapped_column(ForeignKey("case.id", ondelete="CASCADE"))
+    commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="RESTRICT"))
+    ordered_at: Mapped[Instant]
+    variant: Mapped[str | None]
+    kind: Mapped[str]
+    message: Mapped[str]
+
+
+class Comparison(Base):
+    """Two commits measured against each other in the same groups, as an upload states it."""
+
+    __tablename__ = "comparison"
+    __table_args__ = (
+        Index("ix_comparison_candidate", "candidate_id", "case_id"),
+        Index("ix_comparison_report_id", "report_id"),
+    )
+
+    id: Mapped[RowId]
+    report_id: Mapped[UUID] = mapped_column(ForeignKey("report.id", ondelete="CASCADE"))
+    case_id: Mapped[int] = mapped_column(ForeignKey("case.id", ondelete="CASCADE"))
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="RESTRICT"))
+    reference_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    candidate_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    variant: Mapped[str]
+    metric: Mapped[str]
+    log_ratio: Mapped[float | None]
+    low: Mapped[float | None]
+    high: Mapped[float | None]
+    n: Mapped[int | None]
+    outcome: Mapped[str]

@@ -1,0 +1,1 @@
+"""Cases, series and points: what the pages and the API read."""

@@ -1,0 +1,94 @@
+"""Tables `case`, `series` and `point`."""
+
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, UniqueConstraint
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Mapped, mapped_column
+
+from pullback_service.base import Base, Instant, Json, RowId, StampedNow
+
+
+class Case(Base):
+    """A workload at one size, dtype and device.
+
+    `identity` is a digest of the four in canonical form; `label` is the derived string for people, in the order in
+    which the first upload named the parameters (which `params` itself, being jsonb, does not keep).
+    """
+
+    __tablename__ = "case"
+    __table_args__ = (
+        UniqueConstraint("project_id", "identity"),
+        Index("ix_case_workload", "project_id", "workload", "id"),
+    )
+
+    id: Mapped[RowId]
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    identity: Mapped[bytes]
+    workload: Mapped[str]
+    params: Mapped[Json]
+    dtype: Mapped[str | None]
+    device: Mapped[str | None]
+    label: Mapped[str]
+    created_at: Mapped[StampedNow]
+
+
+class Series(Base):
+    """A metric of one variant of a case on one machine, over commits."""
+
+    __tablename__ = "series"
+    __table_args__ = (
+        UniqueConstraint("case_id", "variant", "metric", "machine_id"),
+        Index("ix_series_project_id", "project_id", "id"),
+        CheckConstraint("direction IN ('smaller', 'bigger')", name="direction"),
+    )
+
+    id: Mapped[RowId]
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    case_id: Mapped[int] = mapped_column(ForeignKey("case.id", ondelete="CASCADE"))
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="RESTRICT"))
+    variant: Mapped[str]
+    variant_kind: Mapped[str]
+    metric: Mapped[str]
+    unit: Mapped[str]
+    direction: Mapped[str]
+    exact: Mapped[bool]
+    created_at: Mapped[StampedNow]
+
+
+class Point(Base):
+    """A series at a commit, as one report measured it.
+
+    `value` is the count of an exact metric, or the median of `process_values` (one value per process) of a noisy one.
+    `log_ratio`, `low`, `high`, `n` and `outcome` are against `baseline` in the same groups. `ordered_at` is the
+    commit's place in history, repeated here so that a series is read in order from one index.
+    """
+
+    __tablename__ = "point"
+    __table_args__ = (
+        Index("ix_point_series_history", "series_id", "ordered_at", "commit_id", "id"),
+        Index("ix_point_commit_id", "commit_id"),
+        Index("ix_point_report_id", "report_id"),
+        CheckConstraint("quality IN ('clean', 'contaminated')", name="quality"),
+        CheckConstraint(
+            "outcome IN ('faster', 'slower', 'same', 'ambiguous', 'less', 'more', 'equal')",
+            name="outcome",
+        ),
+    )
+
+    id: Mapped[RowId]
+    series_id: Mapped[int] = mapped_column(ForeignKey("series.id", ondelete="CASCADE"))
+    commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    report_id: Mapped[UUID] = mapped_column(ForeignKey("report.id", ondelete="CASCADE"))
+    ordered_at: Mapped[Instant]
+    value: Mapped[float] = mapped_column(Double)
+    process_values: Mapped[list[float] | None] = mapped_column(ARRAY(Double))
+    baseline: Mapped[str | None]
+    log_ratio: Mapped[float | None] = mapped_column(Double)
+    low: Mapped[float | None] = mapped_column(Double)
+    high: Mapped[float | None] = mapped_column(Double)
+    n: Mapped[int | None]
+    outcome: Mapped[str | None]
+    quality: Mapped[str]
+    method: Mapped[str | None]
+    program_hash: Mapped[str | None]

@@ -1,0 +1,91 @@
+"""Every setting of the service, by environment. Secrets may come by file, so that they are in no process listing."""
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from pullback_service.errors import SetupError
+
+MIB = 1024 * 1024
+
+
+class Settings(BaseSettings):
+    """Read from `PULLBACK_*` and `DATABASE_URL`; build with `load_settings` for errors in one sentence."""
+
+    model_config = SettingsConfigDict(env_prefix="PULLBACK_", extra="ignore", frozen=True, populate_by_name=True)
+
+    database_url: str | None = Field(None, validation_alias="DATABASE_URL")
+    """Address of the database, `postgresql://user@host/name`; unset, `pullback up` starts the embedded one."""
+    database_url_file: Path | None = Field(None, validation_alias="DATABASE_URL_FILE")
+    """A file whose content is `DATABASE_URL`."""
+    auth: Literal["token"] | None = None
+    """`token`: every request needs the bearer secret of `token_file`. Unset: local mode, loopback only."""
+    token_file: Path | None = None
+    """A file whose content is the secret."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "text"] = "json"
+    pool_size: int = Field(10, ge=1, le=200)
+    """Database connections of one process."""
+    max_report_bytes: int = Field(64 * MIB, ge=1024)
+    max_log_bytes: int = Field(16 * MIB, ge=1024)
+    """Longest log of one attempt."""
+    lease_s: float = Field(90.0, gt=0)
+    heartbeat_s: float = Field(15.0, gt=0)
+
+    def require_database_url(self) -> str:
+        """Address of the database, from the variable or the file it names."""
+        if self.database_url:
+            return self.database_url
+        if self.database_url_file:
+            return _read_secret("DATABASE_URL_FILE", self.database_url_file)
+        raise SetupError("No database is set: set DATABASE_URL, or use `pullback up`, which brings its own.")
+
+    def token(self) -> str | None:
+        """The one secret that opens this service, or None where none is set."""
+        if self.token_file is not None:
+            return _read_secret("PULLBACK_TOKEN_FILE", self.token_file)
+        if self.auth == "token":
+            raise SetupError("PULLBACK_AUTH=token needs a secret: set PULLBACK_TOKEN_FILE to a file that holds one.")
+        return None
+
+
+def load_settings() -> Settings:
+    """Settings of this process; a value that does not hold is a `SetupError` naming its variable."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "a setting"
+        variable = name if name.isupper() else f"PULLBACK_{name.upper()}"
+        raise SetupError(f"{variable} does not hold: {first['msg']}.") from error
+
+
+def refuse_open_bind(host: str, settings: Settings) -> None:
+    """Refuse to be reachable from other machines without authentication."""
+    if settings.auth is None and not _is_loopback(host):
+        raise SetupError(
+            f"Refusing to listen on {host} without authentication: "
+            "set PULLBACK_AUTH=token and PULLBACK_TOKEN_FILE, or listen on 127.0.0.1."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False  # another name may resolve to anything, now or later
+
+
+def _read_secret(variable: str, path: Path) -> str:
+    try:
+        secret = path.read_text().strip()
+    except OSError as error:
+        raise SetupError(f"{variable} names {path}, which cannot be read ({error.strerror}).") from error
+    if not secret:
+        raise SetupError(f"{variable} names {path}, which is empty: put the secret into it.")
+    return secret

@@ -1,0 +1,69 @@
+"""Migrations from zero equal the models, and every step has a way back."""
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect
+
+from pullback_service import migrating
+from pullback_service.database import sync_engine
+from pullback_service.errors import MigrationError, SetupError
+from pullback_service.models import Base
+
+
+def test_migrations_from_zero_equal_the_models(bare_database_url):
+    migrating.upgrade(bare_database_url)
+    with sync_engine(bare_database_url).connect() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "compare_server_default": True, "target_metadata": Base.metadata}
+        )
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_check_constraints_of_the_database_are_those_of_the_models(database_url):
+    """Alembic's comparison does not look at them."""
+    with sync_engine(database_url).connect() as connection:
+        inspector = inspect(connection)
+        for table in Base.metadata.sorted_tables:
+            stored = {constraint["name"] for constraint in inspector.get_check_constraints(table.name)}
+            declared = {c.name for c in table.constraints if type(c).__name__ == "CheckConstraint"}
+            assert stored == declared, table.name
+
+
+def test_downgrade_leaves_nothing_and_upgrade_works_again(bare_database_url):
+    migrating.upgrade(bare_database_url)
+    migrating.downgrade(bare_database_url, "base")
+    with sync_engine(bare_database_url).connect() as connection:
+        inspector = inspect(connection)
+        assert inspector.get_table_names() == ["alembic_version"]
+        assert "procrastinate" not in inspector.get_schema_names()
+    migrating.upgrade(bare_database_url)
+    assert migrating.revisions(bare_database_url).match
+
+
+def test_upgrading_twice_changes_nothing(database_url):
+    before = migrating.revisions(database_url)
+    migrating.upgrade(database_url)
+    assert migrating.revisions(database_url) == before
+    assert before.match
+
+
+def test_a_database_of_a_newer_release_is_refused(database_url):
+    with sync_engine(database_url).begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(MigrationError, match="9999, which this release does not know"):
+        migrating.upgrade(database_url)
+
+
+def test_an_unreachable_database_is_one_sentence():
+    with pytest.raises(SetupError, match="cannot be reached"):
+        migrating.upgrade("postgresql://nobody@127.0.0.1:1/nothing")
+
+
+def test_the_queue_of_chores_can_be_called_from_any_search_path(database_url):
+    with sync_engine(database_url).begin() as connection:
+        ids = connection.exec_driver_sql(
+            "SELECT procrastinate.procrastinate_defer_jobs_v1(ARRAY["
+            "ROW('q', 'task', 0, NULL, NULL, '{}'::jsonb, NULL)::procrastinate.procrastinate_job_to_defer_v1])"
+        ).scalar_one()
+    assert len(ids) == 1
