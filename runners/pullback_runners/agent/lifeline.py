@@ -11,6 +11,7 @@ import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
+PARENT_VARIABLE = "PULLBACK_PARENT_PID"
 
 
 def die_with_parent(parent_pid: int, with_signal: signal.Signals = signal.SIGKILL) -> None:
@@ -25,3 +26,10 @@ def die_with_parent(parent_pid: int, with_signal: signal.Signals = signal.SIGKIL
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent_pid:  # it died between starting us and the call above
         os._exit(1)
+
+
+def die_with_named_parent() -> None:
+    """Do the same for the parent named in the environment, if one is; the name goes no further than this process."""
+    parent = os.environ.pop(PARENT_VARIABLE, None)
+    if parent is not None:
+        die_with_parent(int(parent))

@@ -40,6 +40,19 @@ class ProcessMark:
             return None
 
 
+def end_politely(mark: ProcessMark, *, grace_s: float) -> bool:
+    """Ask one process to end and leave its children to it; SIGKILL after `grace_s`. False when it did not run."""
+    process = mark.process()
+    if process is None:
+        return False
+    for wanted, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(wanted)
+        if not _still_alive_after([process], wait_s):
+            break
+    return True
+
+
 def end_trees(marks: Iterable[ProcessMark], *, grace_s: float = 10.0) -> list[int]:
     """End marked processes with all their descendants and process groups; returns the ids of those that were alive.
 
