@@ -121,6 +121,9 @@ class Plan:
     def _build(
         self, function: Callable[..., Any], leaves: list[Any], rebuild: trees.Rebuild, surroundings: Surroundings
     ) -> Program:
+        if isinstance(self.function, Gradient):
+            for leaf in _wanted_leaves(self.function, leaves, rebuild)[0]:
+                differentiable(leaves[leaf], function)
         for leaf in leaves:
             if not is_array_like(leaf) or (isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray):
                 raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
@@ -187,11 +190,7 @@ def _differentiated(
     if len(graph.outputs) != 1:
         raise CannotCompileError("the function returns more than one value")
     scalar(_example(graph.outputs[0].type), gradient.function)
-    numbered = rebuild(iter(range(len(leaves))))
-    wanted = [trees.flatten(numbered[position]) for position in gradient.positions]
-    wrt = [leaf for part, _ in wanted for leaf in part]
-    for leaf in wrt:
-        differentiable(leaves[leaf], gradient.function)
+    wrt, rebuild_parts = _wanted_leaves(gradient, leaves, rebuild)
     joint, mask = differentiate(graph, wrt, with_value=gradient.with_value)
     stages.add("differentiated", joint)
 
@@ -201,9 +200,18 @@ def _differentiated(
         gradients = iter(
             [like(next(values) if present else None, arguments[leaf]) for leaf, present in zip(wrt, mask, strict=True)]
         )
-        return gradient.result(value, tuple(rebuild_part(gradients) for _, rebuild_part in wanted))
+        return gradient.result(value, tuple(part(gradients) for part in rebuild_parts))
 
     return joint, finish
+
+
+def _wanted_leaves(
+    gradient: Gradient, leaves: list[Any], rebuild: trees.Rebuild
+) -> tuple[list[int], list[trees.Rebuild]]:
+    """Which leaves to differentiate by, in order, and how their gradients become trees, one per wanted argument."""
+    numbered = rebuild(iter(range(len(leaves))))
+    parts = [trees.flatten(numbered[position]) for position in gradient.positions]
+    return [leaf for part, _ in parts for leaf in part], [rebuild_part for _, rebuild_part in parts]
 
 
 def _finish_values(rebuild: trees.Rebuild) -> Callable[[tuple[Any, ...], list[Any]], Any]:

@@ -6,6 +6,7 @@ recording anew. What cannot be watched (an object whose attributes may change, a
 look) keeps the function on the tape, with the reason.
 """
 
+import dis
 import types
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -110,7 +111,8 @@ def _item_of(getter: _Getter, key: Any) -> _Getter:
 
 
 def _names_used(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
+    """Globals that a function reads, and functions inside it; `co_names` would also have the names of attributes."""
+    yield from {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names_used(constant)

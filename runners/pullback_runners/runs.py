@@ -107,13 +107,13 @@ def run_suite(
     }
 
 
-def list_cases(suite: str, workload_files: Sequence[Path] = ()) -> list[tuple[Case, str]]:
-    """Return the cases of a suite, each with its workload's one-line description."""
+def list_cases(suite: str, cases: Sequence[str] = (), workload_files: Sequence[Path] = ()) -> list[tuple[Case, str]]:
+    """Return the cases that `run_suite` would measure, each with its workload's one-line description."""
     find_suite(suite)
     for path in workload_files:
         load_workload_file(path)
     described = {w.name: (w.__doc__ or "").splitlines()[0] for w in known_workloads()}
-    return [(case, described[case.workload]) for case in select_cases(suite)]
+    return [(case, described[case.workload]) for case in select_cases(suite, cases)]
 
 
 class _Steps:

@@ -5,9 +5,9 @@ operations at run time, and a text that can be read (`plan.explain()`) and kept 
 
     def program(in0, in1):
         b0 = matmul(in0, in1)     # fresh: NumPy allocates
-        tanh(b0, b0)              # in place
-        n1 = sum(b0, (0, 1))      # a number
-        return (n1, b0)
+        tanh(b0, out=b0)          # in place
+        n0 = sum(b0, axes=(0, 1), keepdims=False)  # a number
+        return (n0, b0)
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ from pullback.kinds import Scalar
 from pullback.planning.schedule import Placement, Schedule, Step
 from pullback.primitive import Primitive
 from pullback.rules import shapes
+from pullback.rules.contractions import matmul
 from pullback.rules.indexing import add_at, index
 from pullback.rules.inplace import restore
 
@@ -113,9 +114,11 @@ class _Writer:
         primitive = node.primitive
         if primitive is add_at:
             return f"{out}[{_key_text(dict(node.params)['key'])}] += {operands[1]}"
-        if isinstance(primitive, Scalar) and isinstance(primitive.ufunc, np.ufunc):
-            return f"{self.bound(primitive.ufunc.__name__, primitive.ufunc)}({', '.join([*operands, out])})"
-        return f"{self.bound(f'{primitive.name}_into', primitive.into)}({', '.join([out, *operands, *self.keywords(node)])})"
+        ufunc = np.matmul if primitive is matmul else getattr(primitive, "ufunc", None)
+        if isinstance(ufunc, np.ufunc):
+            return f"{self.bound(ufunc.__name__, ufunc)}({', '.join(operands)}, out={out})"
+        function = self.bound(f"write_{primitive.name}", primitive.into)
+        return f"{function}({', '.join([out, *operands, *self.keywords(node)])})"
 
     def keywords(self, node: Node) -> list[str]:
         return [f"{name}={self.parameter(value)}" for name, value in node.params]

@@ -13,6 +13,7 @@ import numpy as np
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.kinds import Scalar
 from pullback.passes.rewriting import rewrite
+from pullback.primitive import Effect
 from pullback.rules import elementwise, shapes
 
 
@@ -30,6 +31,9 @@ def simplify_algebra(graph: Graph) -> Graph:
 
 
 def _simplified(node: Node, makers: dict[Var, Node]) -> Node | Atom:
+    if _is_constant(node):
+        value = node.primitive.evaluate(*(atom.value for atom in node.inputs), **dict(node.params))  # type: ignore[union-attr]
+        return Literal(value, node.outputs[0].type)
     if isinstance(node.primitive, Scalar):
         node = _without_broadcasts(node, makers)
     if node.primitive is elementwise.mul:
@@ -63,6 +67,14 @@ def _without_broadcasts(node: Node, makers: dict[Var, Node]) -> Node:
 def _square_of(atom: Atom, node: Node) -> Node:
     # A square of a Python number stays a Python number only through Python's own operators.
     return node if atom.type.weak else replace(node, primitive=elementwise.square, inputs=(atom,))
+
+
+def _is_constant(node: Node) -> bool:
+    return (
+        node.primitive.effect is Effect.NONE
+        and all(isinstance(atom, Literal) for atom in node.inputs)
+        and all(var.type.shape == () for var in node.outputs)
+    )
 
 
 def _is_number(atom: Atom, number: int) -> bool:

@@ -30,7 +30,7 @@ def _identity(x: Any) -> Any:
     return x + 0
 
 
-relu = Scalar("relu", _relu, lambda v, x, y: v * (y > 0), into=lambda out, x: np.maximum(x, 0, out))
+relu = Scalar("relu", _relu, lambda v, x, y: v * (y > 0), into=lambda out, x: np.maximum(x, 0, out=out))
 sigmoid = Scalar("sigmoid", _sigmoid, lambda v, x, y: v * (y * (1 - y)))
 softplus = Scalar("softplus", _softplus, lambda v, x, y: v * -np.expm1(-y))
 identity = Scalar("identity", _identity, lambda v, x, y: v)

@@ -53,11 +53,11 @@ def _matmul_flops(types: Sequence[ArrayType], result: ArrayType) -> int:
     return 2 * result.size * types[0].shape[-1]
 
 
-def _matmul_into(out: Any, a: Any, b: Any) -> Any:
-    return np.matmul(a, b, out)
+def _write_product(out: Any, a: Any, b: Any) -> Any:
+    return np.matmul(a, b, out=out)
 
 
-matmul = Bilinear("matmul", np.matmul, _matmul_type, _transpose_a, _transpose_b, _matmul_flops, _matmul_into)
+matmul = Bilinear("matmul", np.matmul, _matmul_type, _transpose_a, _transpose_b, _matmul_flops, _write_product)
 
 cases(matmul, normal(3, 4), normal(4, 2))
 cases(matmul, normal(3, 4), normal(4), because="matrix times vector")

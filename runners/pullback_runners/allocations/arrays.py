@@ -152,17 +152,17 @@ def _handler_functions() -> dict[str, int]:
 def _handler_capsule(counters: _Counters) -> Any:
     handler = _Handler(name=b"pullback_counter", version=1, context=ctypes.addressof(counters), **_handler_functions())
     _immortal.append(handler)
-    new_capsule = ctypes.pythonapi.PyCapsule_New
-    new_capsule.restype = ctypes.py_object
-    new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+        ("PyCapsule_New", ctypes.pythonapi)
+    )
     return new_capsule(ctypes.addressof(handler), _CAPSULE_NAME, None)
 
 
 def _numpy_set_handler() -> Any:
     """NumPy's PyDataMem_SetHandler: takes a capsule, returns the one that was set before."""
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype = ctypes.c_void_p
-    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
     table = get_pointer(_umath._ARRAY_API, None)  # noqa: SLF001 - NumPy's C API has no other address
     address = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[_API_SET_HANDLER]
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address)

@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from pullback_runners.measurement.gradient_check import (
     check_restored,
 )
 from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice
-from pullback_runners.variants import PreparedVariant, prepare_variant
+from pullback_runners.variants import PreparedVariant, open_variant
 from pullback_runners.workloads import Case, find_workload, load_workload_file
 
 WARM_UP_S = 0.02
@@ -52,13 +52,13 @@ def main() -> int:
         return 0
     try:
         _import_engine(first["engine"])
-        prepared, check = _prepare(first)
-        if first["task"] == "examine":
-            answer({"gradient": check.document(), **_examine(prepared)})
-        else:
-            answer({"ready": True, "gradient": check.document()})
-            for order in orders:
-                answer(_obey(order, prepared))
+        with _checked_variant(first) as (prepared, check):
+            if first["task"] == "examine":
+                answer({"gradient": check.document(), **_examine(prepared)})
+            else:
+                answer({"ready": True, "gradient": check.document()})
+                for order in orders:
+                    answer(_obey(order, prepared))
     except VariantError as error:
         answer({"failed": {"kind": error.kind, "message": error.message}})
     except Exception as error:  # noqa: BLE001 - whatever a workload or an engine raises is this case's failure
@@ -94,8 +94,9 @@ def _import_engine(engine: str | None) -> None:
         raise VariantError("unavailable", f"the engine came from {imported} and not from {engine}")
 
 
-def _prepare(order: dict[str, Any]) -> tuple[PreparedVariant, GradientCheck]:
-    """Draw the arguments, bind the variant and check its gradient; a wrong one raises."""
+@contextlib.contextmanager
+def _checked_variant(order: dict[str, Any]) -> Iterator[tuple[PreparedVariant, GradientCheck]]:
+    """Draw the arguments, open the variant and check its gradient; a wrong one raises."""
     for path in order["workload_files"]:
         load_workload_file(Path(path))
     case = Case.of_document(order["case"])
@@ -103,13 +104,13 @@ def _prepare(order: dict[str, Any]) -> tuple[PreparedVariant, GradientCheck]:
     inputs = workload.draw_inputs(case)
     before = bytes_of(inputs)
     expected = workload.closed_form(case, inputs)
-    prepared = prepare_variant(order["variant"], workload, case, inputs)
-    found = prepared.differentiated(prepared.call())
-    complaint = check_restored(before, inputs)
-    check = check_gradient(found, expected, inputs, case.dtype)
-    if complaint or check.complaint:
-        raise VariantError("gradient", complaint or check.complaint or "")
-    return prepared, check
+    with open_variant(order["variant"], workload, case, inputs) as prepared:
+        found = prepared.differentiated(prepared.call())
+        complaint = check_restored(before, inputs)
+        check = check_gradient(found, expected, inputs, case.dtype)
+        if complaint or check.complaint:
+            raise VariantError("gradient", complaint or check.complaint or "")
+        yield prepared, check
 
 
 def _examine(prepared: PreparedVariant) -> Answer:

@@ -1,5 +1,7 @@
 """Peers: other engines on the same case. Now `numpy`, the gradient written by hand beside its workload."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pullback_runners.errors import VariantError
@@ -7,7 +9,8 @@ from pullback_runners.variants.prepared import PreparedVariant
 from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
 
 
-def prepare_peer(peer: str, workload: Workload, case: Case, inputs: Inputs) -> PreparedVariant:
+@contextmanager
+def open_peer(peer: str, workload: Workload, case: Case, inputs: Inputs) -> Iterator[PreparedVariant]:
     """Bind a peer's own way of computing the same value and gradients."""
     if peer not in workload.peers:
         offered = ", ".join(sorted(workload.peers)) or "none"
@@ -22,4 +25,4 @@ def prepare_peer(peer: str, workload: Workload, case: Case, inputs: Inputs) -> P
         value, gradients = result
         return value, dict(gradients)
 
-    return PreparedVariant(call, differentiated, lambda: None)
+    yield PreparedVariant(call, differentiated, lambda: None)

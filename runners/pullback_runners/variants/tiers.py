@@ -1,6 +1,8 @@
 """Tiers: the same mathematics executed in our engine's several ways."""
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pullback_runners.errors import VariantError
@@ -14,7 +16,8 @@ TIERS = ("unfused", "fused", "stateful", "native")
 """Every tier that the product knows; an engine says in `pullback.TIERS` which of them it can run."""
 
 
-def prepare_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> PreparedVariant:
+@contextmanager
+def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iterator[PreparedVariant]:
     """Differentiate a case's function by our engine in `tier`.
 
     The engine is imported here and not at the top: it may be another commit's, put in front of the path by the worker,
@@ -26,8 +29,6 @@ def prepare_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> P
         raise VariantError(
             "unavailable", f"this engine cannot run tier {tier!r}, it offers {', '.join(offered) or 'none'}"
         )
-    # The process runs nothing but this variant, so the tier is entered for good.
-    pb.tier(tier).__enter__()
     names = workload.wrt
     differentiate = pb.value_and_grad(workload(**dict(case.params)), wrt=names)
     arguments = tuple(inputs.values())
@@ -46,4 +47,5 @@ def prepare_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> P
         compiled(*arguments)
         return dict(compiled.summary())
 
-    return PreparedVariant(call, differentiated, plan)
+    with pb.tier(tier):
+        yield PreparedVariant(call, differentiated, plan)

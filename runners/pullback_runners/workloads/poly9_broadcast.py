@@ -26,9 +26,7 @@ def poly9_broadcast(n: int) -> Callable[..., Any]:  # noqa: ARG001 - every size 
     """sum(c0 + c1 x + ... + c9 x**9) with respect to c2."""
 
     # Eleven arguments, as in the issue: to a broadcast every coefficient is an operand of its own.
-    def total(  # noqa: PLR0917
-        x: Any, c0: Any, c1: Any, c2: Any, c3: Any, c4: Any, c5: Any, c6: Any, c7: Any, c8: Any, c9: Any
-    ) -> Any:
+    def total(x: Any, c0: Any, c1: Any, c2: Any, c3: Any, c4: Any, c5: Any, c6: Any, c7: Any, c8: Any, c9: Any) -> Any:
         y = c9 * x + c8
         for c in (c7, c6, c5, c4, c3, c2, c1, c0):
             y = y * x + c
