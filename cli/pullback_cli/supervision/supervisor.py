@@ -15,6 +15,7 @@ from pullback_cli.supervision.plan import ProcessPlan
 from pullback_runners.agent.lifeline import PARENT_VARIABLE
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 
+COMMAND = (sys.executable, "-P", "-m", "pullback_cli")
 MOST_DEATHS = 5
 DEATHS_WINDOW_S = 60.0
 STOP_GRACE_S = 15.0
@@ -98,7 +99,7 @@ def _launch(plan: ProcessPlan) -> "tuple[subprocess.Popen[bytes], ProcessMark]":
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
     with plan.log.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-P", "-m", "pullback_cli", *plan.arguments],
+            [*COMMAND, *plan.arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
