@@ -36,7 +36,6 @@ def run(
     Exit status: 0 all cases measured, 1 a case failed, 2 wrong usage, 130 interrupted (finished cases are kept).
 
     Examples:
-
     pullback run --suite quick -o bench.json
 
     pullback run --case 'dense_bias_act*' --variant fused --engine ../other-checkout

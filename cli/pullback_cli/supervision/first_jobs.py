@@ -1,7 +1,6 @@
 """The jobs `up` asks for, so that the first page a person opens shows measurements and a history."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from pullback_cli.supervision.history import Commit, History
 from pullback_cli.supervision.service_api import Item, ServiceApi
@@ -33,9 +32,10 @@ class FollowedJob:
 
     @property
     def progress(self) -> Item:
-        """Progress of the attempt at work: done, total, message."""
-        found: Any = self.job.get("progress") or {}
-        return found if isinstance(found, dict) else {}
+        """Progress of the newest attempt: done, total, message; empty before there is one."""
+        attempts: list[Item] = self.job.get("history") or []
+        found: Item | None = attempts[-1].get("progress") if attempts else None
+        return found or {}
 
 
 def ask_for_jobs(api: ServiceApi, history: History, suite: str) -> list[FollowedJob]:

@@ -14,7 +14,7 @@ def headline(api: ServiceApi, job: FollowedJob, url: str) -> str:
     if job.state != "done":
         return f"{sha} could not be measured ({job.state}: {job.job.get('failure_message') or 'no reason given'})"
     try:
-        ratios = paired_times(api.report_at(str(job.commit["sha"])))
+        ratios = paired_times(api.report(str(job.job["report_id"])))
     except httpx.HTTPError as error:
         return f"{sha} is measured; its ratios could not be read ({error}): {url}"
     if not ratios:

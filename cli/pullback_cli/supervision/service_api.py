@@ -44,6 +44,11 @@ class ServiceApi:
         """One job with its state and progress."""
         return self._answer(self._http.get(f"/api/v1/jobs/{job_id}"))
 
+    def report(self, report_id: str) -> Item:
+        """The document of a report, as it was uploaded."""
+        document: Item = self._answer(self._http.get(f"/api/v1/reports/{report_id}"))["document"]
+        return document
+
     def list(self, resource: str, **query: str | int) -> Sequence[Item]:
         """The first page of a list."""
         items: Sequence[Item] = self._answer(self._http.get(f"/api/v1/{resource}", params=query))["items"]

@@ -17,6 +17,7 @@ HeartbeatAnswer = Literal["continue", "cancel", "lost"]
 
 CLAIM_WAIT_S = 30  # the longest wait the service allows
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
+_COMMIT_FIELDS = ("sha", "parents", "branch", "author", "authored_at", "title")  # those of a report
 _LEASE_HEADER = "Pullback-Lease"
 
 # A job's suite may be narrowed to some cases: `quick:poly9_broadcast*;mul_restore*`. Case names contain commas.
@@ -128,7 +129,7 @@ class ServiceClient:
         return Claim(
             Job(
                 project=str(self._part(job, "project")),
-                commit=dict(self._part(job, "commit")),
+                commit={name: self._part(job, "commit").get(name) for name in _COMMIT_FIELDS},
                 suite=suite,
                 cases=tuple(globs.split(CASES_SEPARATOR)) if globs else (),
                 timeout_s=float(self._part(job, "timeout_s")),

@@ -159,6 +159,7 @@ class _Agent:
                 engine,
                 folder,
                 key,
+                exact=self._engines.is_exact,
                 cpus=self._cpus,
                 tell=heartbeat.report,
                 cancelled=lambda: heartbeat.answer == "cancel",

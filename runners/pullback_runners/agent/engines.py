@@ -26,12 +26,17 @@ _GIT_TIMEOUT_S = 120
 class EngineSource(Protocol):
     """Where the engines of commits come from."""
 
+    is_exact: bool
+    """Whether what is extracted is the commit itself, rather than files that only name themselves."""
+
     def extract(self, sha: str, target: Path) -> Path:
         """Put the engine of a commit below `target` and return its folder; JobFailedError when it cannot be had."""
 
 
 class GitEngines:
     """Engines out of a clone."""
+
+    is_exact = True
 
     def __init__(self, repository: Path) -> None:
         self.repository = repository
@@ -61,6 +66,8 @@ class GitEngines:
 
 class FolderEngine:
     """The one engine of a folder without git."""
+
+    is_exact = False
 
     def __init__(self, engine: Path) -> None:
         self.engine = engine

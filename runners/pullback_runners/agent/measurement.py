@@ -42,12 +42,14 @@ def measure(
     folder: JobFolder,
     key: str,
     *,
+    exact: bool,
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
     cancelled: Callable[[], bool],
 ) -> Mapping[str, Any]:
     """Measure a job and return its report; JobFailedError says why there is none.
 
+    `exact` says that the engine is the commit's own, bit for bit; otherwise the report calls its commit dirty.
     Whatever happens in here, an exception from a signal handler included, no process of the job is left afterwards.
     """
     job, lease = claim.job, claim.lease
@@ -55,7 +57,7 @@ def measure(
         "suite": job.suite,
         "cases": list(job.cases),
         "engine": str(engine),
-        "commit": dict(job.commit),
+        "commit": {**job.commit, "dirty": not exact},
         "project": job.project,
         "job": {"id": lease.job_id, "attempt": lease.attempt},
         "key": key,

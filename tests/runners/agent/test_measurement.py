@@ -33,7 +33,7 @@ def _claim(suite="quick", cases=("poly9_broadcast*",), timeout_s=120.0):
 
 
 def _measure(claim, folder, *, tell=lambda _: None, cancelled=lambda: False):
-    return measure(claim, ENGINE, folder, KEY, cpus=frozenset(), tell=tell, cancelled=cancelled)
+    return measure(claim, ENGINE, folder, KEY, exact=True, cpus=frozenset(), tell=tell, cancelled=cancelled)
 
 
 def _runs(pid):
