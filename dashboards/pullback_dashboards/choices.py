@@ -1,0 +1,40 @@
+"""Questions a page asks its reader: each answer is a link to the same page in another state."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Option:
+    """One possible answer."""
+
+    text: str
+    href: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing the address decides."""
+
+    label: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True)
+class Empty:
+    """What a page says when there is nothing to show: why, and what to do next."""
+
+    title: str
+    lines: tuple[str, ...]
+    command: str | None = None
+
+
+def questions(*asked: Question) -> tuple[Question, ...]:
+    """The questions that have more than one answer."""
+    return tuple(question for question in asked if len(question.options) > 1)
+
+
+def question(label: str, options: Iterable[tuple[str, str, bool]]) -> Question:
+    """A question out of (text, address, is it so now)."""
+    return Question(label, tuple(Option(*option) for option in options))

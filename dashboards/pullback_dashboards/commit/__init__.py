@@ -1,0 +1,1 @@
+"""One commit: its uploads and what they say."""

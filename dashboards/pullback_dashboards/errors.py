@@ -1,0 +1,83 @@
+"""Errors in the pages' own style: the service's handlers decide status and words, this file only changes the form."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from inspect import isawaitable
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from pullback_dashboards.rendering import page
+
+_Handler = Callable[[Request, Any], Response | Awaitable[Response]]
+_NOT_PAGES = ("/api/", "/static/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/redoc")
+
+
+@dataclass(frozen=True)
+class ErrorView:
+    """What went wrong, in the words of the problem document."""
+
+    status: int
+    title: str
+    detail: str
+    remedy: str | None = None
+
+
+def style(app: FastAPI) -> None:
+    """Wrap every error handler of the application."""
+    for kind, handler in list(app.exception_handlers.items()):
+        app.exception_handlers[kind] = _styled(handler)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether an error should answer as a page: a page's address, asked for by something that shows pages."""
+    path = request.url.path
+    if path.startswith(_NOT_PAGES) or path.endswith((".json", ".csv")):
+        return False
+    accepted = request.headers.get("accept", "*/*")
+    return "text/html" in accepted or accepted.strip() == "*/*"
+
+
+def error_view(status: int, problem: object) -> ErrorView:
+    """The view of a problem document; whatever is not one is told by its status alone."""
+    said = problem if isinstance(problem, dict) else {}
+    title = said.get("title")
+    detail = said.get("detail")
+    listed = said.get("errors")
+    remedy = None
+    if isinstance(listed, list):
+        remedy = "; ".join(f"{e.get('path')}: {e.get('message')}" for e in listed if isinstance(e, dict)) or None
+    return ErrorView(
+        status=status,
+        title=title if isinstance(title, str) else f"The page answered {status}",
+        detail=detail if isinstance(detail, str) else "The service gave no further reason.",
+        remedy=remedy,
+    )
+
+
+def _styled(handler: _Handler) -> _Handler:
+    async def styled(request: Request, error: Exception) -> Response:
+        answered = handler(request, error)
+        answer = await answered if isawaitable(answered) else answered
+        if request.scope["type"] != "http" or not wants_page(request):
+            return answer
+        view = error_view(answer.status_code, _problem(answer))
+        if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
+            view = replace(view, title="No such page", detail=f"There is no page at {request.url.path}.")
+        shown = page(request, "error.html", title=view.title, view=view, status=view.status)
+        if "www-authenticate" in answer.headers:
+            # Browsers have a dialog for this scheme alone; the service takes its secret as the password.
+            shown.headers["www-authenticate"] = 'Basic realm="pullback", charset="UTF-8"'
+        return shown
+
+    return styled
+
+
+def _problem(answer: Response) -> object:
+    try:
+        return orjson.loads(answer.body)
+    except orjson.JSONDecodeError:
+        return None

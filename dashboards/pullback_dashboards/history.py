@@ -1,0 +1,169 @@
+"""The history that a page draws: commits in order, and what every variant of every case measured at each of them.
+
+Plain frozen values between the service's rows and the pages' views. Everything that a page says about ratios starts
+here, once: paired ratios as they were measured, and for exact metrics the ratio of two counts of the same commit.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+
+from pullback_dashboards.charts.palette import BASELINE
+from pullback_dashboards.wording.factors import Spread
+
+TIERS = ("unfused", "fused", "stateful", "native")
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit as a page names it."""
+
+    sha: str
+    title: str | None = None
+    author: str | None = None
+    authored_at: datetime | None = None
+    branch: str | None = None
+
+    @property
+    def short(self) -> str:
+        """The first nine characters, enough to be told apart in a large repository."""
+        return self.sha[:9]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric's name, unit and kind; exact ones are counts, of which any change is a change."""
+
+    name: str
+    unit: str
+    exact: bool
+    bigger_is_better: bool = False
+
+    @property
+    def label(self) -> str:
+        """The name in words."""
+        return _LABELS.get(self.name, self.name.replace("_", " "))
+
+
+_LABELS = {
+    "time": "time",
+    "array_bytes": "array bytes",
+    "array_allocs": "arrays",
+    "native_bytes": "native bytes",
+    "native_allocs": "native allocations",
+    "peak_bytes": "peak bytes",
+    "compile_time": "compile time",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one series says at one commit. A failed case has a reason and no numbers."""
+
+    value: float | None = None
+    log_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    groups: int | None = None
+    outcome: str | None = None
+    contaminated: bool = False
+    failure: str | None = None
+    report: str | None = None
+
+    @property
+    def spread(self) -> Spread | None:
+        """The log ratio with its interval, where both were measured."""
+        if self.log_ratio is None or self.low is None or self.high is None:
+            return None
+        return Spread(self.log_ratio, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One variant of one case in one metric, commit by commit; None where nobody measured."""
+
+    workload: str
+    case: str
+    variant: str
+    metric: Metric
+    readings: tuple[Reading | None, ...]
+
+    @property
+    def latest(self) -> tuple[int, Reading] | None:
+        """The newest reading and the place of its commit."""
+        return next(((place, r) for place, r in reversed(list(enumerate(self.readings))) if r), None)
+
+
+@dataclass(frozen=True)
+class History:
+    """Commits, oldest first, and the lines across them, of one project on one machine."""
+
+    commits: tuple[Commit, ...] = ()
+    lines: tuple[Line, ...] = field(default=())
+
+    @cached_property
+    def variants(self) -> tuple[str, ...]:
+        """Variants in reading order: the baseline, the tiers, the peers by name."""
+        return in_reading_order({line.variant for line in self.lines})
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Metrics that somebody measured, time first, then memory, then the rest by name."""
+        known = {line.metric for line in self.lines if any(r and r.value is not None for r in line.readings)}
+        order = list(_LABELS)
+        return tuple(sorted(known, key=lambda m: (order.index(m.name) if m.name in order else len(order), m.name)))
+
+    @cached_property
+    def workloads(self) -> tuple[str, ...]:
+        """Workloads by name."""
+        return tuple(sorted({line.workload for line in self.lines}))
+
+    def cases(self, workload: str) -> tuple[str, ...]:
+        """Cases of a workload, in the order in which the history has them."""
+        return tuple(dict.fromkeys(line.case for line in self.lines if line.workload == workload))
+
+    def find(self, case: str, variant: str, metric: str) -> Line | None:
+        """The line of one series."""
+        return self._index.get((case, variant, metric))
+
+    def of(self, metric: str) -> Iterator[Line]:
+        """Lines of a metric."""
+        return (line for line in self.lines if line.metric.name == metric)
+
+    @cached_property
+    def _index(self) -> dict[tuple[str, str, str], Line]:
+        return {(line.case, line.variant, line.metric.name): line for line in self.lines}
+
+
+def in_reading_order(variants: Iterable[str]) -> tuple[str, ...]:
+    """The baseline and the other tiers as the map lists them, then everything else by name."""
+    return tuple(sorted(variants, key=lambda v: (TIERS.index(v) if v in TIERS else len(TIERS), v)))
+
+
+def with_exact_ratios(history: History) -> History:
+    """The same history in which exact metrics carry their ratio to the baseline of the same commit.
+
+    Counts compare by difference: equal, less or more. With a zero on one side there is an outcome but no ratio.
+    """
+    lines = tuple(_against_baseline(line, history) if line.metric.exact else line for line in history.lines)
+    return History(history.commits, lines)
+
+
+def _against_baseline(line: Line, history: History) -> Line:
+    base = history.find(line.case, BASELINE, line.metric.name)
+    if base is None or line.variant == BASELINE:
+        return line
+    pairs = zip(line.readings, base.readings, strict=True)
+    return replace(line, readings=tuple(_compared(reading, reference) for reading, reference in pairs))
+
+
+def _compared(reading: Reading | None, base: Reading | None) -> Reading | None:
+    if reading is None or base is None or reading.value is None or base.value is None:
+        return reading
+    difference = reading.value - base.value
+    outcome = "less" if difference < 0 else "more" if difference > 0 else "equal"
+    both = reading.value > 0 and base.value > 0
+    ratio = math.log(reading.value / base.value) if both else None
+    return replace(reading, log_ratio=ratio, low=ratio, high=ratio, outcome=outcome)

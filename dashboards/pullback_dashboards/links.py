@@ -1,0 +1,48 @@
+"""Where pages live: every address is made here, with names quoted so that any name survives."""
+
+from urllib.parse import quote, urlencode
+
+
+def overview(project: str | None = None, **state: str | None) -> str:
+    """The overview of a project."""
+    return _with("/", project=project, **state)
+
+
+def workload(project: str, name: str, **state: str | None) -> str:
+    """The page of one workload."""
+    return _with(f"/projects/{_segment(project)}/workloads/{_segment(name)}", **state)
+
+
+def commit(project: str, sha: str) -> str:
+    """The page of one commit."""
+    return f"/projects/{_segment(project)}/commits/{_segment(sha)}"
+
+
+def report(report_id: str) -> str:
+    """The page of one report."""
+    return f"/reports/{_segment(report_id)}"
+
+
+def jobs(**state: str | None) -> str:
+    """The queue."""
+    return _with("/jobs", **state)
+
+
+def job(job_id: str) -> str:
+    """One job with its log."""
+    return f"/jobs/{_segment(job_id)}"
+
+
+def twin(path: str, query: str, suffix: str) -> str:
+    """The JSON or CSV twin of a page: the same state, another form."""
+    stem = "/overview" if path == "/" else path
+    return f"{stem}.{suffix}{'?' + query if query else ''}"
+
+
+def _with(path: str, **state: str | None) -> str:
+    given = {key: value for key, value in state.items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _segment(name: str) -> str:
+    return quote(name, safe="")

@@ -1,0 +1,181 @@
+"""`/`: the overview of a project."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from pullback_dashboards import links, sources
+from pullback_dashboards.choices import Empty, Question, question, questions
+from pullback_dashboards.fleet.sources import fleet_now
+from pullback_dashboards.fleet.view import Fleet
+from pullback_dashboards.history import Commit, History, Metric
+from pullback_dashboards.overview.view import SPARK_COMMITS, HeatMap, News, heat_map, news
+from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_service.database import ReadSession
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import ProjectId
+from pullback_service.projects.queries import list_projects, project_by_name
+
+router = APIRouter(include_in_schema=False)
+
+COLUMNS = (
+    "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "commit",
+)  # fmt: skip
+_FIRST_STEPS = "pullback run --suite quick -o report.json\npullback upload report.json"
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that the address of the page decides."""
+
+    project: str | None = None
+    machine: str | None = None
+    metric: str | None = None
+
+
+@dataclass(frozen=True)
+class OverviewView:
+    """What the overview shows."""
+
+    fleet: Fleet
+    project: str | None = None
+    machine: str | None = None
+    commit: Commit | None = None
+    commits: int = 0
+    heat: HeatMap | None = None
+    news: tuple[News, ...] = ()
+    questions: tuple[Question, ...] = ()
+    empty: Empty | None = None
+
+
+async def _read(session: ReadSession, state: Annotated[State, Depends()]) -> OverviewView:
+    fleet = await fleet_now(session, datetime.now(UTC))
+    projects = await list_projects(session)
+    if state.project is not None:
+        project = await project_by_name(session, state.project)
+    elif projects:
+        project = max(projects, key=lambda p: (p.last_report_at is not None, p.last_report_at or p.created_at))
+    else:
+        return OverviewView(fleet, empty=_nothing_yet(fleet))
+    machines = await sources.machines_of(session, ProjectId(project.id))
+    if not machines:
+        asked = questions(_which_project(project.name, [p.name for p in projects]))
+        return OverviewView(fleet, project=project.name, questions=asked, empty=_nothing_yet(fleet))
+    machine = sources.chosen(machines, state.machine)
+    history = await sources.project_history(session, ProjectId(project.id), machine.id, commits=SPARK_COMMITS)
+    metric = _chosen_metric(history, state.metric)
+    named = machine.name if state.machine else None  # links keep a machine only where the reader chose it
+    return OverviewView(
+        fleet,
+        project=project.name,
+        machine=machine.name,
+        commit=history.commits[-1],
+        commits=len(history.commits),
+        heat=heat_map(history, project=project.name, metric=metric, machine=named),
+        news=news(history, project=project.name, machine=named),
+        questions=questions(
+            _which_project(project.name, [p.name for p in projects]),
+            _which_machine(state, machine.name, [m.name for m in machines]),
+            _which_metric(state, metric, history.metrics),
+        ),
+    )
+
+
+AskedView = Annotated[OverviewView, Depends(_read)]
+
+
+@router.get("/")
+async def overview(request: Request, view: AskedView) -> Response:
+    """The page."""
+    return page(request, "overview.html", title=view.project or "Overview", view=view, twins=("json", "csv"), live=True)
+
+
+@router.get("/overview.json")
+async def overview_json(view: AskedView) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/overview.csv")
+async def overview_csv(view: AskedView) -> Response:
+    """The heat map as CSV."""
+    return csv_twin(f"{view.project or 'pullback'}-overview", _table(view), COLUMNS)
+
+
+def _table(view: OverviewView) -> Iterator[dict[str, Any]]:
+    """One row per cell of the heat map."""
+    if view.heat is None:
+        return
+    metric = view.heat.metric
+    for group in view.heat.groups:
+        for row in group.rows:
+            for cell in row.cells:
+                yield {
+                    "workload": group.workload,
+                    "case": row.case,
+                    "variant": cell.variant,
+                    "metric": metric.name,
+                    "factor": sources.as_factor(cell.log_ratio),
+                    "low": sources.as_factor(cell.low),
+                    "high": sources.as_factor(cell.high),
+                    "outcome": cell.outcome,
+                    "value": cell.measured,
+                    "unit": metric.unit,
+                    "words": cell.words,
+                    "commit": cell.sha,
+                }
+
+
+def _chosen_metric(history: History, name: str | None) -> Metric:
+    known = {metric.name: metric for metric in history.metrics}
+    if name is None or not known:
+        return history.metrics[0] if history.metrics else Metric("time", "s", exact=False)
+    if name not in known:
+        raise NotFoundError(f"No metric {name!r} was measured here: there are {', '.join(known)}.")
+    return known[name]
+
+
+def _which_project(current: str, names: Sequence[str]) -> Question:
+    return question("project", ((name, links.overview(name), name == current) for name in names))
+
+
+def _which_machine(state: State, current: str, names: Sequence[str]) -> Question:
+    return question(
+        "machine",
+        ((name, links.overview(state.project, machine=name, metric=state.metric), name == current) for name in names),
+    )
+
+
+def _which_metric(state: State, current: Metric, metrics: Sequence[Metric]) -> Question:
+    def address(metric: Metric) -> str:
+        name = None if metric is metrics[0] else metric.name
+        return links.overview(state.project, machine=state.machine, metric=name)
+
+    return question("metric", ((metric.label, address(metric), metric == current) for metric in metrics))
+
+
+def _nothing_yet(fleet: Fleet) -> Empty:
+    """What to do next, in the order of what is already under way."""
+    for job in fleet.running:
+        how_far = f": {job.progress.done} of {job.progress.total} cases" if job.progress else ""
+        return Empty(
+            "The first results are on their way",
+            (f"The agent is measuring commit {job.short}{how_far}.", "This page fills itself when they arrive."),
+        )
+    if fleet.queued:
+        waiting = "1 job waits" if fleet.queued == 1 else f"{fleet.queued} jobs wait"
+        if fleet.present:
+            return Empty("The first results are on their way", (f"{waiting} for the agent to begin.",))
+        return Empty(
+            "Nothing is measured yet",
+            (f"{waiting}, and no agent is here to take them. This brings one:",),
+            "pullback agent --server http://127.0.0.1:8000 --repository .",
+        )
+    return Empty(
+        "Nothing is measured yet",
+        ("Measure a checkout and send the report, or let CI send the output of its own benchmark tool.",),
+        _FIRST_STEPS,
+    )

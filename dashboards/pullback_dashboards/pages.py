@@ -1,0 +1,46 @@
+"""All pages of the dashboard, mounted on the service's application. Their addresses can be read here in one place.
+
+    /                                           overview
+    /projects/{project}/workloads/{workload}    one workload across commits
+    /projects/{project}/commits/{sha}           what was measured at a commit
+    /reports/{id}                               one upload
+    /jobs, /jobs/{id}                           the queue, a job with its log
+    /help                                       reading, uploading, the words
+    /static/{hash}/{name}                       style sheet, scripts, Plotly
+
+Every page has a JSON twin at the same address with `.json`, tables a CSV with `.csv`.
+"""
+
+from fastapi import APIRouter, FastAPI, Request, Response
+
+from pullback_dashboards import errors
+from pullback_dashboards.assets import NAMES, asset
+from pullback_dashboards.help.page import router as help_router
+from pullback_dashboards.overview.page import router as overview_router
+from pullback_dashboards.workload.page import router as workload_router
+from pullback_service.errors import NotFoundError
+
+_static = APIRouter(include_in_schema=False)
+
+
+def mount(app: FastAPI) -> None:
+    """Add the pages to the service's application, and give its errors the pages' style where a page was asked for."""
+    for router in (overview_router, workload_router, help_router, _static):
+        app.include_router(router)
+    errors.style(app)
+
+
+@_static.get("/static/{digest}/{name}")
+async def static(digest: str, name: str, request: Request) -> Response:
+    """An asset, cached for ever under its hash; an old hash still finds the present file, for a minute."""
+    if name not in NAMES:
+        raise NotFoundError(f"There is no file {name!r} among the pages' assets.")
+    found = asset(name)
+    headers = {
+        "cache-control": "public, max-age=31536000, immutable" if digest == found.digest else "public, max-age=60",
+        "vary": "accept-encoding",
+        "x-content-type-options": "nosniff",
+    }
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.gzipped, media_type=found.media_type, headers=headers | {"content-encoding": "gzip"})
+    return Response(found.body, media_type=found.media_type, headers=headers)

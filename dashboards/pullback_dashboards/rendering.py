@@ -1,0 +1,117 @@
+"""From a view to an answer: a page, its JSON twin or its CSV. The only file that knows templates and headers."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import orjson
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pullback_dashboards import links
+from pullback_dashboards.assets import asset
+from pullback_dashboards.charts.layout import Figure
+from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.sparkline import sparkline
+from pullback_dashboards.overview.view import Cell
+from pullback_dashboards.wording import units
+from pullback_dashboards.wording.moments import duration, moment
+
+# Plotly writes style attributes; nothing else is allowed from inside a page, and nothing at all from elsewhere.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+
+
+def page(
+    request: Request,
+    template: str,
+    *,
+    title: str,
+    figure: Figure | None = None,
+    twins: Sequence[str] = (),
+    status: int = 200,
+    **parts: Any,
+) -> HTMLResponse:
+    """The page of a view. `twins` names the other forms (json, csv) that the same address has."""
+    path, query = request.url.path, request.url.query
+    body = (
+        _templates()
+        .get_template(template)
+        .render(
+            title=title,
+            path=path,
+            figure=figure,
+            twins={suffix: links.twin(path, query, suffix) for suffix in twins},
+            now=datetime.now(UTC),
+            **parts,
+        )
+    )
+    return HTMLResponse(body, status_code=status, headers=_HEADERS)
+
+
+def json_twin(view: object) -> Response:
+    """A view as JSON: the same values, in words and in numbers."""
+    body = orjson.dumps(view, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS)
+    return Response(body, media_type="application/json", headers={"cache-control": "no-cache"})
+
+
+def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Response:
+    """A table as CSV. Text that a spreadsheet would run as a formula is quoted with an apostrophe."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=columns, extrasaction="ignore", lineterminator="\r\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _tame(row.get(name)) for name in columns})
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in filename)
+    headers = {"content-disposition": f'attachment; filename="{safe}.csv"', "cache-control": "no-cache"}
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def embedded(figure: Figure) -> Markup:
+    """A figure as JSON that may stand inside a script element: no "<" can end it."""
+    text = (
+        orjson.dumps(figure).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    )
+    return Markup(text)  # noqa: S704 - escaped in the line above
+
+
+def _sparkline(cell: Cell) -> Markup:
+    return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
+
+
+def _tame(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t"} else value
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pullback_dashboards"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"links": links, "asset": lambda name: asset(name).address, "look_of": look_of}
+    environment.filters |= {
+        "moment": moment,
+        "duration": duration,
+        "quantity": units.quantity,
+        "exact": units.exact,
+        "embedded": embedded,
+        "sparkline": _sparkline,
+    }
+    return environment

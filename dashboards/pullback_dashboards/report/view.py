@@ -1,0 +1,246 @@
+"""What the report page shows, out of the report as it was stored. Keys that are missing are left out, never made up."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from pullback_dashboards import links
+from pullback_dashboards.history import Commit, in_reading_order
+from pullback_dashboards.wording import factors, units
+
+_PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name and a value, as text."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A metric other than time of one variant."""
+
+    metric: str
+    value: str
+    exact: str
+    method: str | None
+
+
+@dataclass(frozen=True)
+class VariantRow:
+    """One variant of a case."""
+
+    variant: str
+    kind: str
+    time: str
+    factor: str
+    doubt: str
+    words: str
+    sign: str
+    tone: str
+    samples: str
+    amounts: tuple[Amount, ...]
+    plan: tuple[Fact, ...]
+    program_hash: str | None
+    failure: str | None
+
+
+@dataclass(frozen=True)
+class CaseBlock:
+    """One case of the report."""
+
+    case: str
+    workload: str
+    href: str
+    gradient: str
+    failure: str | None
+    metrics: tuple[str, ...]
+    variants: tuple[VariantRow, ...]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """Two commits measured against each other."""
+
+    case: str
+    variant: str
+    metric: str
+    reference: Commit
+    candidate: Commit
+    factor: str
+    doubt: str
+    sign: str
+    tone: str
+    outcome: str
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """A report."""
+
+    id: str
+    project: str
+    commit: Commit
+    machine: str
+    suite: str | None
+    quality: str
+    dirty: bool
+    late: bool
+    started_at: datetime
+    duration_s: float | None
+    facts: tuple[Fact, ...]
+    harness: tuple[Fact, ...]
+    cases: tuple[CaseBlock, ...]
+    comparisons: tuple[ComparisonRow, ...]
+    reproduce: str
+    job_href: str | None
+
+
+def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[str]) -> Iterator[CaseBlock]:
+    """The cases of a report; `labels` are their names in the order of the document."""
+    for entry, label in zip(document.get("cases", []), labels, strict=True):
+        workload = entry["case"]["workload"]
+        error = entry.get("error")
+        gradient = entry.get("gradient")
+        paired = {(p["variant"], p["metric"]): p for p in entry.get("paired", [])}
+        variants = {v["variant"]: v for v in entry.get("variants", [])}
+        yield CaseBlock(
+            case=label,
+            workload=workload,
+            href=links.workload(project, workload, case=label),
+            gradient=_gradient(gradient),
+            failure=_failure(error, gradient),
+            metrics=tuple(dict.fromkeys(m for v in variants.values() for m in v.get("metrics", {}) if m != "time")),
+            variants=tuple(_variant(variants[name], paired.get((name, "time"))) for name in in_reading_order(variants)),
+        )
+
+
+def facts_of(mapping: Mapping[str, Any]) -> tuple[Fact, ...]:
+    """A mapping as flat names and texts, in its own order; what is unknown is left out."""
+    return tuple(Fact(name, text) for name, text in _flat(mapping) if text)
+
+
+def reproduce_command(document: Mapping[str, Any], commit: Commit) -> str:
+    """The two commands that measure the same again."""
+    suite = document.get("harness", {}).get("suite") or "quick"
+    return f"git switch --detach {commit.sha}\npullback run --suite {shlex.quote(suite)} -o report.json"
+
+
+def comparison_row(label: str, raw: Mapping[str, Any], reference: Commit, candidate: Commit) -> ComparisonRow:
+    """One comparison in words."""
+    ratio, outcome = raw.get("log_ratio"), raw["outcome"]
+    return ComparisonRow(
+        case=label,
+        variant=raw["variant"],
+        metric=raw["metric"],
+        reference=reference,
+        candidate=candidate,
+        factor="–" if ratio is None else factors.factor(ratio),
+        doubt=_interval(raw),
+        sign=factors.mark(outcome),
+        tone=factors.tone(outcome),
+        outcome=outcome,
+    )
+
+
+def _variant(variant: Mapping[str, Any], paired: Mapping[str, Any] | None) -> VariantRow:
+    metrics = variant.get("metrics", {})
+    time = metrics.get("time", {})
+    processes = time.get("processes") or []
+    ratio = paired.get("log_ratio") if paired else None
+    outcome = paired.get("outcome") if paired else None
+    error = variant.get("error")
+    return VariantRow(
+        variant=variant["variant"],
+        kind=variant.get("kind", "external"),
+        time=units.quantity(median(processes) if processes else time.get("value"), time.get("unit", "s")),
+        factor="" if ratio is None else factors.factor(ratio),
+        doubt=_interval(paired or {}),
+        words=""
+        if ratio is None or paired is None
+        else factors.words(ratio, metric="time", outcome=outcome, baseline=paired["baseline"]),
+        sign=factors.mark(outcome),
+        tone=factors.tone(outcome),
+        samples=_samples(processes, time.get("slices"), paired),
+        amounts=tuple(_amount(name, metric) for name, metric in metrics.items() if name != "time"),
+        plan=_plan(variant.get("plan")),
+        program_hash=variant.get("program_hash"),
+        failure=f"{error['kind']}: {error['message']}" if error else None,
+    )
+
+
+def _amount(name: str, metric: Mapping[str, Any]) -> Amount:
+    value = metric.get("value")
+    unit = metric.get("unit", "")
+    return Amount(name, units.quantity(value, unit), units.exact(value, unit), metric.get("method"))
+
+
+def _samples(
+    processes: Sequence[float], slices: Sequence[Sequence[float]] | None, paired: Mapping[str, Any] | None
+) -> str:
+    """How much stands behind a time: 20 processes x 100 slices."""
+    if not processes:
+        return ""
+    text = f"{len(processes)} {'process' if len(processes) == 1 else 'processes'}"
+    if slices:
+        counts = {len(part) for part in slices}
+        text += f" × {counts.pop() if len(counts) == 1 else f'{min(counts)}–{max(counts)}'} slices"
+    if paired and paired.get("n"):
+        text += f", {paired['n']} groups"
+    return text
+
+
+def _plan(plan: Mapping[str, Any] | None) -> tuple[Fact, ...]:
+    """The plan's summary: counts with their unit, lists by their length."""
+    facts = []
+    for name, value in (plan or {}).items():
+        if isinstance(value, bool) or value is None:
+            text = "" if value is None else str(value).lower()
+        elif isinstance(value, int | float):
+            text = units.quantity(value, _PLAN_UNITS.get(name, "count"))
+        elif isinstance(value, list):
+            text = ", ".join(str(item) for item in value) or "none"
+        else:
+            text = str(value)
+        if text:
+            facts.append(Fact(name.replace("_", " "), text))
+    return tuple(facts)
+
+
+def _gradient(gradient: Mapping[str, Any] | None) -> str:
+    if gradient is None:
+        return "not checked"
+    error = gradient.get("max_rel_error")
+    against = f" against the {gradient['oracle']}" if gradient.get("oracle") else ""
+    size = "" if error is None else f", relative error {error:.1e}"
+    return f"{'right' if gradient.get('ok') else 'wrong'}{size}{against}"
+
+
+def _failure(error: Mapping[str, Any] | None, gradient: Mapping[str, Any] | None) -> str | None:
+    if error:
+        return f"{error['kind']}: {error['message']}"
+    if gradient and not gradient.get("ok"):
+        return f"the gradient is {_gradient(gradient)}"
+    return None
+
+
+def _interval(raw: Mapping[str, Any]) -> str:
+    low, high = raw.get("low"), raw.get("high")
+    return "" if low is None or high is None else factors.interval(low, high)
+
+
+def _flat(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in mapping.items():
+        full = f"{prefix}{name}".replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{full} ")
+        elif isinstance(value, list):
+            yield full, ", ".join(str(item) for item in value)
+        elif value is not None:
+            yield full, str(value)

@@ -1,0 +1,130 @@
+"""From the service's queries to the history that pages draw. Effects at the rim: this file asks, the views compute."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_dashboards.history import Commit, History, Line, Metric, Reading, with_exact_ratios
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.series import queries
+from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, WorkloadHistory
+
+
+@dataclass(frozen=True)
+class MachineChoice:
+    """A machine that has measured something of a project, and when its newest commit was."""
+
+    id: MachineId
+    name: str
+    newest: datetime
+
+
+async def machines_of(session: AsyncSession, project_id: ProjectId) -> tuple[MachineChoice, ...]:
+    """The machines with results of a project, the one with the newest commit first."""
+    matrix = await queries.latest_matrix(session, project_id)
+    found: dict[int, MachineChoice] = {}
+    seen = [(cell.machine, cell.commit) for cell in matrix.cells]
+    seen += [(failed.machine, failed.commit) for failed in matrix.failures]
+    for machine, commit in seen:
+        known = found.get(machine.id)
+        if known is None or known.newest < commit.ordered_at:
+            found[machine.id] = MachineChoice(MachineId(machine.id), machine.name, commit.ordered_at)
+    return tuple(sorted(found.values(), key=lambda machine: (machine.newest, -machine.id), reverse=True))
+
+
+async def project_history(
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, commits: int
+) -> History:
+    """All workloads of a project over their newest commits."""
+    names = await queries.workloads(session, project_id)
+    parts = [
+        await queries.workload_history(session, project_id, name, machine_id=machine_id, commits=commits)
+        for name in names
+    ]
+    return as_history(parts)
+
+
+async def workload_history(
+    session: AsyncSession, project_id: ProjectId, workload: str, machine_id: MachineId, *, commits: int
+) -> History:
+    """One workload over its newest commits."""
+    part = await queries.workload_history(session, project_id, workload, machine_id=machine_id, commits=commits)
+    return as_history([part])
+
+
+def as_history(parts: Sequence[WorkloadHistory]) -> History:
+    """One history out of those of several workloads, on the commits of all of them."""
+    facts = {commit.id: commit for part in parts for commit in part.commits}
+    ordered = sorted(facts.values(), key=lambda commit: (commit.ordered_at, commit.id))
+    places = {commit.id: place for place, commit in enumerate(ordered)}
+    lines = [line for part in parts for line in _lines(part.cells, part.failures, places)]
+    return with_exact_ratios(History(tuple(map(commit_of, ordered)), tuple(lines)))
+
+
+def commit_of(facts: CommitFacts) -> Commit:
+    """A commit as pages name it."""
+    return Commit(facts.sha, facts.title, facts.author, facts.authored_at, facts.branch)
+
+
+_Key = tuple[int, str, str]
+
+
+def _lines(cells: Sequence[MeasuredCell], failures: Sequence[FailedCase], places: Mapping[int, int]) -> Iterable[Line]:
+    readings: dict[_Key, list[Reading | None]] = {}
+    about: dict[_Key, tuple[str, str, str, Metric]] = {}
+    for cell in cells:
+        key = (cell.case.id, cell.variant, cell.metric)
+        metric = Metric(cell.metric, cell.unit, cell.exact, cell.direction == "bigger")
+        about.setdefault(key, (cell.case.workload, cell.case.label, cell.variant, metric))
+        readings.setdefault(key, [None] * len(places))[places[cell.commit.id]] = _reading(cell)
+    for failure in failures:
+        for key in _struck(failure, about):
+            row = readings.setdefault(key, [None] * len(places))
+            place = places[failure.commit.id]
+            row[place] = row[place] or Reading(failure=f"{failure.message}", report=str(failure.report_id))
+    return [Line(*about[key], readings=tuple(row)) for key, row in readings.items()]
+
+
+def _struck(failure: FailedCase, about: dict[_Key, tuple[str, str, str, Metric]]) -> list[_Key]:
+    """The series that a failure speaks of. A case that never ran has none; it is shown under the variant that failed."""
+    of_case = [key for key in about if key[0] == failure.case.id]
+    keys = [key for key in of_case if failure.variant in {None, key[1]}]
+    if keys:
+        return keys
+    variant = failure.variant or "unfused"
+    key = (failure.case.id, variant, "time")
+    about[key] = (failure.case.workload, failure.case.label, variant, Metric("time", "s", exact=False))
+    return [key]
+
+
+def _reading(cell: MeasuredCell) -> Reading:
+    return Reading(
+        value=cell.value,
+        log_ratio=cell.log_ratio,
+        low=cell.low,
+        high=cell.high,
+        groups=cell.n,
+        outcome=cell.outcome,
+        contaminated=cell.quality != "clean",
+        report=str(cell.report_ids[-1]),
+    )
+
+
+def chosen(machines: Sequence[MachineChoice], name: str | None) -> MachineChoice:
+    """The machine of that name, or the one with the newest commit."""
+    if name is None:
+        return machines[0]
+    for machine in machines:
+        if machine.name == name:
+            return machine
+    known = ", ".join(machine.name for machine in machines)
+    raise NotFoundError(f"No machine {name!r} has measured this project: there are {known}.")
+
+
+def as_factor(log_ratio: float | None) -> float | None:
+    """The factor variant / baseline with six significant digits, for a table of numbers."""
+    return None if log_ratio is None else float(f"{math.exp(log_ratio):.6g}")

@@ -1,0 +1,1 @@
+"""How quantities, ratios and moments read on a page: numbers in, words out, nothing of the web."""

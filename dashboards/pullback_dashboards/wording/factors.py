@@ -1,0 +1,132 @@
+"""Ratios to the baseline in figures and words: ln(variant / baseline) in, "0.42×" and "2.4× faster than unfused" out.
+
+A ratio is kept as its logarithm and shown as the factor variant / baseline; below one is better for every metric of ours.
+"""
+
+import math
+from dataclasses import dataclass
+
+BETTER: frozenset[str] = frozenset({"faster", "less"})
+WORSE: frozenset[str] = frozenset({"slower", "more"})
+
+_MARKS = {
+    "faster": "▼", "less": "▼",
+    "slower": "▲", "more": "▲",
+    "same": "=", "equal": "=",
+    "ambiguous": "?",
+    "failed": "✕",
+}  # fmt: skip
+FLOOR = 0.02  # ln: the provisional noise floor of a machine; a smaller move of a ratio is not pointed at
+_LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A log ratio with its interval."""
+
+    middle: float
+    low: float
+    high: float
+
+
+def factor(log_ratio: float) -> str:
+    """The factor variant / baseline with three significant digits: 0.42×, 1.03×, 12.5×."""
+    ratio = math.exp(log_ratio)
+    if ratio >= 100:
+        return f"{ratio:,.0f}×"
+    if ratio >= 10:
+        return f"{ratio:.1f}×"
+    if ratio >= 0.1:
+        return f"{ratio:.2f}×"
+    return f"{ratio:.2g}×"
+
+
+def interval(low: float, high: float) -> str:
+    """The interval of a factor, with the digits that its width supports: 0.41-0.43."""
+    narrow, wide = math.exp(low), math.exp(high)
+    width = max(wide - narrow, 1e-12)
+    decimals = min(4, max(2 if wide < 10 else 1, math.ceil(math.log10(2 / width) - 1e-9)))
+    return f"{narrow:.{decimals}f}–{wide:.{decimals}f}"
+
+
+def doubt(low: float, high: float) -> str:
+    """Half the interval's width in percent of the factor: ±1.2 %."""
+    half = math.expm1((high - low) / 2) * 100
+    return f"±{half:.1f} %" if half < 10 else f"±{half:.0f} %"
+
+
+def words(log_ratio: float, *, metric: str, outcome: str | None, baseline: str) -> str:
+    """The ratio as a sentence fragment: "2.4× faster than unfused", "58 % less than unfused", "same as unfused"."""
+    if outcome == "ambiguous":
+        return f"ambiguous against {baseline}: {factor(log_ratio)}"
+    if outcome in {"same", "equal"} or log_ratio == 0:
+        return f"same as {baseline}"
+    ratio = math.exp(abs(log_ratio))
+    percent = abs(math.expm1(log_ratio)) * 100
+    amount = f"{percent:.1f} %" if percent < 10 else f"{percent:.0f} %"
+    less = log_ratio < 0
+    if metric != "time":
+        if less or ratio < _LARGE:
+            return f"{amount} {'less' if less else 'more'} than {baseline}"
+        return f"{_times(ratio)} as much as {baseline}"
+    if ratio >= _LARGE:
+        return f"{_times(ratio)} {'faster' if less else 'slower'} than {baseline}"
+    return f"takes {amount} {'less' if less else 'more'} time than {baseline}"
+
+
+def without_ratio(outcome: str, *, baseline: str) -> str:
+    """Words for counts with a zero on one side, of which there is no ratio."""
+    return f"none at all, unlike {baseline}" if outcome == "less" else f"some, where {baseline} has none"
+
+
+def move(before: Spread | None, now: Spread | None) -> str | None:
+    """Whether a ratio moved, faster or slower, by more than the floor with its intervals apart.
+
+    This is two readings side by side, not a paired comparison of two commits: enough to point at, not to accuse.
+    """
+    if before is None or now is None:
+        return None
+    if now.middle - before.middle >= FLOOR and now.low > before.high:
+        return "slower"
+    if before.middle - now.middle >= FLOOR and now.high < before.low:
+        return "faster"
+    return None
+
+
+def shift(log_difference: float) -> str:
+    """How a ratio moved, in percent of itself, always with its sign."""
+    percent = math.expm1(log_difference) * 100
+    sign = "−" if percent < -0.05 else "+" if percent > 0.05 else "±"
+    return f"{sign}{abs(percent):.1f} %"
+
+
+def mark(outcome: str | None) -> str:
+    """The sign beside a number that says its outcome without any colour."""
+    return _MARKS.get(outcome or "", "")
+
+
+def tone(outcome: str | None, *, bigger_is_better: bool = False) -> str:
+    """What a style sheet needs to know of an outcome: better, worse, unsure, failed or plain."""
+    if outcome in {"less", "more"} and bigger_is_better:
+        return "better" if outcome == "more" else "worse"
+    if outcome in BETTER:
+        return "better"
+    if outcome in WORSE:
+        return "worse"
+    if outcome == "ambiguous":
+        return "unsure"
+    if outcome == "failed":
+        return "failed"
+    return "plain"
+
+
+def depth(log_ratio: float | None) -> int:
+    """How strongly a cell is tinted, 0 to 5: each step is about a factor 1.2, 1.5, 2, 4 away from the baseline."""
+    if log_ratio is None:
+        return 0
+    distance = math.exp(abs(log_ratio))
+    return sum(distance >= limit for limit in (1.01, 1.2, 1.5, 2.0, 4.0))
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}×" if ratio < 10 else f"{ratio:,.0f}×"

@@ -1,0 +1,1 @@
+"""One workload across commits: memory and speed of every variant against the baseline."""

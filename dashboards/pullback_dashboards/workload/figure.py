@@ -1,0 +1,294 @@
+"""The plots of the workload page as one Plotly figure: one row per metric over one shared axis of commits.
+
+Data in, dict out. Bands are intervals; hollow markers are ambiguous, and a failed commit is a struck line with its
+reason, never a point. Colours are the style sheet's custom properties.
+"""
+
+import html
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from pullback_dashboards import links
+from pullback_dashboards.charts.layout import CONFIG, Figure, shared_layout
+from pullback_dashboards.charts.palette import BASELINE, Look, look_of
+from pullback_dashboards.history import TIERS, Commit, Metric
+from pullback_dashboards.wording import units
+from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView
+
+_GAP = 0.09  # of the figure's height, between two rows
+_MOST_TICKS = 12
+
+
+def workload_figure(view: WorkloadView) -> Figure:
+    """The figure with `data`, `layout` and `config`, and under `narrow` what a narrow page changes of the layout."""
+    layout = shared_layout()
+    axis_x, axis_y = layout.pop("xaxis"), layout.pop("yaxis")
+    strangers = tuple(v for v in view.variants if v not in TIERS)
+    places = _positions(view)
+    data: list[Figure] = []
+    annotations: list[Figure] = []
+    shapes: list[Figure] = []
+    rows = len(view.plots)
+    for number, plot in enumerate(view.plots):
+        name = "" if number == 0 else str(number + 1)
+        drawing = _Row(view, plot, f"x{name}", f"y{name}", places, strangers, number == 0)
+        data += drawing.traces()
+        top, bottom = _domain(number, rows)
+        layout[f"xaxis{name}"] = axis_x | _x_axis(view, places) | {
+            "anchor": f"y{name}", "matches": "x" if name else None, "showticklabels": number == rows - 1,
+        }  # fmt: skip
+        layout[f"yaxis{name}"] = axis_y | {
+            "domain": [bottom, top],
+            "anchor": f"x{name}",
+            "type": view.state.scale,
+            "title": axis_y["title"] | {"text": drawing.title},
+            **drawing.ticks(),
+        }
+        if view.state.y == "relative":
+            shapes.append(_baseline(f"y{name}"))
+    for row in view.failures:
+        shapes.append(_struck(places[row.place]))
+        annotations.append(_reason(row, places[row.place]))
+    layout |= {"annotations": annotations, "shapes": shapes, "height": 140 + 230 * rows}
+    narrow: Figure = {"margin": layout["margin"] | {"l": 48, "r": 8, "t": 64}, "height": 120 + 200 * rows}
+    for axis in (name for name in layout if name.startswith("xaxis") and "tickvals" in layout[name]):
+        for ticks in ("tickvals", "ticktext"):
+            narrow[f"{axis}.{ticks}"] = layout[axis][ticks][::-3][::-1]
+    return {"data": data, "layout": _without_none(layout), "config": CONFIG, "narrow": narrow}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One metric of the figure: its traces and its vertical axis."""
+
+    view: WorkloadView
+    plot: Plot
+    x: str
+    y: str
+    places: list[float | str]
+    strangers: tuple[str, ...]
+    first: bool
+
+    @property
+    def state(self) -> State:
+        return self.view.state
+
+    @cached_property
+    def scale(self) -> units.Scale:
+        shown = [mark.value for track in self.plot.tracks for mark in track.marks if mark.value is not None]
+        return units.scale_for(shown, self.plot.metric.unit)
+
+    @property
+    def title(self) -> str:
+        metric = self.plot.metric
+        if self.state.y == "relative":
+            return f"{metric.label}, variant ÷ {BASELINE}"
+        return f"{metric.label}, {self.scale.unit}" if self.scale.unit else metric.label
+
+    def ticks(self) -> Figure:
+        if self.state.y == "relative":
+            if self.state.scale == "log":
+                return {"ticksuffix": "×", "tickformat": "~g"}
+            heights = [_upper(mark) or 0.0 for track in self.plot.tracks for mark in track.marks]
+            return {"ticksuffix": "×", "tickformat": "~g", "range": [-0.03, _rounded(max([1.0, *heights]) * 1.1)]}
+        return {"rangemode": "tozero" if self.state.scale == "linear" else "normal", "tickformat": "~g"}
+
+    def traces(self) -> Iterator[Figure]:
+        for track in self.plot.tracks:
+            if track.variant == BASELINE and self.state.y == "relative":
+                continue  # it is the line at one
+            marks = [mark for mark in track.marks if self._height(mark) is not None]
+            if not marks:
+                continue
+            look = look_of(track.variant, self.strangers)
+            if self.state.y == "relative" and any(mark.low != mark.high for mark in marks):
+                yield self._band(track, look)
+            yield self._line(track.variant, marks, track, look)
+
+    def _height(self, mark: Mark) -> float | None:
+        if mark.failure:
+            return None
+        if self.state.y == "relative":
+            return _relative_height(mark, log=self.state.scale == "log")
+        return None if mark.value is None else mark.value / self.scale.divisor
+
+    def _line(self, variant: str, marks: Sequence[Mark], track: Track, look: Look) -> Figure:
+        drawn = self._with_breaks(track)
+        heights = [None if mark is None else _rounded(self._height(mark)) for mark in drawn]
+        return {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": html.escape(variant, quote=False),
+            "legendgroup": variant,
+            "showlegend": self.first,
+            "xaxis": self.x,
+            "yaxis": self.y,
+            "x": [self.places[(mark or marks[0]).place] for mark in drawn],
+            "y": heights,
+            "connectgaps": False,
+            "line": {"color": look.colour, "width": 2, "dash": look.dash},
+            "marker": {
+                "color": look.colour,
+                "size": 7 if len(drawn) <= 120 else 4,
+                "symbol": [_symbol(mark, look) for mark in drawn],
+                "line": {"color": look.colour, "width": 1.5},
+            },
+            "customdata": [None if mark is None else self._hover(mark) for mark in drawn],
+            "hovertemplate": "%{customdata[0]}<extra></extra>",
+        }
+
+    def _band(self, track: Track, look: Look) -> Figure:
+        """One closed outline per stretch without a failure."""
+        x: list[float | str | None] = []
+        y: list[float | None] = []
+        for real, stretch in groupby(self._with_breaks(track), key=lambda mark: mark is not None):
+            if not real:
+                continue
+            marks = [mark for mark in stretch if mark is not None and mark.log_ratio is not None]
+            if not marks:
+                continue
+            there = [(self.places[mark.place], _upper(mark)) for mark in marks]
+            back = [(self.places[mark.place], _lower(mark)) for mark in reversed(marks)]
+            outline = [*there, *back, there[0]]
+            x += [*([None] if x else []), *(place for place, _ in outline)]
+            y += [*([None] if y else []), *(height for _, height in outline)]
+        return {
+            "type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": look.band, "line": {"width": 0},
+            "hoverinfo": "skip", "showlegend": False, "legendgroup": track.variant, "name": track.variant,
+            "xaxis": self.x, "yaxis": self.y, "x": x, "y": y,
+        }  # fmt: skip
+
+    def _with_breaks(self, track: Track) -> list[Mark | None]:
+        """The marks of a track with a break where one failed: a line across a failure would claim a measurement."""
+        drawn: list[Mark | None] = []
+        for mark in track.marks:
+            if self._height(mark) is not None:
+                drawn.append(mark)
+            elif drawn and drawn[-1] is not None:
+                drawn.append(None)
+        return drawn
+
+    def _hover(self, mark: Mark) -> list[str]:
+        commit = self.view.commits[mark.place]
+        lines = [f"<b>{_text(mark.variant)}</b>  {_amount(mark, self.plot.metric)}", _text(mark.words)]
+        if mark.since:
+            lines.append(f"since the commit before: {mark.since}")
+        if mark.contaminated:
+            lines.append("measured on a disturbed machine")
+        lines.append(
+            f"<span style='font-family:monospace'>{commit.short}</span>  {_text(_shortened(commit.title or ''))}"
+        )
+        lines.append(_text(_who_and_when(commit)))
+        return ["<br>".join(line for line in lines if line.strip()), links.commit(self.view.project, commit.sha)]
+
+
+def _relative_height(mark: Mark, *, log: bool) -> float | None:
+    """The factor; a count of zero has no ratio, but on a linear axis its place is plain."""
+    if mark.log_ratio is not None:
+        return math.exp(mark.log_ratio)
+    return 0.0 if mark.value == 0 and mark.outcome == "less" and not log else None
+
+
+def _positions(view: WorkloadView) -> list[float | str]:
+    """Where each commit lies on the shared axis: its place, or its date where all commits have one."""
+    if view.state.x == "date":
+        dates = [commit.authored_at for commit in view.commits]
+        if all(dates):
+            return [date.isoformat() for date in dates if date]
+    return [float(place) for place in range(len(view.commits))]
+
+
+def _x_axis(view: WorkloadView, places: Sequence[float | str]) -> Figure:
+    if places and isinstance(places[0], str):
+        return {"type": "date"}
+    used = sorted({row.place for row in view.rows})
+    step = max(1, math.ceil(len(used) / _MOST_TICKS))
+    ticks = used[::-1][::step][::-1]  # the newest commit always has its tick
+    margin = max(0.3, len(view.commits) * 0.02)
+    ends = (used[0], used[-1]) if used else (0, 0)
+    return {
+        "type": "linear",
+        "tickmode": "array",
+        "tickvals": [float(place) for place in ticks],
+        "ticktext": [view.commits[place].short[:7] for place in ticks],
+        "range": [ends[0] - margin, ends[1] + margin],
+    }
+
+
+def _domain(number: int, rows: int) -> tuple[float, float]:
+    height = (1 - _GAP * (rows - 1)) / rows
+    top = 1 - number * (height + _GAP)
+    return round(top, 4), round(max(0.0, top - height), 4)
+
+
+def _baseline(axis: str) -> Figure:
+    return {
+        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": 1, "y1": 1, "layer": "below",
+        "line": {"color": "var(--series-0)", "width": 1.5, "dash": "dot"},
+        "label": {"text": BASELINE, "textposition": "end", "yanchor": "top", "font": {"size": 11, "color": "var(--ink-3)"}},
+    }  # fmt: skip
+
+
+def _struck(place: float | str) -> Figure:
+    return {
+        "type": "line", "xref": "x", "x0": place, "x1": place, "yref": "paper", "y0": 0, "y1": 1, "layer": "below",
+        "line": {"color": "var(--failed)", "width": 1, "dash": "dash"},
+    }  # fmt: skip
+
+
+def _reason(row: TableRow, place: float | str) -> Figure:
+    return {
+        "xref": "x", "x": place, "yref": "paper", "y": 0, "yanchor": "bottom", "text": "✕ failed", "showarrow": False,
+        "textangle": -90, "xanchor": "right", "font": {"size": 11, "color": "var(--failed)"},
+        "hovertext": f"{row.commit.short} failed: {_text(row.failure or '')}",
+    }  # fmt: skip
+
+
+def _symbol(mark: Mark | None, look: Look) -> str:
+    hollow = mark is not None and mark.outcome == "ambiguous" and not look.symbol.endswith("-open")
+    return f"{look.symbol}-open" if hollow else look.symbol
+
+
+def _amount(mark: Mark, metric: Metric) -> str:
+    doubt = f" ({mark.doubt})" if mark.doubt else ""
+    return f"{mark.factor}{doubt}  {mark.shown}" if mark.factor else f"{mark.shown} {metric.label}"
+
+
+def _upper(mark: Mark) -> float | None:
+    bound = mark.log_ratio if mark.high is None else mark.high
+    return None if bound is None else _rounded(math.exp(bound))
+
+
+def _lower(mark: Mark) -> float | None:
+    bound = mark.log_ratio if mark.low is None else mark.low
+    return None if bound is None else _rounded(math.exp(bound))
+
+
+def _rounded(height: float | None) -> float | None:
+    """Six significant digits: more than a screen can show, a third of the page's weight."""
+    return None if height is None else float(f"{height:.6g}")
+
+
+def _who_and_when(commit: Commit) -> str:
+    when = f"{commit.authored_at:%Y-%m-%d %H:%M %Z}".strip() if commit.authored_at else ""
+    return ", ".join(part for part in (commit.author, when) if part)
+
+
+def _text(raw: str) -> str:
+    """Plotly reads a little HTML in its labels; names of commits and people must not be read so."""
+    return html.escape(raw, quote=False)
+
+
+def _shortened(title: str) -> str:
+    return title if len(title) <= 80 else f"{title[:79]}…"
+
+
+def _without_none(layout: Figure) -> Figure:
+    return {
+        key: _without_none(value) if isinstance(value, dict) else value
+        for key, value in layout.items()
+        if value is not None
+    }

@@ -1,0 +1,256 @@
+"""What the workload page shows, as plain values: the table under the plots, and the marks that the plots draw.
+
+The table and the figure are two forms of the same marks, so what is drawn can be read and what is read was drawn.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from pullback_dashboards import links
+from pullback_dashboards.charts.palette import BASELINE
+from pullback_dashboards.history import Commit, History, Line, Metric, Reading
+from pullback_dashboards.wording import factors, units
+
+Across = Literal["order", "date"]
+Against = Literal["relative", "absolute"]
+Scale = Literal["linear", "log"]
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that the address of the page decides."""
+
+    case: str | None = None
+    machine: str | None = None
+    memory: str | None = None
+    x: Across = "order"
+    y: Against = "relative"
+    scale: Scale = "linear"
+
+    def parameters(self, **changed: str) -> dict[str, str | None]:
+        """The query of an address, without what is the default anyway."""
+        state = replace(self, **changed)  # type: ignore[arg-type] # values come from the choices below
+        plain = State()
+        return {
+            key: value if value != getattr(plain, key) else None
+            for key, value in ((k, getattr(state, k)) for k in ("case", "machine", "memory", "x", "y", "scale"))
+        }
+
+
+CHOICES: dict[str, tuple[str, ...]] = {"x": get_args(Across), "y": get_args(Against), "scale": get_args(Scale)}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One variant at one commit in one metric: the numbers, and the words for them."""
+
+    place: int
+    sha: str
+    variant: str
+    metric: str
+    value: float | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    groups: int | None
+    outcome: str | None
+    failure: str | None
+    contaminated: bool
+    tone: str
+    sign: str
+    shown: str
+    factor: str
+    doubt: str
+    words: str
+    since: str
+    since_tone: str
+    report_href: str | None
+
+
+@dataclass(frozen=True)
+class Track:
+    """The marks of one variant in one metric, oldest first; commits without a measurement have none."""
+
+    variant: str
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One metric: a track per variant."""
+
+    metric: Metric
+    tracks: tuple[Track, ...]
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A commit in the table: the marks by variant and metric, or the reason why the case failed."""
+
+    place: int
+    commit: Commit
+    href: str
+    failure: str | None
+    marks: dict[str, Mark]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the newest commit says of a variant, in words."""
+
+    variant: str
+    words: str
+
+
+@dataclass(frozen=True)
+class WorkloadView:
+    """One case of a workload across commits, on one machine."""
+
+    project: str
+    workload: str
+    case: str
+    state: State
+    commits: tuple[Commit, ...]
+    variants: tuple[str, ...]
+    plots: tuple[Plot, ...]
+    rows: tuple[TableRow, ...]
+    lede: tuple[Said, ...]
+
+    @property
+    def failures(self) -> tuple[TableRow, ...]:
+        """Commits at which the whole case failed."""
+        return tuple(row for row in self.rows if row.failure)
+
+
+def workload_view(history: History, *, project: str, workload: str, state: State) -> WorkloadView:
+    """The view of `state.case`: speed first, then the memory metric that the state names."""
+    case = state.case or history.cases(workload)[0]
+    metrics = [metric for metric in history.metrics if metric.name in {"time", state.memory}]
+    lines = [line for line in history.lines if line.case == case]
+    variants = tuple(v for v in history.variants if any(line.variant == v for line in lines))
+    plots = tuple(
+        Plot(metric, tuple(_track(history, case, variant, metric) for variant in variants)) for metric in metrics
+    )
+    rows = tuple(_rows(history, project, lines, plots))
+    return WorkloadView(
+        project, workload, case, state, history.commits, variants, plots, rows, lede=_lede(plots)
+    )  # fmt: skip
+
+
+def key(variant: str, metric: str) -> str:
+    """The name of a cell in a row of the table."""
+    return f"{variant} {metric}"
+
+
+def _track(history: History, case: str, variant: str, metric: Metric) -> Track:
+    line = history.find(case, variant, metric.name)
+    return Track(variant, tuple(_marks(line, history.commits)) if line else ())
+
+
+def _marks(line: Line, commits: tuple[Commit, ...]) -> Iterator[Mark]:
+    before: Reading | None = None
+    for place, reading in enumerate(line.readings):
+        if reading is None:
+            continue
+        yield _mark(place, commits[place].sha, line, reading, before)
+        if not reading.failure:
+            before = reading
+
+
+def _mark(place: int, sha: str, line: Line, reading: Reading, before: Reading | None) -> Mark:
+    metric = line.metric
+    ratio = reading.log_ratio
+    return Mark(
+        place=place,
+        sha=sha,
+        variant=line.variant,
+        metric=metric.name,
+        value=reading.value,
+        log_ratio=ratio,
+        low=reading.low,
+        high=reading.high,
+        groups=reading.groups,
+        outcome="failed" if reading.failure else reading.outcome,
+        failure=reading.failure,
+        contaminated=reading.contaminated,
+        tone=factors.tone("failed" if reading.failure else reading.outcome),
+        sign=factors.mark("failed" if reading.failure else reading.outcome),
+        shown=units.quantity(reading.value, metric.unit),
+        factor="" if ratio is None else factors.factor(ratio),
+        doubt=_doubt(reading, metric),
+        words=_words(reading, metric, line.variant),
+        since=_since(reading, before, metric),
+        since_tone=_since_tone(reading, before, metric),
+        report_href=links.report(reading.report) if reading.report else None,
+    )
+
+
+def _doubt(reading: Reading, metric: Metric) -> str:
+    if metric.exact or reading.low is None or reading.high is None:
+        return ""
+    return factors.interval(reading.low, reading.high)
+
+
+def _words(reading: Reading, metric: Metric, variant: str) -> str:
+    if reading.failure:
+        return f"failed: {reading.failure}"
+    if variant == BASELINE:
+        return "the baseline"
+    if reading.log_ratio is not None:
+        return factors.words(reading.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
+    if reading.outcome in {"less", "more"}:
+        return factors.without_ratio(reading.outcome, baseline=BASELINE)
+    return f"same as {BASELINE}" if reading.outcome == "equal" else f"no ratio to {BASELINE}"
+
+
+def _since(now: Reading, before: Reading | None, metric: Metric) -> str:
+    """The change since the commit measured before; of times only the ratio's, for absolute times accuse nobody."""
+    if before is None or now.failure:
+        return ""
+    if metric.exact:
+        if now.value is None or before.value is None:
+            return ""
+        return "unchanged" if now.value == before.value else units.change(now.value - before.value, metric.unit)
+    if now.log_ratio is None or before.log_ratio is None:
+        return ""
+    return factors.shift(now.log_ratio - before.log_ratio)
+
+
+def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:
+    """Whether it is better or worse, where the change since the commit before is more than its doubt; else empty."""
+    if before is None or now.failure:
+        return ""
+    if not metric.exact:
+        moved = factors.move(before.spread, now.spread)
+        return factors.tone(moved) if moved else ""
+    if now.value is None or before.value is None or now.value == before.value:
+        return ""
+    return "better" if now.value < before.value else "worse"
+
+
+def _rows(history: History, project: str, lines: list[Line], plots: tuple[Plot, ...]) -> Iterator[TableRow]:
+    by_place: dict[int, dict[str, Mark]] = {}
+    for plot in plots:
+        for track in plot.tracks:
+            for mark in track.marks:
+                by_place.setdefault(mark.place, {})[key(track.variant, plot.metric.name)] = mark
+    for place in sorted(by_place, reverse=True):
+        commit = history.commits[place]
+        reasons = [r.failure for line in lines if (r := line.readings[place]) is not None]
+        failed = reasons[0] if reasons and all(reasons) else None
+        yield TableRow(place, commit, links.commit(project, commit.sha), failed, by_place[place])
+
+
+def _lede(plots: tuple[Plot, ...]) -> tuple[Said, ...]:
+    """What the newest commit says, variant by variant: speed first, then memory."""
+    said: dict[str, list[str]] = {}
+    for plot in plots:
+        for track in plot.tracks:
+            if track.variant == BASELINE or not track.marks:
+                continue
+            words = track.marks[-1].words
+            said.setdefault(track.variant, []).append(
+                words if plot.metric.name == "time" else f"{plot.metric.label} {words}"
+            )
+    return tuple(Said(variant, ", ".join(words)) for variant, words in said.items())

@@ -1,0 +1,45 @@
+"""The order of commits in history: the one place that says it.
+
+For now a commit stands where it was authored (`ordered_at`), ties are broken by id. Points and failures carry a copy of
+`ordered_at`, so that each series is read in order from its own index. First-parent positions on branches will change
+what is written into `ordered_at`'s place, and this file.
+"""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, tuple_
+from sqlalchemy.orm import InstrumentedAttribute
+
+from pullback_service.commits.models import Commit
+from pullback_service.reports.models import Failure
+from pullback_service.series.models import Point
+
+Placed = type[Commit] | type[Point] | type[Failure]
+
+
+def place(of: Placed) -> tuple[InstrumentedAttribute[Any], InstrumentedAttribute[Any]]:
+    """The columns a commit, a point or a failure is ordered by, most significant first."""
+    if of is Commit:
+        return Commit.ordered_at, Commit.id
+    table = Point if of is Point else Failure
+    return table.ordered_at, table.commit_id
+
+
+def oldest_first(of: Placed) -> tuple[ColumnElement[Any], ...]:
+    """Order of history."""
+    return tuple(column.asc() for column in place(of))
+
+
+def newest_first(of: Placed) -> tuple[ColumnElement[Any], ...]:
+    """Order of history, backwards."""
+    return tuple(column.desc() for column in place(of))
+
+
+def since(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
+    """At a commit or later."""
+    return tuple_(*place(of)) >= tuple_(ordered_at, commit_id)
+
+
+def before(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
+    """Earlier than a commit."""
+    return tuple_(*place(of)) < tuple_(ordered_at, commit_id)

@@ -1,0 +1,78 @@
+"""Several reports at one commit become one value: pure functions over what was measured.
+
+A series at a commit pools the process values of its clean reports; contaminated ones count only when there is nothing
+else. The paired ratio cannot be pooled from its interval alone, so the one with the most groups stands for all, the
+newest among equals. An exact metric is what the newest report counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Protocol, TypeVar
+
+
+class Measured(Protocol):
+    """What pooling reads of a point; points come oldest first."""
+
+    @property
+    def value(self) -> float:
+        """Median over processes, or a count."""
+
+    @property
+    def process_values(self) -> Sequence[float] | None:
+        """One value per process; None for a count."""
+
+    @property
+    def quality(self) -> str:
+        """`clean` or `contaminated`."""
+
+    @property
+    def n(self) -> int | None:
+        """Groups behind the paired ratio."""
+
+
+M = TypeVar("M", bound=Measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Five numbers about per-process values."""
+
+    n: int
+    low: float
+    q25: float
+    median: float
+    q75: float
+    high: float
+
+
+def spread_of(values: Sequence[float]) -> Spread:
+    """Smallest, quartiles and largest of at least one value."""
+    ordered = sorted(values)
+    if len(ordered) == 1:
+        only = ordered[0]
+        return Spread(1, only, only, only, only, only)
+    q25, middle, q75 = quantiles(ordered, n=4, method="inclusive")
+    return Spread(len(ordered), ordered[0], q25, middle, q75, ordered[-1])
+
+
+def usable(points: Sequence[M]) -> Sequence[M]:
+    """The clean points, or all of them when none is clean."""
+    return [point for point in points if point.quality == "clean"] or points
+
+
+def speaker(points: Sequence[M]) -> M:
+    """The point whose paired ratio stands for all."""
+    return max(enumerate(usable(points)), key=lambda item: (item[1].n or 0, item[0]))[1]
+
+
+def pooled_spread(points: Sequence[Measured]) -> Spread | None:
+    """Spread over the process values of all usable points; None for an exact metric."""
+    values = [value for point in usable(points) for value in point.process_values or ()]
+    return spread_of(values) if values else None
+
+
+def pooled_value(points: Sequence[Measured]) -> float:
+    """Median of the pooled process values, or what the newest usable point counted."""
+    values = [value for point in usable(points) for value in point.process_values or ()]
+    return median(values) if values else usable(points)[-1].value

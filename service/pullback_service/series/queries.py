@@ -1,0 +1,461 @@
+"""Reading cases, series and points. Pages and API share these; every function is bounded and names its index."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, Select, Subquery, and_, lateral, or_, select, true, tuple_, union
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.commits import history
+from pullback_service.commits.models import Commit
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import MachineId, ProjectId, SeriesId
+from pullback_service.machines.models import Machine
+from pullback_service.projects.models import Project
+from pullback_service.reports.models import Failure, Report
+from pullback_service.series.models import Case, Point, Series
+from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker
+
+MOST_MATRIX_POINTS = 50_000
+MOST_HISTORY_COMMITS = 1_000
+MOST_HISTORY_POINTS = 200_000
+MOST_FAILURES = 5_000
+MOST_WORKLOADS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFacts:
+    """A commit as pages show it. `ordered_at` is its place in history; `authored_at` may not be known."""
+
+    id: int
+    sha: str
+    title: str | None
+    author: str | None
+    branch: str | None
+    authored_at: datetime | None
+    ordered_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFacts:
+    """A case: the structured form and the derived label."""
+
+    id: int
+    workload: str
+    label: str
+    params: Mapping[str, Any]
+    dtype: str | None
+    device: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """A machine as pages show it."""
+
+    id: int
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCell:
+    """What one variant of a case gave for one metric at one commit on one machine, all its reports pooled.
+
+    `value` is in `unit`; `spread` is over processes, None for exact metrics. The ratio is natural-log variant/baseline,
+    None where nothing was paired. `reports` counts the uploads behind the cell, newest last in `report_ids`.
+    """
+
+    series_id: int
+    case: CaseFacts
+    machine: MachineFacts
+    commit: CommitFacts
+    variant: str
+    variant_kind: str
+    metric: str
+    unit: str
+    direction: str
+    exact: bool
+    value: float
+    spread: Spread | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    dirty: bool
+    method: str | None
+    program_hash: str | None
+    report_ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCase:
+    """A case, or one variant of it (`variant` is None for the whole case), that gave no measurement at a commit."""
+
+    case: CaseFacts
+    machine: MachineFacts
+    commit: CommitFacts
+    variant: str | None
+    kind: str
+    message: str
+    report_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The newest state of a project: cells, and what failed at or after the newest measurement of its case."""
+
+    cells: Sequence[MeasuredCell]
+    failures: Sequence[FailedCase]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadHistory:
+    """One workload over commits, all three in the order of history, oldest first."""
+
+    commits: Sequence[CommitFacts]
+    cells: Sequence[MeasuredCell]
+    failures: Sequence[FailedCase]
+
+
+async def latest_matrix(session: AsyncSession, project_id: ProjectId, *, machine_id: MachineId | None = None) -> Matrix:
+    """Every variant and metric of every case of a project at the newest commit that has data for that case on that machine.
+
+    Index: ix_series_project_id, then one probe of ix_point_series_history per series; ix_failure_case_history.
+    """
+    series = select(Series.id, Series.case_id, Series.machine_id).where(Series.project_id == project_id)
+    if machine_id is not None:
+        series = series.where(Series.machine_id == machine_id)
+    newest = _newest_commit_of_cases(series.subquery("known"))
+    points = (
+        _select_points()
+        .join(newest, and_(newest.c.case_id == Series.case_id, newest.c.machine_id == Series.machine_id))
+        .where(Point.ordered_at == newest.c.ordered_at, Point.commit_id == newest.c.commit_id)
+        .order_by(Case.workload, Case.id, Series.variant, Series.metric, Series.id, Point.id)
+        .limit(MOST_MATRIX_POINTS)
+    )
+    failures = (
+        _select_failures()
+        .join(
+            newest,
+            and_(newest.c.case_id == Failure.case_id, newest.c.machine_id == Failure.machine_id),
+            isouter=True,
+        )
+        .where(
+            Case.project_id == project_id,
+            newest.c.commit_id.is_(None) | history.since(Failure, newest.c.ordered_at, newest.c.commit_id),
+        )
+        .order_by(*history.newest_first(Failure), Failure.id)
+        .limit(MOST_FAILURES)
+    )
+    if machine_id is not None:
+        failures = failures.where(Failure.machine_id == machine_id)
+    return Matrix(
+        cells=_pool((await session.execute(points)).all()),
+        failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
+    )
+
+
+async def workload_history(
+    session: AsyncSession,
+    project_id: ProjectId,
+    workload: str,
+    *,
+    machine_id: MachineId | None = None,
+    commits: int = 200,
+) -> WorkloadHistory:
+    """The newest `commits` commits at which a workload was measured or failed, with everything measured there.
+
+    Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id, ix_point_series_history,
+    ix_failure_case_history.
+    """
+    wanted = min(commits, MOST_HISTORY_COMMITS)
+    known = (
+        select(Series.id)
+        .join(Case, Case.id == Series.case_id)
+        .where(Case.project_id == project_id, Case.workload == workload)
+    )
+    failing = (
+        select(Failure.ordered_at, Failure.commit_id)
+        .join(Case, Case.id == Failure.case_id)
+        .where(Case.project_id == project_id, Case.workload == workload)
+    )
+    if machine_id is not None:
+        known = known.where(Series.machine_id == machine_id)
+        failing = failing.where(Failure.machine_id == machine_id)
+    known_series = known.subquery("known")
+    newest_of_series = lateral(
+        select(Point.ordered_at, Point.commit_id)
+        .where(Point.series_id == known_series.c.id)
+        .distinct()
+        .order_by(*history.newest_first(Point))
+        .limit(wanted)
+    )
+    measured = select(newest_of_series.c.ordered_at, newest_of_series.c.commit_id).join_from(
+        known_series, newest_of_series, true()
+    )
+    newest_failing = failing.distinct().order_by(*history.newest_first(Failure)).limit(wanted).subquery("failing")
+    places = union(measured, select(newest_failing.c.ordered_at, newest_failing.c.commit_id)).subquery("places")
+    rows = (
+        await session.scalars(
+            select(Commit)
+            .join(places, places.c.commit_id == Commit.id)
+            .order_by(*history.newest_first(Commit))
+            .limit(wanted)
+        )
+    ).all()
+    if not rows:
+        await _refuse_unknown_workload(session, project_id, workload)
+        return WorkloadHistory([], [], [])
+    oldest = rows[-1]
+    points = (
+        _select_points()
+        .where(
+            Series.id.in_(known),
+            history.since(Point, oldest.ordered_at, oldest.id),
+        )
+        .order_by(*history.oldest_first(Point), Case.id, Series.variant, Series.metric, Series.id, Point.id)
+        .limit(MOST_HISTORY_POINTS)
+    )
+    failures = (
+        _select_failures()
+        .where(
+            Case.project_id == project_id,
+            Case.workload == workload,
+            history.since(Failure, oldest.ordered_at, oldest.id),
+        )
+        .order_by(*history.oldest_first(Failure), Failure.id)
+        .limit(MOST_FAILURES)
+    )
+    if machine_id is not None:
+        failures = failures.where(Failure.machine_id == machine_id)
+    return WorkloadHistory(
+        commits=[_commit_facts(commit) for commit in reversed(rows)],
+        cells=_pool((await session.execute(points)).all()),
+        failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
+    )
+
+
+async def workloads(session: AsyncSession, project_id: ProjectId) -> Sequence[str]:
+    """Names of the workloads of a project. Index: ix_case_workload."""
+    statement = select(Case.workload).where(Case.project_id == project_id).distinct().order_by(Case.workload)
+    return (await session.scalars(statement.limit(MOST_WORKLOADS))).all()
+
+
+async def _refuse_unknown_workload(session: AsyncSession, project_id: ProjectId, workload: str) -> None:
+    known = select(Case.id).where(Case.project_id == project_id, Case.workload == workload).limit(1)
+    if await session.scalar(known) is None:
+        raise NotFoundError(f"No upload of this project has a workload named {workload!r}.")
+
+
+def _newest_commit_of_cases(known: Subquery) -> Subquery:
+    """(case_id, machine_id, ordered_at, commit_id) of the newest commit with a point, for the given series."""
+    newest_of_series = lateral(
+        select(Point.ordered_at, Point.commit_id)
+        .where(Point.series_id == known.c.id)
+        .order_by(*history.newest_first(Point))
+        .limit(1)
+    )
+    return (
+        select(known.c.case_id, known.c.machine_id, newest_of_series.c.ordered_at, newest_of_series.c.commit_id)
+        .join_from(known, newest_of_series, true())
+        .distinct(known.c.case_id, known.c.machine_id)
+        .order_by(
+            known.c.case_id,
+            known.c.machine_id,
+            newest_of_series.c.ordered_at.desc(),
+            newest_of_series.c.commit_id.desc(),
+        )
+        .subquery("newest")
+    )
+
+
+def _select_points() -> Select[Point, Series, Case, Commit, Machine, bool]:
+    return (
+        select(Point, Series, Case, Commit, Machine, Report.dirty)
+        .select_from(Point)
+        .join(Series, Series.id == Point.series_id)
+        .join(Case, Case.id == Series.case_id)
+        .join(Commit, Commit.id == Point.commit_id)
+        .join(Machine, Machine.id == Series.machine_id)
+        .join(Report, Report.id == Point.report_id)
+    )
+
+
+def _select_failures() -> Select[Failure, Case, Commit, Machine]:
+    return (
+        select(Failure, Case, Commit, Machine)
+        .select_from(Failure)
+        .join(Case, Case.id == Failure.case_id)
+        .join(Commit, Commit.id == Failure.commit_id)
+        .join(Machine, Machine.id == Failure.machine_id)
+    )
+
+
+def _pool(rows: Iterable[Row[Point, Series, Case, Commit, Machine, bool]]) -> list[MeasuredCell]:
+    """One cell per series and commit; the rows of one cell stand together, oldest report first."""
+    cells = []
+    for _, group in groupby(rows, key=lambda row: (row[0].series_id, row[0].commit_id)):
+        members = list(group)
+        points = [row[0] for row in members]
+        _, series, case, commit, machine, _ = members[0]
+        spoken = speaker(points)
+        cells.append(
+            MeasuredCell(
+                series_id=series.id,
+                case=_case_facts(case),
+                machine=MachineFacts(machine.id, machine.name, machine.fingerprint),
+                commit=_commit_facts(commit),
+                variant=series.variant,
+                variant_kind=series.variant_kind,
+                metric=series.metric,
+                unit=series.unit,
+                direction=series.direction,
+                exact=series.exact,
+                value=pooled_value(points),
+                spread=pooled_spread(points),
+                baseline=spoken.baseline,
+                log_ratio=spoken.log_ratio,
+                low=spoken.low,
+                high=spoken.high,
+                n=spoken.n,
+                outcome=spoken.outcome,
+                quality=spoken.quality,
+                dirty=any(row[5] for row in members),
+                method=spoken.method,
+                program_hash=spoken.program_hash,
+                report_ids=tuple(point.report_id for point in points),
+            )
+        )
+    return cells
+
+
+def _case_facts(case: Case) -> CaseFacts:
+    return CaseFacts(case.id, case.workload, case.label, case.params, case.dtype, case.device)
+
+
+def _commit_facts(commit: Commit) -> CommitFacts:
+    return CommitFacts(
+        commit.id, commit.sha, commit.title, commit.author, commit.branch, commit.authored_at, commit.ordered_at
+    )
+
+
+def _failed_case(row: Row[Failure, Case, Commit, Machine]) -> FailedCase:
+    failure, case, commit, machine = row
+    return FailedCase(
+        case=_case_facts(case),
+        machine=MachineFacts(machine.id, machine.name, machine.fingerprint),
+        commit=_commit_facts(commit),
+        variant=failure.variant,
+        kind=failure.kind,
+        message=failure.message,
+        report_id=failure.report_id,
+    )
+
+
+async def series_by_id(session: AsyncSession, series_id: SeriesId) -> Series:
+    """A series. Index: pk_series."""
+    found = await session.get(Series, series_id)
+    if found is None:
+        raise NotFoundError(f"There is no series {series_id}: GET /api/v1/series lists those there are.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesChoice:
+    """Which series; None is any. `machine` is a name or a fingerprint, `case` a label."""
+
+    project: str | None = None
+    workload: str | None = None
+    case: str | None = None
+    dtype: str | None = None
+    device: str | None = None
+    variant: str | None = None
+    kind: str | None = None
+    metric: str | None = None
+    machine: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSeries:
+    """A series with what it is of."""
+
+    series: Series
+    case: Case
+    machine: Machine
+    project: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPoint:
+    """A point with the hash of its commit."""
+
+    point: Point
+    commit: str
+
+
+async def list_series(
+    session: AsyncSession, choice: SeriesChoice, *, after_id: int | None, limit: int
+) -> Sequence[StoredSeries]:
+    """Series by any dimension, in the order in which they were first seen.
+
+    Index: ix_series_project_id within a project, ix_case_workload within a workload.
+    """
+    statement = (
+        select(Series, Case, Machine, Project.name)
+        .select_from(Series)
+        .join(Case, Case.id == Series.case_id)
+        .join(Machine, Machine.id == Series.machine_id)
+        .join(Project, Project.id == Series.project_id)
+        .order_by(Series.id)
+        .limit(limit)
+    )
+    for column, value in (
+        (Project.name, choice.project),
+        (Case.workload, choice.workload),
+        (Case.label, choice.case),
+        (Case.dtype, choice.dtype),
+        (Case.device, choice.device),
+        (Series.variant, choice.variant),
+        (Series.variant_kind, choice.kind),
+        (Series.metric, choice.metric),
+    ):
+        if value is not None:
+            statement = statement.where(column == value)
+    if choice.machine is not None:
+        statement = statement.where(or_(Machine.name == choice.machine, Machine.fingerprint == choice.machine))
+    if after_id is not None:
+        statement = statement.where(Series.id > after_id)
+    return [StoredSeries(*row) for row in await session.execute(statement)]
+
+
+async def points(
+    session: AsyncSession,
+    series_id: SeriesId,
+    *,
+    start: datetime | None,
+    end: datetime | None,
+    after: tuple[datetime, int, int] | None,
+    limit: int,
+) -> Sequence[PlacedPoint]:
+    """Points of a series in a window, oldest commit first. Index: ix_point_series_history."""
+    statement = (
+        select(Point, Commit.sha)
+        .join(Commit, Commit.id == Point.commit_id)
+        .where(Point.series_id == series_id)
+        .order_by(*history.oldest_first(Point), Point.id)
+        .limit(limit)
+    )
+    if start is not None:
+        statement = statement.where(Point.ordered_at >= start)
+    if end is not None:
+        statement = statement.where(Point.ordered_at <= end)
+    if after is not None:
+        statement = statement.where(tuple_(*history.place(Point), Point.id) > after)
+    return [PlacedPoint(*row) for row in await session.execute(statement)]

@@ -1,0 +1,57 @@
+import re
+from xml.etree import ElementTree as ET
+
+from pullback_dashboards.charts.sparkline import HEIGHT, WIDTH, Tick, sparkline
+
+
+def heights(svg, css_class="spark-line"):
+    found = re.findall(rf'class="{css_class}" d="([^"]+)"', svg)
+    return [float(y) for path in found for _, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", path)]
+
+
+def test_it_is_one_well_formed_element_inside_its_box():
+    svg = sparkline([Tick(-0.5, -0.52, -0.48), Tick(0.3, 0.2, 0.4), Tick(failed=True), Tick(nothing=True), Tick(-2.0)])
+    root = ET.fromstring(svg)  # noqa: S314 - made by ourselves one line above
+    assert root.tag == "svg"
+    assert all(0 <= y <= HEIGHT for y in heights(svg))
+    numbers = [float(n) for n in re.findall(r"[ML]([\d.]+) ", svg)]
+    assert all(0 <= x <= WIDTH for x in numbers)
+
+
+def test_a_series_that_does_not_move_looks_flat():
+    ys = heights(sparkline([Tick(-0.5 + 0.002 * (i % 2)) for i in range(10)]))
+    assert max(ys) - min(ys) < 1
+
+
+def test_lower_is_better_and_lies_lower():
+    first, last = heights(sparkline([Tick(0.0), Tick(-0.5)]))
+    assert last > first  # in SVG y grows downwards
+
+
+def test_a_failure_breaks_the_line_and_is_a_cross():
+    svg = sparkline([Tick(0.1), Tick(0.1), Tick(failed=True), Tick(0.1), Tick(0.1)])
+    assert svg.count('class="spark-line"') == 2
+    assert svg.count('class="spark-failed"') == 1
+
+
+def test_a_commit_nobody_measured_does_not_break_the_line():
+    assert sparkline([Tick(0.1), Tick(), Tick(0.1)]).count('class="spark-line"') == 1
+
+
+def test_nothing_left_lies_on_the_lower_edge():
+    assert heights(sparkline([Tick(-0.1), Tick(nothing=True)]))[-1] == HEIGHT - 1
+
+
+def test_the_baseline_is_drawn_only_where_it_is_near_and_meant():
+    assert "spark-base" in sparkline([Tick(-0.02), Tick(0.02)])
+    assert "spark-base" not in sparkline([Tick(-1.02), Tick(-1.0)])
+    assert "spark-base" not in sparkline([Tick(-0.02), Tick(0.02)], against_baseline=False)
+
+
+def test_without_any_measurement_there_is_no_drawing():
+    assert not sparkline([Tick(), Tick()])
+
+
+def test_only_real_intervals_have_a_band():
+    assert "spark-band" not in sparkline([Tick(-0.1, -0.1, -0.1), Tick(-0.1, -0.1, -0.1)])
+    assert "spark-band" in sparkline([Tick(-0.1, -0.2, 0.0), Tick(-0.1, -0.2, 0.0)])

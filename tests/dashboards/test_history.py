@@ -1,0 +1,34 @@
+import math
+
+from pullback_dashboards.history import Reading, in_reading_order
+
+
+def test_variants_come_baseline_first_then_tiers_then_peers_by_name():
+    order = in_reading_order({"torch", "native", "autograd", "fused", "unfused", "stateful"})
+    assert order == ("unfused", "fused", "stateful", "native", "autograd", "torch")
+
+
+def test_exact_metrics_get_their_ratio_from_the_same_commit(history):
+    fused = history.find("dense[n=100,f4,cpu]", "fused", "array_bytes").readings
+    assert fused[0].log_ratio == math.log(1024 / 4096)
+    assert fused[0].outcome == "less"
+    assert fused[1].failure is not None
+
+
+def test_a_zero_has_an_outcome_but_no_ratio(build):
+    lines = (
+        build.line("unfused", [Reading(0.0), Reading(0.0), Reading(8.0)], build.bytes),
+        build.line("fused", [Reading(0.0), Reading(8.0), Reading(0.0)], build.bytes),
+    )
+    readings = build.history(*lines).find("dense[n=100,f4,cpu]", "fused", "array_bytes").readings
+    assert [r.outcome for r in readings] == ["equal", "more", "less"]
+    assert [r.log_ratio for r in readings] == [None, None, None]
+
+
+def test_a_layer_that_was_not_seen_is_not_compared(build):
+    lines = (
+        build.line("unfused", [Reading(8.0)], build.bytes),
+        build.line("fused", [Reading(None)], build.bytes),
+    )
+    reading = build.history(*lines).find("dense[n=100,f4,cpu]", "fused", "array_bytes").readings[0]
+    assert reading.outcome is None

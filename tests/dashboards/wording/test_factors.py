@@ -1,0 +1,65 @@
+import math
+
+import pytest
+
+from pullback_dashboards.wording import factors
+from pullback_dashboards.wording.factors import Spread
+
+
+def said(ratio, *, metric="time", outcome="faster"):
+    return factors.words(math.log(ratio), metric=metric, outcome=outcome, baseline="unfused")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(0.42, "0.42×"), (1.034, "1.03×"), (12.54, "12.5×"), (240, "240×"), (0.0123, "0.012×")]
+)
+def test_a_factor_has_two_or_three_digits(ratio, text):
+    assert factors.factor(math.log(ratio)) == text
+
+
+def test_words_name_the_direction_and_the_baseline():
+    assert said(0.42) == "2.4× faster than unfused"
+    assert said(0.88) == "takes 12 % less time than unfused"
+    assert said(1.22, outcome="slower") == "takes 22 % more time than unfused"
+    assert said(3.1, outcome="slower") == "3.1× slower than unfused"
+    assert said(0.42, metric="array_bytes", outcome="less") == "58 % less than unfused"
+    assert said(3.1, metric="array_bytes", outcome="more") == "3.1× as much as unfused"
+    assert said(1.001, outcome="same") == "same as unfused"
+
+
+def test_an_ambiguous_ratio_never_reads_as_faster():
+    assert said(0.98, outcome="ambiguous") == "ambiguous against unfused: 0.98×"
+
+
+def test_counts_with_a_zero_have_words_but_no_ratio():
+    assert factors.without_ratio("less", baseline="unfused") == "none at all, unlike unfused"
+    assert factors.without_ratio("more", baseline="unfused") == "some, where unfused has none"
+
+
+def test_an_interval_has_the_digits_its_width_supports():
+    assert factors.interval(math.log(0.41), math.log(0.43)) == "0.41–0.43"
+    assert factors.interval(math.log(0.4112), math.log(0.4128)) == "0.4112–0.4128"
+
+
+def test_every_outcome_has_a_mark_of_its_own_kind_besides_its_tone():
+    marks = {factors.tone(o): factors.mark(o) for o in ("faster", "slower", "same", "ambiguous", "failed")}
+    assert len(set(marks.values())) == len(marks) == 5
+
+
+def test_more_is_better_only_where_the_series_says_so():
+    assert factors.tone("more") == "worse"
+    assert factors.tone("more", bigger_is_better=True) == "better"
+
+
+@pytest.mark.parametrize(("ratio", "steps"), [(1.0, 0), (0.9, 1), (1.25, 2), (0.6, 3), (0.4, 4), (0.2, 5), (8, 5)])
+def test_depth_grows_with_the_distance_from_the_baseline_either_way(ratio, steps):
+    assert factors.depth(math.log(ratio)) == steps
+
+
+def test_a_ratio_moved_only_when_the_intervals_are_apart_and_the_floor_is_passed():
+    before = Spread(-0.70, -0.71, -0.69)
+    assert factors.move(before, Spread(-0.60, -0.61, -0.59)) == "slower"
+    assert factors.move(before, Spread(-0.80, -0.81, -0.79)) == "faster"
+    assert factors.move(before, Spread(-0.60, -0.72, -0.48)) is None
+    assert factors.move(Spread(-0.70, -0.701, -0.699), Spread(-0.69, -0.691, -0.689)) is None
+    assert factors.move(None, before) is None

@@ -1,0 +1,29 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from pullback_dashboards.wording.moments import ago, moment
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("past", "text"),
+    [
+        (timedelta(seconds=3), "just now"),
+        (timedelta(seconds=45), "45 s ago"),
+        (timedelta(minutes=12), "12 min ago"),
+        (timedelta(hours=3), "3 h ago"),
+        (timedelta(days=5), "5 d ago"),
+        (timedelta(days=200), "7 months ago"),
+        (timedelta(days=1000), "2.7 years ago"),
+        (timedelta(minutes=-5), "in 5 min"),
+    ],
+)
+def test_distance_in_words(past, text):
+    assert ago(NOW - past, NOW) == text
+
+
+def test_the_exact_instant_is_utc_whatever_zone_it_came_in():
+    there = datetime(2026, 3, 1, 13, 30, tzinfo=timezone(timedelta(hours=2)))
+    assert moment(there, NOW).iso == "2026-03-01T11:30:00Z"

@@ -1,0 +1,83 @@
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pullback_dashboards.history import Commit
+from pullback_dashboards.workload.figure import workload_figure
+from pullback_dashboards.workload.view import State, workload_view
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+RENEW = "PULLBACK_RENEW_GOLDEN"
+
+
+def figure_of(history, **state):
+    view = workload_view(history, project="p", workload="dense", state=State(memory="array_bytes", **state))
+    return workload_figure(view)
+
+
+def lines_of(figure, axis="y"):
+    return {t["name"]: t for t in figure["data"] if t["mode"] == "lines+markers" and t["yaxis"] == axis}
+
+
+@pytest.mark.parametrize("y", ["relative", "absolute"])
+def test_the_figure_is_the_golden_one(history, y):
+    """Renew with PULLBACK_RENEW_GOLDEN=1 after looking at the page."""
+    file = GOLDEN / f"workload-{y}.json"
+    drawn = json.dumps(figure_of(history, y=y), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    if os.environ.get(RENEW):
+        file.write_text(drawn, encoding="utf-8")
+    assert drawn == file.read_text(encoding="utf-8")
+
+
+def test_a_failed_commit_is_a_struck_line_and_never_a_point(history):
+    figure = figure_of(history)
+    for trace in lines_of(figure).values():
+        assert 1.0 not in [x for x, y in zip(trace["x"], trace["y"], strict=True) if y is not None]
+    assert any(shape["x0"] == 1.0 for shape in figure["layout"]["shapes"])
+    assert "wrong gradient" in figure["layout"]["annotations"][0]["hovertext"]
+
+
+def test_the_line_breaks_at_a_failure(history):
+    assert lines_of(figure_of(history))["fused"]["y"] == [0.4, None, 0.4, 0.5]
+
+
+def test_ambiguous_marks_are_hollow(history):
+    assert lines_of(figure_of(history))["stateful"]["marker"]["symbol"][0] == "square-open"
+    assert lines_of(figure_of(history))["fused"]["marker"]["symbol"][0] == "circle"
+
+
+def test_both_rows_share_their_commits(history):
+    layout = figure_of(history)["layout"]
+    assert layout["xaxis2"]["matches"] == "x"
+    assert layout["yaxis"]["domain"][0] > layout["yaxis2"]["domain"][1]
+
+
+def test_a_count_of_zero_lies_on_zero_on_a_linear_axis_and_nowhere_on_a_logarithmic_one(history):
+    assert lines_of(figure_of(history), "y2")["stateful"]["y"][-1] == 0
+    assert 0 not in lines_of(figure_of(history, scale="log"), "y2")["stateful"]["y"]
+
+
+def test_absolute_values_include_the_baseline_in_one_unit(history):
+    figure = figure_of(history, y="absolute")
+    assert lines_of(figure)["unfused"]["y"][0] == pytest.approx(100)
+    assert figure["layout"]["yaxis"]["title"]["text"] == "time, µs"
+
+
+def test_along_dates_the_axis_is_one_of_dates(history):
+    figure = figure_of(history, x="date")
+    assert figure["layout"]["xaxis"]["type"] == "date"
+    assert lines_of(figure)["fused"]["x"][0].startswith("2026-03-01T12:00")
+
+
+def test_without_dates_the_order_of_commits_is_used(history):
+    undated = replace(history, commits=tuple(Commit(c.sha) for c in history.commits))
+    assert figure_of(undated, x="date")["layout"]["xaxis"]["type"] == "linear"
+
+
+def test_titles_are_text_and_not_markup(history):
+    wild = replace(history, commits=tuple(replace(c, title="<b>bold</b> & <a href='x'>y</a>") for c in history.commits))
+    hover = lines_of(figure_of(wild))["fused"]["customdata"][0][0]
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; &lt;a" in hover

@@ -1,0 +1,51 @@
+from pullback_dashboards.workload.view import State, workload_view
+
+
+def view_of(history, **state):
+    return workload_view(history, project="p", workload="dense", state=State(memory="array_bytes", **state))
+
+
+def test_the_table_has_the_newest_commit_first_and_every_commit_once(history):
+    rows = view_of(history).rows
+    assert [row.place for row in rows] == [3, 2, 1, 0]
+
+
+def test_a_commit_where_the_whole_case_failed_has_a_reason(history):
+    view = view_of(history)
+    assert [row.place for row in view.failures] == [1]
+    assert view.failures[0].failure == "wrong gradient: relative error 0.03"
+
+
+def test_marks_tell_the_change_since_the_commit_measured_before(history):
+    row = view_of(history).rows[0]
+    assert row.marks["fused time"].since == "+25.0 %"
+    assert row.marks["fused time"].since_tone == "worse"
+    assert row.marks["fused array_bytes"].since.replace("\u202f", " ") == "+1 KiB"
+    assert row.marks["unfused time"].since == ""
+
+
+def test_a_failure_between_two_commits_does_not_hide_the_change(history):
+    row = view_of(history).rows[1]
+    assert row.marks["fused time"].since == "±0.0 %"
+    assert row.marks["fused time"].since_tone == ""
+
+
+def test_every_variant_has_a_track_even_where_it_was_not_measured(history):
+    plot = view_of(history).plots[0]
+    assert [track.variant for track in plot.tracks] == ["unfused", "fused", "stateful"]
+    assert [mark.place for mark in plot.tracks[2].marks] == [0, 1, 3]
+
+
+def test_the_sentence_says_speed_then_memory(history):
+    said = {part.variant: part.words for part in view_of(history).lede}
+    assert said["fused"] == "2.0× faster than unfused, array bytes 50 % less than unfused"
+    assert said["stateful"] == "3.3× faster than unfused, array bytes none at all, unlike unfused"
+
+
+def test_the_address_keeps_only_what_is_not_the_default():
+    state = State(case="c", y="absolute")
+    assert {k: v for k, v in state.parameters(scale="log").items() if v} == {
+        "case": "c",
+        "y": "absolute",
+        "scale": "log",
+    }
