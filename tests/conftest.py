@@ -7,7 +7,7 @@ adopt it, and the process that started the run removes it. One database is migra
 import os
 import shutil
 import tempfile
-from fcntl import LOCK_EX, flock
+from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
 from uuid import uuid4
 
@@ -48,6 +48,18 @@ def pytest_unconfigure():
 
             EmbeddedPostgres(folder / "postgres").destroy()
         shutil.rmtree(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """A test marked `serial` waits for those of the other workers, which wait for it: it has the machine alone."""
+    folder = Path(os.environ[FOLDER_VARIABLE])
+    alone = item.get_closest_marker("serial") is not None
+    with (folder / "turnstile.lock").open("a") as turnstile, (folder / "machine.lock").open("a") as machine:
+        flock(turnstile, LOCK_EX)  # held while waiting, so that a stream of others cannot slip past
+        flock(machine, LOCK_EX if alone else LOCK_SH)
+        flock(turnstile, LOCK_UN)
+        return (yield)
 
 
 @pytest.fixture(scope="session")

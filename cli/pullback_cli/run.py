@@ -34,6 +34,11 @@ def run(
     """Measure gradients against the unfused baseline: time, memory, and whether they are right.
 
     Exit status: 0 all cases measured, 1 a case failed, 2 wrong usage, 130 interrupted (finished cases are kept).
+
+    Examples:
+    pullback run --suite quick -o bench.json
+
+    pullback run --case 'dense_bias_act*' --variant fused --engine ../other-checkout
     """
     try:
         from pullback_runners.errors import UsageError  # noqa: PLC0415 - a runner's packages load when it runs
