@@ -27,6 +27,12 @@ FAST_AND_FORGETFUL = {
 }
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--renew-golden", action="store_true", help="write the golden files instead of comparing with them"
+    )
+
+
 def pytest_configure():
     if "PYTEST_XDIST_WORKER" not in os.environ:
         folder = Path(tempfile.mkdtemp(prefix="pullback-tests-"))

@@ -2,6 +2,8 @@
 
 import typer
 
+from pullback_cli.run import run
+
 app = typer.Typer(
     name="pullback",
     help="Continuous benchmarking for gradients: measure, keep and watch the memory and speed of backward passes.",
@@ -13,6 +15,9 @@ app = typer.Typer(
 @app.callback()
 def _root() -> None:
     """Continuous benchmarking for gradients."""
+
+
+app.command()(run)
 
 
 def main() -> None:

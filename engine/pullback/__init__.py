@@ -11,31 +11,40 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import errors, inplace, nn
-    from pullback.gradients import grad, jvp, value_and_grad, vjp
+    from pullback import errors, inplace, nn, testing
+    from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
+    from pullback.gradients import jvp, vjp
     from pullback.tiers import TIERS, tier
+    from pullback.tracing import trace
+    from pullback.transforms import grad, value_and_grad
 
 __all__ = [
     "TIERS",
+    "compile",
     "errors",
     "grad",
     "inplace",
     "jvp",
     "nn",
+    "testing",
     "tier",
+    "trace",
     "value_and_grad",
     "vjp",
 ]
 
 _HOMES = {
     "TIERS": "pullback.tiers:TIERS",
+    "compile": "pullback.compiling:compile_",
     "errors": "pullback.errors",
-    "grad": "pullback.gradients:grad",
+    "grad": "pullback.transforms:grad",
     "inplace": "pullback.inplace",
     "jvp": "pullback.gradients:jvp",
     "nn": "pullback.nn",
+    "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
-    "value_and_grad": "pullback.gradients:value_and_grad",
+    "trace": "pullback.tracing:trace",
+    "value_and_grad": "pullback.transforms:value_and_grad",
     "vjp": "pullback.gradients:vjp",
 }
 

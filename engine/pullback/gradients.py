@@ -1,4 +1,4 @@
-"""grad, value_and_grad, vjp and jvp."""
+"""Gradients on the tape, pullbacks and tangents: what every tier falls back to."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -92,19 +92,6 @@ class Gradient:
         """What the caller asked for: one gradient or a tuple of them, with the value or without."""
         gradient = parts if isinstance(self.wrt, tuple) else parts[0]
         return (value, gradient) if self.with_value else gradient
-
-
-def grad(function: Callable[..., Any], wrt: Wrt = 0) -> Gradient:
-    """Gradient of a function that returns one number, by one argument (position or name) or a tuple of them."""
-    return Gradient(function, wrt, with_value=False)
-
-
-def value_and_grad(function: Callable[..., Any], wrt: Wrt = 0) -> Gradient:
-    """Gradient and value from one run.
-
-    `value, gradient = value_and_grad(f)(x)`
-    """
-    return Gradient(function, wrt, with_value=True)
 
 
 def vjp(function: Callable[..., Any], *args: Any, once: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:

@@ -53,6 +53,7 @@ class Recorder(Trace):
 
     def __init__(self, level: int) -> None:
         self.level = level
+        self.source: str | None = None  # the line to note, where the caller knows better than the stack
         self.nodes: list[Node] = []
         self.captures: dict[int, Capture] = {}
         self._overwritten: dict[Var, str] = {}
@@ -70,7 +71,7 @@ class Recorder(Trace):
         if primitive.effect is not Effect.RESTORES:
             self._refuse_overwritten(primitive, atoms)
         outputs = tuple(self.new_var(type_) for type_ in primitive.infer(*(atom.type for atom in atoms), **params))
-        source = user_source()
+        source = self.source or user_source()
         self.nodes.append(Node(primitive, atoms, tuple(sorted(params.items())), outputs, source))
         self._follow_memory(primitive, atoms, outputs, source)
         tracers = tuple(GraphTracer(self, var) for var in outputs)
@@ -126,8 +127,10 @@ def record(function: Callable[..., Any], types: Sequence[ArrayType]) -> tuple[Gr
     return graph, rest
 
 
-def evaluate_graph(graph: Graph, arguments: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
-    """Run a graph by calling its primitives, on plain or traced values."""
+def evaluate_graph(
+    graph: Graph, arguments: Sequence[Any], captured: Sequence[Any], before: Callable[[Node], None] = lambda _: None
+) -> list[Any]:
+    """Run a graph by calling its primitives, on plain or traced values; `before` is told of each node."""
     environment: dict[Var, Any] = dict(zip(graph.inputs, arguments, strict=True))
     environment.update(zip((capture.var for capture in graph.captures), captured, strict=True))
 
@@ -135,6 +138,7 @@ def evaluate_graph(graph: Graph, arguments: Sequence[Any], captured: Sequence[An
         return atom.value if isinstance(atom, Literal) else environment[atom]
 
     for node in graph.nodes:
+        before(node)
         result = node.primitive(*(read(atom) for atom in node.inputs), **dict(node.params))
         environment.update(zip(node.outputs, result if node.primitive.results > 1 else (result,), strict=True))
     return [read(atom) for atom in graph.outputs]

@@ -48,7 +48,7 @@ class TapeTracer(Tracer):
         return int(self.value)
 
 
-class _Record:
+class Record:
     """One application on the tape."""
 
     __slots__ = ("operands", "params", "places", "primitive", "result_places", "y")
@@ -74,7 +74,7 @@ class Tape(Trace):
     """Records applications in order. Use as a context: its tracers are valid inside."""
 
     def __init__(self) -> None:
-        self._records: list[_Record] = []
+        self.records: list[Record] = []
         self._places = 0
         self._nested = nested_level()
 
@@ -110,7 +110,7 @@ class Tape(Trace):
         y = primitive(*plain, **params)
         results = y if primitive.results > 1 else (y,)
         traced = [self.watch(result) for result in results]
-        self._records.append(_Record(primitive, plain, params, y, places, tuple(tracer.place for tracer in traced)))
+        self.records.append(Record(primitive, plain, params, y, places, tuple(tracer.place for tracer in traced)))
         return traced[0] if primitive.results == 1 else tuple(traced)
 
     def sweep(self, seeds: Sequence[tuple[Any, Any]], inputs: Sequence[TapeTracer], *, once: bool = False) -> list[Any]:
@@ -130,27 +130,31 @@ class Tape(Trace):
             if isinstance(output, TapeTracer) and output.trace is self:
                 accumulate(output.place, seed)
         kept = {tracer.place for tracer in inputs}
-        for position in range(len(self._records) - 1, -1, -1):
-            record = self._records[position]
+        for position in range(len(self.records) - 1, -1, -1):
+            record = self.records[position]
             if once:
-                self._records.pop()
+                self.records.pop()
             y_bars = [_take(sums, place, keep=place in kept) for place in record.result_places]
             y_bar = y_bars[0] if record.primitive.results == 1 else tuple(y_bars)
             if all(cotangent is None for cotangent in y_bars) and not record.primitive.effect.writes:
                 continue
             needed = [place is not None for place in record.places]
-            cotangents = record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+            cotangents = self.pull(record, needed, y_bar)
             for place, cotangent in zip(record.places, cotangents, strict=True):
                 if place is not None and cotangent is not None:
                     accumulate(place, cotangent)
         return separate([None if (total := sums[tracer.place]) is None else total.dense() for tracer in inputs], seeds)
 
+    def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
+        """Cotangents of the operands of one application."""
+        return record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+
     def undo(self) -> None:
         """Put back everything that in-place rules overwrote, latest first; for functions that raised."""
-        for record in reversed(self._records):
+        for record in reversed(self.records):
             if record.primitive.effect is Effect.OVERWRITES:
                 record.primitive.pull([False] * len(record.places), None, record.y, record.operands, record.params)
-        self._records.clear()
+        self.records.clear()
 
 
 def _take(sums: list[Accumulator | None], place: int, *, keep: bool) -> Any:

@@ -6,8 +6,8 @@ from contextvars import ContextVar
 
 from pullback.errors import TierError
 
-#: What this engine can run. `unfused` is the eager tape, the baseline of every ratio.
-TIERS: tuple[str, ...] = ("unfused",)
+#: What this engine can run. `unfused` is the eager tape, the baseline of every ratio; `fused` runs a planned graph.
+TIERS: tuple[str, ...] = ("unfused", "fused")
 
 _current: ContextVar[str] = ContextVar("pullback_tier", default="unfused")
 
@@ -26,7 +26,7 @@ def checked(name: str) -> str:
 
 @contextmanager
 def tier(name: str) -> Iterator[None]:
-    """Run what is inside the block in the named tier: `with pb.tier("unfused"): ...`."""
+    """Run what is inside the block in the named tier: `with pb.tier("fused"): ...`."""
     token = _current.set(checked(name))
     try:
         yield

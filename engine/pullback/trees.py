@@ -32,3 +32,16 @@ def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
         return lambda rest: replace(tree, **{name: part(rest) for name, part in members.items()})
     leaves.append(tree)
     return next
+
+
+def structure(tree: Any) -> Any:
+    """What a tree is besides its leaves, as a hashable value."""
+    if tree is None:
+        return None
+    if isinstance(tree, tuple | list):
+        return (type(tree), *map(structure, tree))
+    if isinstance(tree, dict):
+        return (dict, *((key, structure(part)) for key, part in tree.items()))
+    if is_dataclass(tree) and not isinstance(tree, type):
+        return (type(tree), *(structure(getattr(tree, field.name)) for field in fields(tree)))
+    return "leaf"

@@ -315,6 +315,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_failure")),
     )
     op.create_index("ix_failure_case_history", "failure", ["case_id", "ordered_at", "commit_id"], unique=False)
+    op.create_index("ix_failure_commit_id", "failure", ["commit_id"], unique=False)
     op.create_index("ix_failure_report_id", "failure", ["report_id"], unique=False)
     op.create_table(
         "job_log",

@@ -1,21 +1,14 @@
-"""Engine and sessions. A read session cannot write; a write session is one transaction per request.
-
-The transaction of a write session ends before the answer is sent (`scope="function"`), so that what was acknowledged
-is stored, and what could not be stored is not acknowledged.
-"""
-
-from collections.abc import AsyncIterator
-from typing import Annotated
+"""The connections to Postgres: reading ones cannot write."""
 
 import orjson
-from fastapi import Depends, Request
 from sqlalchemy import URL, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker, create_async_engine
 
 from pullback_service.errors import SetupError
 
 # Longer waits than these mean that something is wrong; the request fails instead of piling up behind it.
+CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_MS = 30_000
 LOCK_TIMEOUT_MS = 15_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
@@ -33,6 +26,7 @@ class Database:
             pool_pre_ping=True,  # after a restart of Postgres the next request gets a new connection, not an error
             connect_args={
                 "application_name": "pullback",
+                "connect_timeout": CONNECT_TIMEOUT_S,
                 "options": f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
                 f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS}",
             },
@@ -70,25 +64,3 @@ def _address(url: str) -> URL:
 
 def _dump_json(value: object) -> str:
     return orjson.dumps(value).decode()
-
-
-async def _read_session(request: Request) -> AsyncIterator[AsyncSession]:
-    database: Database = request.app.state.database
-    async with database.reading() as session:
-        yield session
-
-
-async def _write_session(request: Request) -> AsyncIterator[AsyncSession]:
-    database: Database = request.app.state.database
-    async with database.writing.begin() as session:
-        yield session
-
-
-def _database(request: Request) -> Database:
-    database: Database = request.app.state.database
-    return database
-
-
-ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]
-WriteSession = Annotated[AsyncSession, Depends(_write_session, scope="function")]
-KnownDatabase = Annotated[Database, Depends(_database)]

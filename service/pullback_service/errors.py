@@ -73,7 +73,7 @@ class AuthenticationError(RequestError):
     title = "A valid token is needed"
 
     def __init__(self, detail: str) -> None:
-        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="pullback"'})
+        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="pullback", Basic realm="pullback"'})
 
 
 class NotFoundError(RequestError):

@@ -157,7 +157,7 @@ class Tracer(Traced):
     __hash__ = None  # type: ignore[assignment]  # as for arrays: == compares elements
 
     def __getitem__(self, key: Any) -> Any:
-        return index(self, key=basic_key(key))
+        return index(self, key=basic_key(key, self.ndim))
 
     # --- methods of ndarray -----------------------------------------------------------------------------------------
     def sum(self, axis: Any = None, *, keepdims: bool = False) -> Any:
@@ -183,22 +183,22 @@ class Tracer(Traced):
         return self if wanted == self.dtype else shapes.astype(self, dtype=wanted)
 
 
-def basic_key(key: Any) -> Any:
-    """A key as a hashable parameter; keys that select by arrays are refused, they have no rule yet."""
-    parts = key if isinstance(key, tuple) else (key,)
+def basic_key(key: Any, ndim: int) -> Any:
+    """A key as a parameter, with the ellipsis written out; keys that select by arrays are refused, they have no rule yet."""
     checked: list[Any] = []
+    parts = key if isinstance(key, tuple) else (key,)
     for part in parts:
-        if isinstance(part, Traced):
-            raise NoRuleError("indexing by a traced value has no rule in this engine; index by integers or slices")
-        if part is None or part is Ellipsis or isinstance(part, slice):
+        if part is Ellipsis:
+            taken = sum(other is not None and other is not Ellipsis for other in parts)
+            checked.extend([slice(None)] * (ndim - taken))
+        elif part is None or isinstance(part, slice):
             checked.append(part)
         elif isinstance(part, int | np.integer) and not isinstance(part, bool):
             checked.append(int(part))
         else:
-            raise NoRuleError(
-                f"indexing by {type(part).__name__} has no rule in this engine; index by integers or slices"
-            )
-    return tuple(checked) if isinstance(key, tuple) else checked[0]
+            kind = "a traced value" if isinstance(part, Traced) else f"a {type(part).__name__}"
+            raise NoRuleError(f"indexing by {kind} has no rule in this engine; index by integers or slices")
+    return checked[0] if len(checked) == 1 else tuple(checked)
 
 
 def no_rule(function: str) -> NoRuleError:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import away_from, cases, normal
 from pullback.kinds import Scalar
 
 
@@ -29,7 +30,11 @@ def _identity(x: Any) -> Any:
     return x + 0
 
 
-relu = Scalar("relu", _relu, lambda v, x, y: v * (y > 0), into=lambda out, x: np.maximum(x, 0, out))
+relu = Scalar("relu", _relu, lambda v, x, y: v * (y > 0), into=lambda out, x: np.maximum(x, 0, out=out))
 sigmoid = Scalar("sigmoid", _sigmoid, lambda v, x, y: v * (y * (1 - y)))
 softplus = Scalar("softplus", _softplus, lambda v, x, y: v * -np.expm1(-y))
 identity = Scalar("identity", _identity, lambda v, x, y: v)
+
+cases(relu, away_from(0.0, 16), because="the kink at 0 has no derivative")
+for _smooth in (sigmoid, softplus, identity):
+    cases(_smooth, normal(3, 4))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import cases, normal
 from pullback.ir.graph import ArrayType, Shape
 from pullback.kinds import Bilinear, unbroadcast
 
@@ -52,8 +53,17 @@ def _matmul_flops(types: Sequence[ArrayType], result: ArrayType) -> int:
     return 2 * result.size * types[0].shape[-1]
 
 
-def _matmul_into(out: Any, a: Any, b: Any) -> Any:
-    return np.matmul(a, b, out)
+def _write_product(out: Any, a: Any, b: Any) -> Any:
+    return np.matmul(a, b, out=out)
 
 
-matmul = Bilinear("matmul", np.matmul, _matmul_type, _transpose_a, _transpose_b, _matmul_flops, _matmul_into)
+matmul = Bilinear("matmul", np.matmul, _matmul_type, _transpose_a, _transpose_b, _matmul_flops, _write_product)
+
+cases(matmul, normal(3, 4), normal(4, 2))
+cases(matmul, normal(3, 4), normal(4), because="matrix times vector")
+cases(matmul, normal(3), normal(3, 2), because="vector times matrix")
+cases(matmul, normal(4), normal(4), because="inner product")
+cases(matmul, normal(2, 3, 4), normal(4, 2), because="one matrix against a stack")
+cases(matmul, normal(2, 1, 3, 4), normal(5, 4, 2), because="stacks that broadcast")
+cases(matmul, normal(2, 3, 4), normal(4), because="a stack against a vector")
+cases(matmul, normal(3), normal(2, 3, 4), because="a vector against a stack")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import away_from, cases, normal, positive
 from pullback.kinds import Scalar
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
@@ -68,3 +69,18 @@ less = Scalar("less", np.less, None, None)
 less_equal = Scalar("less_equal", np.less_equal, None, None)
 greater = Scalar("greater", np.greater, None, None)
 greater_equal = Scalar("greater_equal", np.greater_equal, None, None)
+
+for _binary in (add, sub, mul):
+    cases(_binary, normal(3, 4), normal(3, 4))
+    cases(_binary, normal(3, 4), normal(4), because="broadcasting sums the cotangent back")
+    cases(_binary, normal(3, 1), normal(2, 1, 4), because="both operands are stretched")
+    cases(_binary, normal(), normal(3), because="a number against an array")
+cases(div, normal(3, 4), away_from(0.0, 4))
+cases(power, positive(3, 4), normal(4))
+for _anywhere in (neg, square, exp, expm1, sin, cos, tanh):
+    cases(_anywhere, normal(3, 4))
+for _right_of_zero in (log, log1p, sqrt):
+    cases(_right_of_zero, positive(3, 4))
+cases(absolute, away_from(0.0, 8), because="the kink at 0 has no derivative")
+for _extremum in (maximum, minimum):
+    cases(_extremum, normal(3, 4), normal(4), because="ties have no derivative, and random numbers do not tie")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import cases, normal
 from pullback.ir.graph import ArrayType, Shape
 from pullback.kinds import Linear
 from pullback.primitive import Primitive
@@ -75,3 +76,11 @@ class _AddAt(Primitive):
 
 
 add_at = _AddAt("add_at")
+
+cases(index, normal(3, 4), key=1)
+cases(index, normal(3, 4), key=(slice(None), -1))
+cases(index, normal(6), key=slice(4, 0, -2))
+cases(index, normal(3), key=(None, slice(1, None)))
+cases(scatter, normal(2), key=slice(1, 3), shape=(5,), dtype=np.dtype(np.float64))
+cases(add_at, normal(3, 4), normal(4), key=1)
+cases(add_at, normal(5), normal(), key=2)

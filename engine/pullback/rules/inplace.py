@@ -46,6 +46,11 @@ class _MatmulInto(_Writing):
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         del params
         c, a, b, _ = operands
+        for operand, name in ((a, "a"), (b, "b")):
+            if np.may_share_memory(c, operand):
+                raise ValueError(
+                    f"pb.inplace.matmul: c and {name} share memory, and the pullback needs {name} as it was; pass a copy"
+                )
         return np.matmul(a, b, out=c)
 
     def pull(

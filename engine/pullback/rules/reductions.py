@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import cases, normal
 from pullback.ir.graph import ArrayType, Shape
 from pullback.kinds import Linear
 
@@ -35,3 +36,7 @@ sum_ = Linear(
     into=lambda out, x, axes, keepdims: np.add.reduce(x, axis=axes, out=out, keepdims=keepdims),
     flops=lambda types: types[0].size,
 )
+
+cases(sum_, normal(3, 4), axes=(0, 1), keepdims=False)
+cases(sum_, normal(3, 4), axes=(1,), keepdims=False)
+cases(sum_, normal(2, 3, 4), axes=(0, 2), keepdims=True)

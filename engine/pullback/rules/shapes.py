@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import cases, normal
 from pullback.ir.graph import ArrayType, Shape
 from pullback.kinds import Linear, unbroadcast
 
@@ -55,3 +56,8 @@ astype = Linear(
     lambda type_, dtype: ArrayType(type_.shape, dtype),
     lambda v, x, dtype: _cast_back(v, x),
 )
+
+cases(reshape, normal(3, 4), shape=(2, 6))
+cases(transpose, normal(2, 3, 4), axes=(2, 0, 1))
+cases(broadcast_to, normal(3, 1), shape=(2, 3, 4))
+cases(astype, normal(3), dtype=np.dtype(np.float64))

@@ -62,6 +62,7 @@ class Failure(Base):
     __tablename__ = "failure"
     __table_args__ = (
         Index("ix_failure_case_history", "case_id", "ordered_at", "commit_id"),
+        Index("ix_failure_commit_id", "commit_id"),
         Index("ix_failure_report_id", "report_id"),
     )
 

@@ -1,0 +1,1 @@
+"""Passes: graph in, graph out, in the order of `pipeline`."""

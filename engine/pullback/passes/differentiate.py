@@ -1,0 +1,75 @@
+"""From the graph of a function to the graph of its value and gradients.
+
+The forward graph is run on a tape whose values a recorder traces: the tape's one sweep back, which serves the eager
+tier too, writes the backward program behind the forward one. Every node keeps the user's line it comes from; a backward
+node has the line of the forward node it differentiates.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pullback.ir.graph import ArrayType, Atom, Capture, Graph, Literal, Node, Var, type_of
+from pullback.primitive import Primitive
+from pullback.recorder import Recorder, evaluate_graph, record
+from pullback.tape import Record, Tape
+
+
+class _SourceKeepingTape(Tape):
+    """A tape that tells the recorder below which line of the user's is being run or differentiated."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._sources: dict[int, str | None] = {}
+
+    def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        result = super().apply(primitive, operands, params)
+        self._sources[id(self.records[-1])] = self._recorder.source
+        return result
+
+    def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
+        self._recorder.source = self._sources.get(id(record))
+        return super().pull(record, needed, y_bar)
+
+
+def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tuple[Graph, tuple[bool, ...]]:
+    """Joint graph of (value,) gradients, and which inputs of `wrt` have a gradient at all; the others lead nowhere."""
+    one = graph.outputs[0].type.dtype.type(1)
+
+    def joint(*values: Any) -> tuple[list[Any], tuple[bool, ...]]:
+        *arguments, seed = values[: len(graph.inputs) + 1]
+        captured = values[len(graph.inputs) + 1 :]
+        recorder: Recorder = seed.trace
+        with _SourceKeepingTape(recorder) as tape:
+            tracers = [tape.watch(arguments[position]) for position in wrt]
+            for position, tracer in zip(wrt, tracers, strict=True):
+                arguments[position] = tracer
+
+            def keep_source(node: Node) -> None:
+                recorder.source = node.source
+
+            (output,) = evaluate_graph(graph, arguments, captured, keep_source)
+            value = tape.value_of(output)
+            gradients = tape.sweep([(output, seed)], tracers)
+        present = [gradient for gradient in gradients if gradient is not None]
+        mask = tuple(gradient is not None for gradient in gradients)
+        return ([value, *present] if with_value else present), mask
+
+    seed_type = ArrayType((), one.dtype)
+    types = [*(var.type for var in graph.inputs), seed_type, *(capture.var.type for capture in graph.captures)]
+    recorded, mask = record(joint, types)
+    count = len(graph.inputs)
+    seed, *captured = recorded.inputs[count:]
+    # What the forward graph captured came in as further inputs; they are captures again, of the same arrays.
+    captures = tuple(Capture(var, capture.value) for var, capture in zip(captured, graph.captures, strict=True))
+    joined = Graph(recorded.inputs[:count], captures + recorded.captures, recorded.nodes, recorded.outputs)
+    return _with_literal(joined, seed, Literal(one, type_of(one))), mask
+
+
+def _with_literal(graph: Graph, var: Var, literal: Literal) -> Graph:
+    def current(atom: Atom) -> Atom:
+        return literal if atom is var else atom
+
+    nodes = tuple(replace(node, inputs=tuple(map(current, node.inputs))) for node in graph.nodes)
+    return replace(graph, nodes=nodes, outputs=tuple(map(current, graph.outputs)))

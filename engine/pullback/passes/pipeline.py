@@ -1,0 +1,35 @@
+"""The order of the passes, with the type check before and after each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pullback.ir.checker import check_graph
+from pullback.ir.graph import Graph
+from pullback.passes.algebra import simplify_algebra
+from pullback.passes.common import merge_common
+from pullback.passes.dead_code import drop_dead
+
+SIMPLIFYING: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
+    ("algebra", simplify_algebra),
+    ("common subexpressions", merge_common),
+    ("dead code", drop_dead),
+)
+
+
+@dataclass
+class Stages:
+    """The graph after each pass, for `plan.explain()`."""
+
+    graphs: list[tuple[str, Graph]] = field(default_factory=list)
+
+    def add(self, name: str, graph: Graph) -> Graph:
+        """Note a checked graph."""
+        self.graphs.append((name, check_graph(graph)))
+        return graph
+
+
+def simplify(graph: Graph, stages: Stages) -> Graph:
+    """Run the simplifying passes."""
+    for name, run_pass in SIMPLIFYING:
+        graph = stages.add(name, run_pass(graph))
+    return graph

@@ -1,0 +1,1 @@
+"""From a graph to a schedule: how long every value lives, and which memory it lives in."""

@@ -1,0 +1,42 @@
+"""How long the memory of every value is needed.
+
+A view lives in the memory of what it is a view of, its *root*. The memory of a root is needed until the last use of the
+root or of any view of it; what is returned is needed for ever.
+"""
+
+from dataclasses import dataclass
+
+from pullback.ir.graph import Graph, Var
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """Roots, and the position in the program of the last use of each root (`FOREVER` for what is returned)."""
+
+    roots: dict[Var, Var]
+    last_use: dict[Var, int]
+
+    def root(self, var: Var) -> Var:
+        """The value whose memory this one lives in."""
+        return self.roots.get(var, var)
+
+    def dies_at(self, var: Var, position: int) -> bool:
+        """Whether nothing after this position uses the memory of a value."""
+        return self.last_use.get(self.root(var), -1) <= position
+
+
+def analyse(graph: Graph) -> Liveness:
+    """Liveness over the whole program, forward and backward together."""
+    roots: dict[Var, Var] = {}
+    last_use: dict[Var, int] = {}
+    for position, node in enumerate(graph.nodes):
+        if node.primitive.aliases_operand and isinstance(node.inputs[0], Var):
+            roots[node.outputs[0]] = roots.get(node.inputs[0], node.inputs[0])
+        for atom in node.inputs:
+            if isinstance(atom, Var):
+                last_use[roots.get(atom, atom)] = position
+    forever = len(graph.nodes)
+    for atom in graph.outputs:
+        if isinstance(atom, Var):
+            last_use[roots.get(atom, atom)] = forever
+    return Liveness(roots, last_use)

@@ -1,0 +1,168 @@
+"""The array layer: NumPy's buffers, counted by an allocation handler (NEP 49) compiled with LLVM, without a C compiler.
+
+NumPy keeps the handler in a context variable and every array remembers the handler it came from, so a window counts just
+the arrays that its own thread makes while it is open, and buffers freed later still reach the right `free`. The handler
+calls malloc itself: NumPy's cache of small blocks is not used inside a window (each array is one request, however small),
+and NumPy 2.5's way through PyMem_RawMalloc is bypassed, so nothing is counted twice.
+"""
+
+import contextlib
+import ctypes
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pullback_runners.allocations.count import LayerCount
+
+METHOD = "nep49"
+
+# One counter is four 64-bit words that the handler's functions find by their first argument.
+# Sizes of frees come from NumPy. `live` starts at 0 with the window, and `peak` is its highest value.
+_HANDLER_IR = """
+%counters = type { i64, i64, i64, i64 }   ; allocations, requested bytes, live bytes, peak bytes
+
+declare ptr @malloc(i64)
+declare ptr @calloc(i64, i64)
+declare ptr @realloc(ptr, i64)
+declare void @free(ptr)
+
+define void @count(ptr %c, i64 %bytes) {
+  %allocations = getelementptr %counters, ptr %c, i32 0, i32 0
+  atomicrmw add ptr %allocations, i64 1 monotonic
+  %requested = getelementptr %counters, ptr %c, i32 0, i32 1
+  atomicrmw add ptr %requested, i64 %bytes monotonic
+  call void @grow(ptr %c, i64 %bytes)
+  ret void
+}
+
+define void @grow(ptr %c, i64 %bytes) {
+  %live = getelementptr %counters, ptr %c, i32 0, i32 2
+  %before = atomicrmw add ptr %live, i64 %bytes monotonic
+  %now = add i64 %before, %bytes
+  %peak = getelementptr %counters, ptr %c, i32 0, i32 3
+  atomicrmw max ptr %peak, i64 %now monotonic
+  ret void
+}
+
+define ptr @array_malloc(ptr %c, i64 %bytes) {
+  call void @count(ptr %c, i64 %bytes)
+  %block = call ptr @malloc(i64 %bytes)
+  ret ptr %block
+}
+
+define ptr @array_calloc(ptr %c, i64 %elements, i64 %each) {
+  %bytes = mul i64 %elements, %each
+  call void @count(ptr %c, i64 %bytes)
+  %block = call ptr @calloc(i64 %elements, i64 %each)
+  ret ptr %block
+}
+
+; A realloc does not say the old size: it counts as a request of the new size and leaves the old one live.
+define ptr @array_realloc(ptr %c, ptr %old, i64 %bytes) {
+  call void @count(ptr %c, i64 %bytes)
+  %block = call ptr @realloc(ptr %old, i64 %bytes)
+  ret ptr %block
+}
+
+define void @array_free(ptr %c, ptr %block, i64 %bytes) {
+  %shrunk = sub i64 0, %bytes
+  %live = getelementptr %counters, ptr %c, i32 0, i32 2
+  atomicrmw add ptr %live, i64 %shrunk monotonic
+  call void @free(ptr %block)
+  ret void
+}
+"""
+
+
+class _Counters(ctypes.Structure):
+    _fields_: ClassVar = [(name, ctypes.c_int64) for name in ("allocations", "requested_bytes", "live", "peak")]
+
+
+class _Handler(ctypes.Structure):
+    """`PyDataMem_Handler` of NumPy's ndarraytypes.h, version 1."""
+
+    _fields_: ClassVar = [
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        ("context", ctypes.c_void_p),
+        ("malloc", ctypes.c_void_p),
+        ("calloc", ctypes.c_void_p),
+        ("realloc", ctypes.c_void_p),
+        ("free", ctypes.c_void_p),
+    ]
+
+
+_CAPSULE_NAME = b"mem_handler"
+_API_SET_HANDLER = 304
+"""Position of PyDataMem_SetHandler in NumPy's C API table, fixed by its ABI."""
+
+
+class ArrayCounter:
+    """Counts the buffers of arrays made by this thread while a window is open."""
+
+    def __init__(self) -> None:
+        self._counters = _Counters()
+        # Arrays made in a window may outlive this object and come back to `free`: handler and counters stay for good.
+        _immortal.append(self._counters)
+        self._capsule = _handler_capsule(self._counters)
+        self._set_handler = _numpy_set_handler()
+
+    @contextlib.contextmanager
+    def window(self) -> Iterator[None]:
+        """Count from 0 until the block ends; `read` may be called inside and after it."""
+        ctypes.memset(ctypes.byref(self._counters), 0, ctypes.sizeof(self._counters))
+        previous = self._set_handler(self._capsule)
+        try:
+            yield
+        finally:
+            self._set_handler(previous)
+
+    def read(self) -> LayerCount:
+        """What was counted since the window opened."""
+        return LayerCount(
+            allocations=self._counters.allocations,
+            requested_bytes=self._counters.requested_bytes,
+            peak_bytes=self._counters.peak,
+        )
+
+
+_umath: Any = np._core._multiarray_umath  # type: ignore[attr-defined]  # noqa: SLF001 - where NumPy keeps its C API
+
+_immortal: list[Any] = []
+
+
+@cache
+def _handler_functions() -> dict[str, int]:
+    """Compile the handler once a process and return its functions' addresses."""
+    import llvmlite.binding as llvm  # noqa: PLC0415 - 60 ms that only counting processes pay
+
+    for start in ("initialize_native_target", "initialize_native_asmprinter"):
+        getattr(llvm, start)()
+    module = llvm.parse_assembly(_HANDLER_IR)
+    module.verify()
+    target = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(module, target)
+    engine.finalize_object()
+    _immortal.append(engine)
+    return {name: engine.get_function_address(f"array_{name}") for name in ("malloc", "calloc", "realloc", "free")}
+
+
+def _handler_capsule(counters: _Counters) -> Any:
+    handler = _Handler(name=b"pullback_counter", version=1, context=ctypes.addressof(counters), **_handler_functions())
+    _immortal.append(handler)
+    new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+        ("PyCapsule_New", ctypes.pythonapi)
+    )
+    return new_capsule(ctypes.addressof(handler), _CAPSULE_NAME, None)
+
+
+def _numpy_set_handler() -> Any:
+    """NumPy's PyDataMem_SetHandler: takes a capsule, returns the one that was set before."""
+    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    table = get_pointer(_umath._ARRAY_API, None)  # noqa: SLF001 - NumPy's C API has no other address
+    address = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[_API_SET_HANDLER]
+    return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address)

@@ -1,0 +1,27 @@
+"""Errors of the runners.
+
+RunnerError
+├── UsageError        the caller asked for something that does not exist: nothing was measured
+└── VariantError      one variant of one case cannot be measured: the case fails, the others go on
+"""
+
+from typing import Literal
+
+FailureKind = Literal["unavailable", "exception", "gradient", "crash", "timeout"]
+
+
+class RunnerError(Exception):
+    """Anything the runners raise on purpose."""
+
+
+class UsageError(RunnerError):
+    """A suite, case, variant, engine or file that is not there; the message says what to give instead."""
+
+
+class VariantError(RunnerError):
+    """A variant that cannot be measured on a case, with the kind of reason."""
+
+    def __init__(self, kind: FailureKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: FailureKind = kind
+        self.message = message

@@ -1,0 +1,75 @@
+"""What the machine is: facts for people, and a fingerprint of the hardware alone for telling machines apart."""
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+GIB = 2**30
+
+
+def describe_machine(name: str | None = None) -> dict[str, Any]:
+    """Return the machine as a report writes it: fingerprint, name and facts.
+
+    The fingerprint is made of what only another machine changes. A kernel, a Python or a NumPy may be updated, and
+    frequency and bogomips differ from one boot to the next: these are facts, shown beside a point, and split no series.
+    """
+    hardware = {
+        "architecture": platform.machine(),
+        "cpu": _cpu_model(),
+        "cores": psutil.cpu_count(logical=False),
+        "cpus": psutil.cpu_count(),
+        # The kernel keeps some for itself and how much varies: whole GiB are the machine's.
+        "memory_gib": round(psutil.virtual_memory().total / GIB),
+        "gpu": None,
+    }
+    facts = {
+        **hardware,
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "libc": "-".join(platform.libc_ver()) or None,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "numpy": np.__version__,
+        "scipy": importlib.metadata.version("scipy"),
+        "llvmlite": importlib.metadata.version("llvmlite"),
+        "blas": _blas(),
+        "driver": None,
+    }
+    return {"fingerprint": fingerprint(hardware), "name": name or socket.gethostname(), "facts": facts}
+
+
+def fingerprint(hardware: dict[str, Any]) -> str:
+    """Return sixteen hexadecimal digits that stand for this hardware."""
+    return hashlib.sha256(json.dumps(hardware, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _cpu_model() -> str:
+    """Name of the CPU; `platform.processor` is empty on most Linux systems."""
+    try:
+        cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    return cpu_model_of(cpuinfo) or platform.processor() or platform.machine()
+
+
+def cpu_model_of(cpuinfo: str) -> str | None:
+    """Model, family and stepping of the first CPU in a /proc/cpuinfo; cloud hosts call very different CPUs by one name."""
+    fields = dict(re.findall(r"^([^\t:]+)\t*: (.*)$", cpuinfo.split("\n\n", maxsplit=1)[0], re.MULTILINE))
+    name = fields.get("model name") or fields.get("CPU part")
+    if name is None:
+        return None
+    numbers = [fields[key] for key in ("cpu family", "model", "stepping") if key in fields]
+    return f"{name.strip()} ({'/'.join(numbers)})" if numbers else name.strip()
+
+
+def _blas() -> str | None:
+    configuration: Any = np.show_config(mode="dicts") or {}
+    blas = configuration.get("Build Dependencies", {}).get("blas", {})
+    return f"{blas['name']} {blas.get('version', '')}".strip() if "name" in blas else None

@@ -1,0 +1,1 @@
+"""How a case is measured: gradient checked, memory counted, then timed in lockstep groups."""

@@ -1,0 +1,44 @@
+"""An examination: a variant's gradient checked and its memory counted, in a process that times nothing.
+
+Counting hooks change the heap's layout, so a process that counts is never one that is timed.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pullback_runners.errors import VariantError
+from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess
+from pullback_runners.workloads import Case
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What is known of a variant before it is timed; plain values, as the worker sent them."""
+
+    gradient: dict[str, Any]
+    counts: dict[str, Any]
+    plan: dict[str, Any] | None
+
+
+def examine(
+    case: Case, variants: Sequence[str], surroundings: Surroundings, rng: random.Random
+) -> tuple[dict[str, Examination], dict[str, VariantError]]:
+    """Examine all variants of a case side by side; return what was found and what failed."""
+    found: dict[str, Examination] = {}
+    failures: dict[str, VariantError] = {}
+    workers: list[WorkerProcess] = []
+    try:
+        for variant in variants:
+            workers.append(WorkerProcess("examine", case, variant, surroundings, rng))  # noqa: PERF401 - ended below
+        for worker in workers:
+            try:
+                answer = worker.answer()
+                found[worker.variant] = Examination(answer["gradient"], answer["counts"], answer["plan"])
+            except VariantError as error:
+                failures[worker.variant] = error
+    finally:
+        for worker in workers:
+            worker.end()
+    return found, failures

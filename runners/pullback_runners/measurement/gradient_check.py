@@ -1,0 +1,90 @@
+"""A wrong gradient is a failed case, never a time: value and gradients are held against the closed form first."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback_runners.workloads import Differentiated, Inputs
+
+TOLERANCE = {"f4": 5e-5, "f8": 1e-10}
+"""Largest accepted relative error by dtype: some hundred roundings of a sum of that precision, far below 1e-3."""
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """The largest relative error over the value and all gradients, and what is wrong, if anything is."""
+
+    max_rel_error: float | None
+    """None where no error can be given: a wrong shape, a missing gradient, a NaN."""
+    complaint: str | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the gradient is right."""
+        return self.complaint is None
+
+    def document(self) -> dict[str, Any]:
+        """The check as a report writes it."""
+        return {
+            "ok": self.ok,
+            "max_rel_error": self.max_rel_error,
+            "oracle": "closed form",
+            "complaint": self.complaint,
+        }
+
+
+def check_gradient(found: Differentiated, expected: Differentiated, inputs: Inputs, dtype: str) -> GradientCheck:
+    """Hold value and gradients against the oracle's: shape, dtype, every element."""
+    value, gradients = found
+    expected_value, expected_gradients = expected
+    if set(gradients) != set(expected_gradients):
+        return GradientCheck(None, f"gradients of {sorted(gradients)} instead of {sorted(expected_gradients)}")
+    errors = {"value": relative_error(value, expected_value)}
+    for name, gradient in gradients.items():
+        argument = np.asarray(inputs[name])
+        array = np.asarray(gradient)
+        if array.shape != argument.shape or array.dtype != argument.dtype:
+            return GradientCheck(
+                None,
+                f"gradient of {name} is {array.dtype} {array.shape} instead of {argument.dtype} {argument.shape}",
+            )
+        errors[f"gradient of {name}"] = relative_error(array, expected_gradients[name])
+    worst = max(errors, key=lambda name: np.inf if np.isnan(errors[name]) else errors[name])
+    largest = errors[worst]
+    if not np.isfinite(largest):
+        return GradientCheck(None, f"{worst} holds NaN or infinity where the closed form does not")
+    if largest > TOLERANCE[dtype]:
+        return GradientCheck(
+            largest, f"{worst} is off by {largest:.2g} of its size; {TOLERANCE[dtype]:.0e} is accepted"
+        )
+    return GradientCheck(largest, None)
+
+
+def relative_error(found: Any, expected: Any) -> float:
+    """Return the largest elementwise |found - expected| / max(|expected|, rms(expected)); NaN and infinity pass through.
+
+    The root mean square is the floor of the divisor: an element that is small by cancellation may keep the absolute error
+    of its neighbours, but no element may be wrong by as much as a typical one weighs.
+    """
+    found = np.asarray(found, dtype=np.float64)
+    expected = np.asarray(expected, dtype=np.float64)
+    if found.shape != expected.shape:
+        return float("nan")
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = np.abs(found - expected)
+    if not difference.any():  # NaN counts as true
+        return 0.0
+    size = np.maximum(np.abs(expected), np.sqrt(np.mean(expected**2)))
+    return float(np.max(difference / np.where(size > 0, size, 1.0)))
+
+
+def bytes_of(inputs: Inputs) -> dict[str, bytes]:
+    """Every argument's bytes, to see that a call leaves its arguments as they were."""
+    return {name: np.asarray(value).tobytes() for name, value in inputs.items()}
+
+
+def check_restored(before: dict[str, bytes], inputs: Inputs) -> str | None:
+    """Name the arguments that a call did not leave bit for bit as they were, or return None."""
+    changed = [name for name, content in bytes_of(inputs).items() if content != before[name]]
+    return f"argument {', '.join(changed)} was not restored bit for bit" if changed else None

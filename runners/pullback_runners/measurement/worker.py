@@ -1,0 +1,157 @@
+"""The worker: one fresh process that holds one variant of one case. Run as `python -P -m pullback_runners.measurement.worker`.
+
+It reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says
+what to hold and what for:
+
+    examine   check the gradient, count memory, describe the plan; answer and end
+    time      check the gradient, answer `ready`, then obey `warm` (pin, warm up, calibrate), `turn` (one slice) and `end`
+
+End of input ends the worker, so none outlives the process that started it.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.allocations import count_allocations
+from pullback_runners.errors import VariantError
+from pullback_runners.measurement.gradient_check import (
+    GradientCheck,
+    bytes_of,
+    check_gradient,
+    check_restored,
+)
+from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice
+from pullback_runners.variants import PreparedVariant, open_variant
+from pullback_runners.workloads import Case, find_workload, load_workload_file
+
+WARM_UP_S = 0.02
+"""Calls are made for so long, and at least `WARM_UP_CALLS`, before anything is timed or counted."""
+
+WARM_UP_CALLS = 3
+
+Answer = dict[str, Any]
+
+
+def main() -> int:
+    """Obey orders until the input ends."""
+    answer = _take_standard_output()
+    _die_with_parent()
+    orders = map(json.loads, sys.stdin)
+    first = next(orders, None)
+    if first is None:
+        return 0
+    try:
+        _import_engine(first["engine"])
+        with _checked_variant(first) as (prepared, check):
+            if first["task"] == "examine":
+                answer({"gradient": check.document(), **_examine(prepared)})
+            else:
+                answer({"ready": True, "gradient": check.document()})
+                for order in orders:
+                    answer(_obey(order, prepared))
+    except VariantError as error:
+        answer({"failed": {"kind": error.kind, "message": error.message}})
+    except Exception as error:  # noqa: BLE001 - whatever a workload or an engine raises is this case's failure
+        answer({"failed": {"kind": "exception", "message": _sentence(error)}})
+    return 0
+
+
+def _take_standard_output() -> Callable[[Answer], None]:
+    """Keep standard output for answers; what a workload prints goes to standard error instead of into the protocol."""
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(2, 1)
+
+    def answer(content: Answer) -> None:
+        channel.write(json.dumps(content) + "\n")
+        channel.flush()
+
+    return answer
+
+
+def _die_with_parent() -> None:
+    """Ask Linux for a SIGKILL when the coordinator dies: a worker inside a call that hangs would not see its input end."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def _import_engine(engine: str | None) -> None:
+    """Import the engine, from the folder given rather than the installed one, before any workload does."""
+    if engine is not None:
+        sys.path.insert(0, engine)
+    imported = Path(str(importlib.import_module("pullback").__file__))
+    if engine is not None and Path(engine).resolve() not in imported.resolve().parents:
+        raise VariantError("unavailable", f"the engine came from {imported} and not from {engine}")
+
+
+@contextlib.contextmanager
+def _checked_variant(order: dict[str, Any]) -> Iterator[tuple[PreparedVariant, GradientCheck]]:
+    """Draw the arguments, open the variant and check its gradient; a wrong one raises."""
+    for path in order["workload_files"]:
+        load_workload_file(Path(path))
+    case = Case.of_document(order["case"])
+    workload = find_workload(case.workload)
+    inputs = workload.draw_inputs(case)
+    before = bytes_of(inputs)
+    expected = workload.closed_form(case, inputs)
+    with open_variant(order["variant"], workload, case, inputs) as prepared:
+        found = prepared.differentiated(prepared.call())
+        complaint = check_restored(before, inputs)
+        check = check_gradient(found, expected, inputs, case.dtype)
+        if complaint or check.complaint:
+            raise VariantError("gradient", complaint or check.complaint or "")
+        yield prepared, check
+
+
+def _examine(prepared: PreparedVariant) -> Answer:
+    _warm_up(prepared.call)
+    counts = count_allocations(prepared.call)
+    plan = None
+    # A plan is a description; an engine that cannot give one still has a right gradient.
+    with contextlib.suppress(Exception):
+        plan = prepared.plan()
+    return {"counts": counts.document(), "plan": plan}
+
+
+def _obey(order: dict[str, Any], prepared: PreparedVariant) -> Answer:
+    match order["do"]:
+        case "warm":
+            if order["cpu"] is not None:
+                os.sched_setaffinity(0, {order["cpu"]})
+            _warm_up(prepared.call)
+            calls = calibrate_calls(prepared.call)
+            gc.collect()
+            return {"calls": calls, "run_delay_ns": run_delay_ns()}
+        case "turn":
+            cpu_ns, wall_ns = time_slice(prepared.call, order["calls"])
+            return {"cpu_ns": cpu_ns, "wall_ns": wall_ns}
+        case "end":
+            return {"run_delay_ns": run_delay_ns()}
+        case unknown:
+            raise ValueError(f"no order {unknown!r}")
+
+
+def _warm_up(call: Callable[[], Any]) -> None:
+    until = time.process_time() + WARM_UP_S
+    calls = 0
+    while calls < WARM_UP_CALLS or time.process_time() < until:
+        call()
+        calls += 1
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".strip().splitlines()[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

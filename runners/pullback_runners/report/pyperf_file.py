@@ -1,0 +1,77 @@
+"""The file a report travels in: pyperf's own format, with the report beside pyperf's benchmarks.
+
+`python -m pyperf stats|hist|compare_to FILE` read the times; bytes, counts and pairs, which pyperf cannot hold, are in the
+report under the key `pullback`, which pyperf ignores.
+"""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyperf
+
+from pullback_runners.errors import UsageError
+from pullback_runners.workloads import Case
+
+KEY = "pullback"
+
+
+def write_report(report: dict[str, Any], path: Path) -> None:
+    """Write a report so that a reader sees the old file or the whole new one, never half of it."""
+    content = {**_pyperf_document(report), KEY: report}
+    try:
+        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(content, file, separators=(",", ":"))
+            file.write("\n")
+        Path(unfinished).chmod(0o644)
+        Path(unfinished).replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; give another file to -o") from error
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Return the report of a file that `write_report` wrote, or of a bare report."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    report: dict[str, Any] = content.get(KEY, content)
+    return report
+
+
+def _pyperf_document(report: dict[str, Any]) -> dict[str, Any]:
+    """Every variant's time as a benchmark of pyperf: one run a process, one value a slice."""
+    environment = {
+        name: value
+        for name, value in pyperf.Run([1.0], collect_metadata=True).get_metadata().items()
+        # These are of this moment and this process, not of the measurement.
+        if name not in {"date", "duration", "mem_max_rss", "mem_peak_pagefile_usage", "runnable_threads"}
+    }
+    benchmarks = [
+        pyperf.Benchmark(
+            [
+                pyperf.Run(
+                    slices,
+                    metadata={
+                        **environment,
+                        "name": f"{Case.of_document(case['case']).name} {variant['variant']}",
+                        "unit": "second",
+                        "loops": calls,
+                        "timer": "process CPU time",
+                    },
+                    collect_metadata=False,
+                )
+                for slices, calls in zip(time["slices"], time["calls"], strict=True)
+            ]
+        )
+        for case in report["cases"]
+        for variant in case["variants"]
+        if (time := variant["metrics"]["time"])["slices"]
+    ]
+    if not benchmarks:  # pyperf has no empty suite
+        return {"version": "1.0", "benchmarks": []}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "suite.json"
+        pyperf.BenchmarkSuite(benchmarks).dump(str(file))
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return document

@@ -1,0 +1,204 @@
+"""One run: all groups and counts of some cases at one commit on one machine, as a report."""
+
+import importlib.metadata
+import importlib.util
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.errors import UsageError
+from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
+from pullback_runners.measurement.examination import examine
+from pullback_runners.measurement.lockstep import Timing, run_group
+from pullback_runners.measurement.outcomes import margin, noisy_outcome
+from pullback_runners.measurement.worker_process import StoppedError, Surroundings
+from pullback_runners.progress import Progress
+from pullback_runners.report import FORMAT, VERSION, CaseResult, case_document, describe_commit
+from pullback_runners.suites import Suite, find_suite
+from pullback_runners.variants import BASELINE
+from pullback_runners.workloads import Case, known_workloads, load_workload_file, select_cases
+
+
+def ignore_progress(_: Progress) -> None:
+    """Watch nothing."""
+
+
+def never_stop() -> bool:
+    """Run to the end."""
+    return False
+
+
+def run_suite(
+    suite: str = "quick",
+    cases: Sequence[str] = (),
+    *,
+    variants: Sequence[str] = (),
+    engine_dir: Path | None = None,
+    commit: Mapping[str, Any] | None = None,
+    project: str = "pullback",
+    job: Mapping[str, Any] | None = None,
+    workload_files: Sequence[Path] = (),
+    timeout_s: float = 60.0,
+    on_progress: Callable[[Progress], None] = ignore_progress,
+    stop: Callable[[], bool] = never_stop,
+) -> dict[str, Any]:
+    """Measure a suite and return its report, a plain dictionary of format `pullback-report`.
+
+    `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `engine_dir` is a checkout whose engine
+    is measured instead of the installed one; `commit` is the report's commit object, read from that checkout's git if
+    not given. `stop` is asked often: once it answers true the run ends within a slice, and the report holds the cases
+    finished so far, with `harness.complete` false. A case that fails is in the report with its reason; only wrong
+    arguments raise (`pullback_runners.errors.UsageError`).
+    """
+    chosen_suite = find_suite(suite)
+    for path in workload_files:
+        load_workload_file(path)
+    chosen_cases = select_cases(suite, cases)
+    chosen_variants = _with_baseline(variants or chosen_suite.variants)
+    engine = _engine_folder(engine_dir)
+    surroundings = Surroundings(engine, workload_files, timeout_s, stop)
+
+    started_at, started = datetime.now(UTC), time.monotonic()
+    on_progress(Progress("preflight", 0, 1, "looking at the machine"))
+    preflight = take_preflight()
+    progress = _Steps(len(chosen_cases) * (1 + chosen_suite.groups), on_progress)
+    results: list[CaseResult] = []
+    complete = True
+    try:
+        for case in chosen_cases:
+            results.append(
+                _measure_case(
+                    case,
+                    chosen_variants,
+                    chosen_suite,
+                    cpu=preflight.pinned_cpu,
+                    surroundings=surroundings,
+                    steps=progress,
+                )
+            )
+            progress.say("finished", case, "finished")
+    except StoppedError:
+        complete = False
+    quality, reasons = judge_preflight(preflight, _timed_run_delay(results))
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": str(uuid.uuid4()),
+        "started_at": started_at.isoformat(),
+        "duration_s": round(time.monotonic() - started, 3),
+        "project": project,
+        "commit": dict(commit) if commit is not None else describe_commit(_checkout(engine)),
+        "machine": describe_machine(),
+        "harness": {
+            "version": importlib.metadata.version("pullback"),
+            "suite": suite,
+            "quality": quality,
+            "contamination": reasons,
+            "complete": complete,
+            "preflight": preflight.document(),
+            "job": dict(job) if job is not None else None,
+        },
+        "cases": [case_document(result, may_say_same=chosen_suite.may_say_same) for result in results],
+        "comparisons": [],
+    }
+
+
+def list_cases(suite: str, cases: Sequence[str] = (), workload_files: Sequence[Path] = ()) -> list[tuple[Case, str]]:
+    """Return the cases that `run_suite` would measure, each with its workload's one-line description."""
+    find_suite(suite)
+    for path in workload_files:
+        load_workload_file(path)
+    described = {w.name: (w.__doc__ or "").splitlines()[0] for w in known_workloads()}
+    return [(case, described[case.workload]) for case in select_cases(suite, cases)]
+
+
+class _Steps:
+    """Counts the steps of a run and passes them on."""
+
+    def __init__(self, total: int, tell: Callable[[Progress], None]) -> None:
+        self.done = 0
+        self.total = total
+        self._tell = tell
+
+    def say(self, phase: str, case: Case, message: str) -> None:
+        self._tell(Progress(phase, self.done, self.total, f"{case.name}: {message}", case.name))
+
+
+def _measure_case(
+    case: Case,
+    variants: Sequence[str],
+    suite: Suite,
+    *,
+    cpu: int | None,
+    surroundings: Surroundings,
+    steps: _Steps,
+) -> CaseResult:
+    """Examine a case, then time it in groups until the suite is satisfied."""
+    # Not seeded: hash seed, padding and start order are to differ from run to run, that is what groups average over.
+    rng = random.Random()  # noqa: S311 - no secret
+    result = CaseResult(case, variants)
+    steps.say("examine", case, "checking the gradient, counting memory")
+    result.examinations, result.failures = examine(case, variants, surroundings, rng)
+    steps.done += 1
+    wanted = suite.groups
+    while len(result.groups) < wanted and (alive := result.measured_variants()):
+        steps.say("measure", case, f"group {len(result.groups) + 1} of {wanted}")
+        group = run_group(case, alive, slices=suite.slices, cpu=cpu, surroundings=surroundings, rng=rng)
+        steps.done += 1
+        result.failures |= group.failures
+        result.groups.append(group)
+        if len(result.groups) == wanted:
+            more = _groups_to_add(result, suite)
+            steps.total += more
+            wanted += more
+    steps.done += wanted - len(result.groups)  # what a failure has spared
+    return result
+
+
+def _groups_to_add(result: CaseResult, suite: Suite) -> int:
+    """More groups while an answer is ambiguous and the suite allows more."""
+    estimates = result.time_estimates().values()
+    outcomes = {noisy_outcome(estimate, margin(), may_say_same=suite.may_say_same) for estimate in estimates}
+    return min(suite.more_groups, suite.most_groups - len(result.groups)) if "ambiguous" in outcomes else 0
+
+
+def _with_baseline(variants: Sequence[str]) -> list[str]:
+    """The variants without repetition, the baseline first: every ratio is against it."""
+    return list(dict.fromkeys([BASELINE, *variants]))
+
+
+def _engine_folder(engine_dir: Path | None) -> Path | None:
+    """The folder that holds the package `pullback`: a checkout's `engine`, or the folder given itself."""
+    if engine_dir is None:
+        return None
+    for folder in (engine_dir / "engine", engine_dir):
+        if (folder / "pullback" / "__init__.py").is_file():
+            return folder.resolve()
+    raise UsageError(f"no engine in {engine_dir}; give a checkout of Pullback, which holds engine/pullback")
+
+
+def _checkout(engine: Path | None) -> Path:
+    """Where to ask git: beside the engine that is measured."""
+    if engine is not None:
+        return engine
+    installed = importlib.util.find_spec("pullback")
+    return Path(installed.origin).parent if installed and installed.origin else Path.cwd()
+
+
+def _timings(results: Sequence[CaseResult]) -> Iterator[Timing]:
+    return (timing for result in results for group in result.groups for timing in group.timings.values())
+
+
+def _timed_run_delay(results: Sequence[CaseResult]) -> float | None:
+    """Share of the timed processes' own time that they waited for their CPU."""
+    known = [timing for timing in _timings(results) if timing.run_delay_s is not None]
+    waited_s = sum(timing.run_delay_s or 0.0 for timing in known)
+    ran_s = sum(sum(timing.cpu_s) * timing.calls for timing in known)
+    return waited_s / (waited_s + ran_s) if ran_s else None
+
+
+__all__ = ["Progress", "ignore_progress", "list_cases", "never_stop", "run_suite"]

@@ -1,0 +1,36 @@
+"""Suites: how many groups and slices a run spends on a case, and which variants it compares."""
+
+from dataclasses import dataclass
+
+from pullback_runners.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named amount of measuring. Which sizes belong to it is said by each workload's grid of the same name."""
+
+    name: str
+    groups: int
+    most_groups: int
+    slices: int
+    may_say_same: bool
+    variants: tuple[str, ...] = ("unfused", "fused")
+
+    more_groups: int = 5
+    """Added at a time while an answer is ambiguous."""
+
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite("quick", groups=6, most_groups=6, slices=50, may_say_same=False),
+        Suite("standard", groups=20, most_groups=40, slices=100, may_say_same=True),
+    )
+}
+
+
+def find_suite(name: str) -> Suite:
+    """Return the suite of this name."""
+    if name not in SUITES:
+        raise UsageError(f"no suite {name!r}; known: {', '.join(SUITES)}")
+    return SUITES[name]

@@ -1,0 +1,51 @@
+"""Tiers: the same mathematics executed in our engine's several ways."""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pullback_runners.errors import VariantError
+from pullback_runners.variants.prepared import PreparedVariant
+from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
+
+BASELINE = "unfused"
+"""The variant that every ratio of a case is against."""
+
+TIERS = ("unfused", "fused", "stateful", "native")
+"""Every tier that the product knows; an engine says in `pullback.TIERS` which of them it can run."""
+
+
+@contextmanager
+def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iterator[PreparedVariant]:
+    """Differentiate a case's function by our engine in `tier`.
+
+    The engine is imported here and not at the top: it may be another commit's, put in front of the path by the worker,
+    and may lack what this case needs. Entering the tier is not part of the call, since a program enters it once.
+    """
+    pb: Any = importlib.import_module("pullback")
+    offered = tuple(getattr(pb, "TIERS", ()))
+    if tier not in offered:
+        raise VariantError(
+            "unavailable", f"this engine cannot run tier {tier!r}, it offers {', '.join(offered) or 'none'}"
+        )
+    names = workload.wrt
+    differentiate = pb.value_and_grad(workload(**dict(case.params)), wrt=names)
+    arguments = tuple(inputs.values())
+
+    def call() -> Any:
+        return differentiate(*arguments)
+
+    def differentiated(result: Any) -> Differentiated:
+        value, gradients = result
+        return value, dict(zip(names, gradients, strict=True))
+
+    def plan() -> dict[str, Any] | None:
+        if not hasattr(pb, "compile"):
+            return None
+        compiled = pb.compile(differentiate, tier=tier)
+        compiled(*arguments)
+        return dict(compiled.summary())
+
+    with pb.tier(tier):
+        yield PreparedVariant(call, differentiated, plan)

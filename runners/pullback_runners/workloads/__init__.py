@@ -1,0 +1,27 @@
+"""What is differentiated: one file per workload, each with its mathematics, inputs, closed form and sizes."""
+
+from pullback_runners.workloads.case import Case
+from pullback_runners.workloads.registry import (
+    Differentiated,
+    Inputs,
+    Workload,
+    find_workload,
+    grid,
+    known_workloads,
+    load_workload_file,
+    workload,
+)
+from pullback_runners.workloads.selection import select_cases
+
+__all__ = [
+    "Case",
+    "Differentiated",
+    "Inputs",
+    "Workload",
+    "find_workload",
+    "grid",
+    "known_workloads",
+    "load_workload_file",
+    "select_cases",
+    "workload",
+]

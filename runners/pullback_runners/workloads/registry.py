@@ -1,0 +1,141 @@
+"""The registry: a workload is declared by decorators and found by its name."""
+
+import importlib
+import itertools
+import pkgutil
+import runpy
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pullback_runners.errors import UsageError
+from pullback_runners.workloads.case import Case, Parameter
+
+Inputs = dict[str, Any]
+"""Arguments by name, in the order of the function to differentiate."""
+
+Differentiated = tuple[Any, dict[str, Any]]
+"""A value and its gradients by the name of the argument."""
+
+Grid = list[dict[str, Parameter]]
+
+
+def grid(**axes: Sequence[Parameter]) -> Grid:
+    """All combinations of the axes, the last one fastest; `dtype` is one of them and defaults to f8."""
+    names = list(axes)
+    return [dict(zip(names, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+@dataclass
+class Workload:
+    """A function to differentiate, and all that is needed to check and measure its gradient.
+
+    Calling it with size parameters gives the plain NumPy function at that size. The decorators `inputs`, `oracle` and
+    `peer` complete the declaration; a workload without inputs and oracle is refused when it is first used.
+    """
+
+    name: str
+    function: Callable[..., Callable[..., Any]]
+    wrt: tuple[str, ...]
+    grids: Mapping[str, Grid]
+    _inputs: Callable[..., Inputs] | None = None
+    _oracle: Callable[..., Differentiated] | None = None
+    peers: dict[str, Callable[..., Differentiated]] = field(default_factory=dict)
+
+    def __call__(self, **params: Parameter) -> Callable[..., Any]:
+        """Return the plain NumPy function to differentiate at these sizes."""
+        return self.function(**params)
+
+    def inputs(self, make: Callable[..., Inputs]) -> Callable[..., Inputs]:
+        """Declare how arguments are drawn: `make(rng, dtype, **params)`."""
+        self._inputs = make
+        return make
+
+    def oracle(self, closed_form: Callable[..., Differentiated]) -> Callable[..., Differentiated]:
+        """Declare the closed form: `closed_form(**inputs, **params)` in double precision, by hand, no engine of ours."""
+        self._oracle = closed_form
+        return closed_form
+
+    def peer(self, name: str) -> Callable[[Callable[..., Differentiated]], Callable[..., Differentiated]]:
+        """Declare another engine's way of computing value and gradients from the same arguments."""
+
+        def declare(run: Callable[..., Differentiated]) -> Callable[..., Differentiated]:
+            self.peers[name] = run
+            return run
+
+        return declare
+
+    def draw_inputs(self, case: Case) -> Inputs:
+        """Arguments of a case; the same in every process, since the seed is derived from the case's name."""
+        if self._inputs is None:
+            raise UsageError(f"workload {self.name} declares no inputs; decorate a function with @{self.name}.inputs")
+        rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+        return self._inputs(rng, np.dtype(case.dtype), **dict(case.params))
+
+    def closed_form(self, case: Case, inputs: Inputs) -> Differentiated:
+        """Value and gradients of a case by the oracle, in double precision."""
+        if self._oracle is None:
+            raise UsageError(f"workload {self.name} has no oracle; decorate its closed form with @{self.name}.oracle")
+        double = {name: _in_double_precision(value) for name, value in inputs.items()}
+        return self._oracle(**double, **dict(case.params))
+
+    def cases(self, suite: str) -> list[Case]:
+        """The cases of this workload in a suite."""
+        return [
+            Case(
+                workload=self.name,
+                params=tuple((name, value) for name, value in size.items() if name != "dtype"),
+                dtype=str(size.get("dtype", "f8")),
+            )
+            for size in self.grids.get(suite, [])
+        ]
+
+
+def _in_double_precision(value: Any) -> Any:
+    return value.astype(np.float64) if isinstance(value, np.ndarray) else value
+
+
+_workloads: dict[str, Workload] = {}
+
+
+def workload(*, wrt: str | tuple[str, ...], **grids: Grid) -> Callable[[Callable[..., Callable[..., Any]]], Workload]:
+    """Register a function of the size parameters that returns the function to differentiate.
+
+    `wrt` names the arguments to differentiate with respect to; each other keyword is a suite with its grid of sizes.
+    """
+
+    def register(function: Callable[..., Callable[..., Any]]) -> Workload:
+        name = function.__name__
+        declared = Workload(name, function, (wrt,) if isinstance(wrt, str) else wrt, grids)
+        declared.__doc__ = function.__doc__
+        _workloads[name] = declared
+        return declared
+
+    return register
+
+
+def known_workloads() -> list[Workload]:
+    """Every registered workload by name, our own ones included."""
+    package = importlib.import_module("pullback_runners.workloads")
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+    return [_workloads[name] for name in sorted(_workloads)]
+
+
+def load_workload_file(path: Path) -> None:
+    """Register the workloads of a Python file that is not part of this package."""
+    if not path.is_file():
+        raise UsageError(f"no workload file {path}; give the path of a Python file that declares workloads")
+    runpy.run_path(str(path), run_name=f"pullback_workloads_{path.stem}")
+
+
+def find_workload(name: str) -> Workload:
+    """Return the workload of this name."""
+    known = {each.name: each for each in known_workloads()}
+    if name not in known:
+        raise UsageError(f"no workload {name!r}; known: {', '.join(known)}")
+    return known[name]

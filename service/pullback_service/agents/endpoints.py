@@ -1,0 +1,125 @@
+"""Agents introduce themselves and ask for work."""
+
+import random
+import time
+
+from fastapi import APIRouter, Request, Response
+from pydantic import TypeAdapter
+
+from pullback_service.agents import queries
+from pullback_service.agents.queries import SeenAgent
+from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolled, Enrolment
+from pullback_service.commits.queries import parents_of
+from pullback_service.commits.schemas import CommitSummary
+from pullback_service.database import Database
+from pullback_service.errors import InvalidInputError, NotFoundError
+from pullback_service.fields import KnownId
+from pullback_service.ids import AgentId, MachineId
+from pullback_service.jobs import leases
+from pullback_service.jobs.queries import job_by_id
+from pullback_service.machines.queries import ensure_machine
+from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.problems import documented
+from pullback_service.runtime import KnownBell, KnownDatabase, KnownSettings
+from pullback_service.sessions import ReadSession, WriteSession
+from pullback_service.settings import Settings
+
+router = APIRouter(prefix="/agents", tags=["agents"])
+
+# Without hearing the bell a waiting claim looks again after this long, give or take a third: agents that started
+# together do not look together.
+LOOK_AGAIN_AFTER_S = 6.0
+
+Place = TypeAdapter(tuple[KnownId])
+
+
+@router.post("/enroll", status_code=201, responses=documented(InvalidInputError))
+async def enroll_agent(enrolment: Enrolment, session: WriteSession, settings: KnownSettings) -> Enrolled:
+    """Become an agent; the same name on the same machine is the same agent again."""
+    machine = enrolment.machine
+    machine_id = await ensure_machine(session, machine.fingerprint, machine.name, machine.facts)
+    agent_id = await queries.enroll(session, machine_id, enrolment.name, enrolment.labels)
+    return Enrolled(
+        agent_id=agent_id, machine_id=machine_id, heartbeat_s=settings.heartbeat_s, lease_s=settings.lease_s
+    )
+
+
+@router.get("", responses=documented(InvalidInputError))
+async def list_agents(session: ReadSession, limit: Limit = 100, cursor: Cursor = None) -> Page[AgentSummary]:
+    """Agents in the order of their enrolment, and what they are doing."""
+    place = read_cursor(cursor, Place)
+    rows = await queries.list_agents(session, after_id=place[0] if place else None, limit=limit + 1)
+    return page_of(rows, limit, item=_summary, key=lambda row: (row.agent.id,))
+
+
+@router.post(
+    "/{agent_id}/claim",
+    response_model=Claim,
+    responses={204: {"description": "No work for these labels within the wait"}, **documented(NotFoundError)},
+)
+async def claim_job(
+    asked: ClaimRequest,
+    request: Request,
+    database: KnownDatabase,
+    bell: KnownBell,
+    settings: KnownSettings,
+    agent_id: KnownId,
+) -> Claim | Response:
+    """Ask for a job and wait for one up to `wait_s`. No database connection is held while waiting."""
+    deadline = time.monotonic() + asked.wait_s
+    while True:
+        ticket = bell.ticket()
+        claimed = await _claim_once(database, settings, AgentId(agent_id), asked)
+        if claimed is not None:
+            return claimed
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or bell.closed or await request.is_disconnected():
+            return Response(status_code=204)
+        look_again_s = LOOK_AGAIN_AFTER_S * random.uniform(2 / 3, 4 / 3)  # noqa: S311 - spreads load, guards nothing
+        await bell.wait(ticket, min(left_s, look_again_s))
+
+
+async def _claim_once(database: Database, settings: Settings, agent_id: AgentId, asked: ClaimRequest) -> Claim | None:
+    async with database.writing.begin() as session:
+        agent = await queries.agent_by_id(session, agent_id)
+        await queries.note_seen(session, agent_id)
+        lease = await leases.claim(
+            session,
+            agent_id,
+            MachineId(agent.machine_id),
+            agent.labels if asked.labels is None else asked.labels,
+            settings.lease_s,
+        )
+        if lease is None:
+            return None
+        stored = await job_by_id(session, lease.job_id)
+        parents = await parents_of(session, [stored.commit.id])
+        return Claim(
+            job=ClaimedJob(
+                id=stored.job.id,
+                project=stored.project,
+                commit=CommitSummary.of(stored.commit, parents.get(stored.commit.id, [])),
+                suite=stored.job.suite,
+                kind=stored.job.kind,
+                timeout_s=stored.job.timeout_s,
+            ),
+            attempt=lease.attempt,
+            lease_token=lease.token,
+            lease_s=settings.lease_s,
+            heartbeat_s=settings.heartbeat_s,
+        )
+
+
+def _summary(seen: SeenAgent) -> AgentSummary:
+    agent = seen.agent
+    return AgentSummary(
+        id=agent.id,
+        name=agent.name,
+        machine_id=agent.machine_id,
+        machine=seen.machine,
+        labels=agent.labels,
+        enrolled_at=agent.enrolled_at,
+        last_seen_at=agent.last_seen_at,
+        job_id=seen.job_id,
+        phase=seen.phase,
+    )

@@ -1,0 +1,75 @@
+"""What agents say and are told."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pullback_service.commits.schemas import CommitSummary
+from pullback_service.fields import JsonObject, Name
+from pullback_service.machines.schemas import MachineStatement
+
+
+class Enrolment(BaseModel):
+    """An agent introduces itself."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Name
+    labels: JsonObject = {}
+    machine: MachineStatement
+
+
+class Enrolled(BaseModel):
+    """Who the agent is from now on. `secret` is null: agents have no secrets of their own yet."""
+
+    agent_id: int
+    machine_id: int
+    heartbeat_s: float
+    lease_s: float
+    secret: str | None = None
+
+
+class ClaimRequest(BaseModel):
+    """An agent asks for work, and is willing to wait for it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    wait_s: Annotated[float, Field(ge=0, le=30)] = 0
+    labels: JsonObject | None = Field(None, description="Left out, those of the enrolment hold.")
+
+
+class ClaimedJob(BaseModel):
+    """What is to be done."""
+
+    id: int
+    project: str
+    commit: CommitSummary
+    suite: str
+    kind: str
+    timeout_s: float
+
+
+class Claim(BaseModel):
+    """A job and the time-limited right to do it: every call about it brings the lease token."""
+
+    job: ClaimedJob
+    attempt: int
+    lease_token: UUID
+    lease_s: float
+    heartbeat_s: float
+
+
+class AgentSummary(BaseModel):
+    """An agent, and what it is doing."""
+
+    id: int
+    name: str
+    machine_id: int
+    machine: str
+    labels: dict[str, Any]
+    enrolled_at: datetime
+    last_seen_at: datetime
+    job_id: int | None
+    phase: str | None

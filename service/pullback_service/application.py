@@ -1,0 +1,91 @@
+"""The service as one FastAPI application. Pages are mounted on it by the command line, not here."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from pullback_service import health, problems
+from pullback_service.agents.endpoints import router as agents
+from pullback_service.auth import Gate
+from pullback_service.commits.endpoints import router as commits
+from pullback_service.database import Database
+from pullback_service.jobs.bell import JobBell
+from pullback_service.jobs.endpoints import router as jobs
+from pullback_service.machines.endpoints import router as machines
+from pullback_service.metrics import Metrics
+from pullback_service.observing import Observing
+from pullback_service.projects.endpoints import router as projects
+from pullback_service.reports.endpoints import router as reports
+from pullback_service.reports.schemas import ReportDocument
+from pullback_service.runtime import Runtime, authenticate
+from pullback_service.series.endpoints import router as series
+from pullback_service.settings import Settings, load_settings
+
+API = "/api/v1"
+SCHEMA_REFERENCE = "#/components/schemas/{model}"
+
+
+def create_service(settings: Settings | None = None) -> FastAPI:
+    """The API on a database. Connections open with the application's lifespan and close with it."""
+    settings = settings or load_settings()
+    url = settings.require_database_url()
+    gate = Gate(required=settings.auth is not None, secret=settings.token())
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        database = Database(url, pool_size=settings.pool_size)
+        bell = JobBell(url)
+        bell.open()
+        app.state.runtime = Runtime(settings, database, bell, gate, metrics)
+        try:
+            yield
+        finally:
+            await bell.close()
+            await database.close()
+
+    app = FastAPI(
+        title="Pullback",
+        summary="Continuous benchmarking for gradients.",
+        version=version("pullback"),
+        lifespan=lifespan,
+        openapi_url=f"{API}/openapi.json",
+        docs_url=None,  # FastAPI's page loads its scripts from elsewhere, which our content security policy forbids
+        redoc_url=None,
+        dependencies=[Depends(authenticate)],
+        # Every error of every endpoint has one form; without this FastAPI documents its own for 422.
+        responses={
+            "default": {
+                "description": "A problem (RFC 9457)",
+                "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            }
+        },
+    )
+    app.add_middleware(Observing, metrics=metrics)
+    problems.install(app)
+    api = APIRouter(prefix=API)
+    for router in (projects, commits, machines, reports, series, jobs, agents):
+        api.include_router(router)
+    app.include_router(api)
+    app.include_router(health.router)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
+    return app
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """FastAPI's document, with the schemas of what it does not parse itself: reports and problems."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, summary=app.summary, version=app.version, routes=app.routes, description=app.description
+        )
+        schemas = document["components"]["schemas"]
+        for model in (ReportDocument, problems.Problem):
+            schema = model.model_json_schema(ref_template=SCHEMA_REFERENCE)
+            schemas.update(schema.pop("$defs", {}))
+            schemas[model.__name__] = schema
+        app.openapi_schema = document
+    return app.openapi_schema

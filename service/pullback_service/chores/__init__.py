@@ -1,0 +1,1 @@
+"""Chores: what is done later, by `pullback worker`."""

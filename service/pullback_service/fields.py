@@ -1,0 +1,70 @@
+"""Types of values that come in: bounded, finite, and fit for Postgres (no NUL, no time outside its calendar)."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import orjson
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, JsonValue, StringConstraints
+from pydantic_core import PydanticCustomError
+
+LARGEST_JSON_BYTES = 256 * 1024
+DEEPEST_JSON = 32
+LARGEST_ID = 2**63 - 1
+LARGEST_COUNT = 2**31 - 1
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
+# A word for tables, labels and addresses: one line, no control characters, no blanks at its ends.
+Name = Annotated[
+    str,
+    StringConstraints(
+        min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
+    ),
+]
+Text = Annotated[str, StringConstraints(max_length=20_000, pattern=r"^[^\x00]*$")]
+Sha = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT)]
+Flag = Annotated[bool, Field(strict=True)]
+KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
+
+
+def _within_calendar(value: datetime) -> datetime:
+    if not EARLIEST <= value <= LATEST:
+        raise PydanticCustomError("calendar", "The time must lie between 1970 and 2200.")
+    return value.astimezone(UTC)
+
+
+def _text_only(value: object) -> object:
+    # Pydantic would read a number as seconds since 1970, and as milliseconds when it is large.
+    if isinstance(value, (int, float)):
+        raise PydanticCustomError("iso_time", "The time must be a string like 2026-01-31T12:00:00Z.")
+    return value
+
+
+Time = Annotated[AwareDatetime, BeforeValidator(_text_only), AfterValidator(_within_calendar)]
+
+
+def storable(value: JsonValue, depth: int = 0) -> JsonValue:
+    """A JSON value that jsonb can hold: no NUL in any string, not too deep."""
+    if depth > DEEPEST_JSON:
+        raise PydanticCustomError("too_deep", "The value is nested too deeply.")
+    if isinstance(value, str) and "\x00" in value:
+        raise PydanticCustomError("nul", "A string must not contain the character NUL.")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            storable(key, depth)
+            storable(item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            storable(item, depth + 1)
+    return value
+
+
+def _storable_object(value: dict[str, Any]) -> dict[str, Any]:
+    storable(value)
+    if len(orjson.dumps(value)) > LARGEST_JSON_BYTES:
+        raise PydanticCustomError("too_large", "The object is too large.")
+    return value
+
+
+JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_storable_object)]

@@ -1,0 +1,57 @@
+"""Whether the process lives, whether it can serve, and its figures for Prometheus."""
+
+from typing import Literal
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel
+from sqlalchemy import func, select, text
+from sqlalchemy.exc import ProgrammingError
+
+from pullback_service import migrating
+from pullback_service.jobs.models import JOB_STATES, Job
+from pullback_service.problems import problem
+from pullback_service.runtime import KnownRuntime
+
+router = APIRouter(tags=["operation"])
+
+
+class Health(BaseModel):
+    """All is well; otherwise the answer is a problem with status 503."""
+
+    status: Literal["alive", "ready"]
+
+
+@router.get("/healthz")
+async def report_liveness() -> Health:
+    """The process answers. Nothing else is looked at: a database that is away is no reason to restart us."""
+    return Health(status="alive")
+
+
+@router.get("/readyz", response_model=Health)
+async def report_readiness(runtime: KnownRuntime) -> Health | Response:
+    """The database answers and has the shape this release works with."""
+    head = migrating.head()
+    try:
+        async with runtime.database.reading() as session:
+            current = await session.scalar(text("SELECT version_num FROM alembic_version"))
+    except ProgrammingError:
+        current = None  # the table is not there yet
+    if current != head:
+        return problem(
+            503,
+            "not-migrated",
+            "The database is not migrated",
+            f"The database stands at migration {current} and this release needs {head}: run `pullback migrate`.",
+        )
+    return Health(status="ready")
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def report_metrics(runtime: KnownRuntime) -> Response:
+    """Figures in Prometheus' text format."""
+    async with runtime.database.reading() as session:
+        counted = dict((await session.execute(select(Job.state, func.count()).group_by(Job.state))).tuples().all())
+    for state in JOB_STATES:
+        runtime.metrics.jobs.labels(state).set(counted.get(state, 0))
+    return Response(generate_latest(runtime.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,306 @@
+"""Making and watching jobs; what agents say about the attempts they hold."""
+
+from typing import Annotated
+from uuid import UUID
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from pydantic import TypeAdapter
+
+from pullback_service.commits.queries import ToldCommit, parents_of
+from pullback_service.commits.schemas import CommitSummary
+from pullback_service.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    OffsetError,
+    TooLargeError,
+    UnreadableBodyError,
+)
+from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
+from pullback_service.ids import JobId
+from pullback_service.jobs import leases, logs, queries
+from pullback_service.jobs.models import Attempt
+from pullback_service.jobs.queries import StoredJob, WantedJob
+from pullback_service.jobs.schemas import (
+    AttemptSummary,
+    FailureAnswer,
+    FailureStatement,
+    Heartbeat,
+    HeartbeatAnswer,
+    JobDetail,
+    JobReceipt,
+    JobRequest,
+    JobState,
+    JobSummary,
+    LogReceipt,
+)
+from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.problems import documented
+from pullback_service.reports import keeping
+from pullback_service.reports.endpoints import IdempotencyKey, receipt_of
+from pullback_service.reports.receiving import (
+    OPENAPI_BODY,
+    ReportBody,
+    Stated,
+    read_limited,
+    refuse_contradictions,
+)
+from pullback_service.runtime import KnownSettings
+from pullback_service.sessions import ReadSession, WriteSession
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+LONGEST_LOG_PIECE = 1024 * 1024
+
+Place = TypeAdapter(tuple[KnownId])
+AttemptNumber = Annotated[int, Path(ge=1, le=LARGEST_COUNT)]
+Offset = Annotated[int, Query(ge=0, le=LARGEST_ID // 2, description="Bytes before the piece.")]
+LeaseHeader = Annotated[UUID, Header(alias="Pullback-Lease", description="The lease token of the claim.")]
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses={
+        200: {"model": JobDetail, "description": "A standing job for the same thing"},
+        **documented(InvalidInputError),
+    },
+)
+async def create_job(
+    wanted: JobRequest,
+    response: Response,
+    session: WriteSession,
+    force: Annotated[bool, Query(description="Make another one even if one stands.")] = False,  # noqa: FBT002 - a query parameter has no keyword form
+) -> JobDetail:
+    """Queue work: a suite at a commit. Asking twice gives the same job."""
+    told = wanted.commit
+    stored, created = await queries.create_job(
+        session,
+        WantedJob(
+            project=wanted.project,
+            commit=ToldCommit(told.sha, told.parents, told.branch, told.author, told.authored_at, told.title),
+            suite=wanted.suite,
+            kind=wanted.kind,
+            priority=wanted.priority,
+            requires=wanted.requires,
+            timeout_s=wanted.timeout_s,
+        ),
+        force=force,
+    )
+    detail = await _detail(session, stored)
+    response.status_code = 201 if created else 200
+    response.headers["Location"] = detail.url
+    return detail
+
+
+@router.get("", responses=documented(InvalidInputError))
+async def list_jobs(
+    session: ReadSession,
+    project: Name | None = None,
+    commit: Sha | None = None,
+    state: JobState | None = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[JobSummary]:
+    """Jobs, newest first."""
+    place = read_cursor(cursor, Place)
+    rows = await queries.list_jobs(
+        session, project=project, commit=commit, state=state, before_id=place[0] if place else None, limit=limit + 1
+    )
+    parents = await parents_of(session, [row.commit.id for row in rows])
+    return page_of(
+        rows,
+        limit,
+        item=lambda row: _summary(row, parents.get(row.commit.id, [])),
+        key=lambda row: (row.job.id,),
+    )
+
+
+@router.get("/{job_id}", responses=documented(NotFoundError))
+async def read_job(session: ReadSession, job_id: KnownId) -> JobDetail:
+    """A job with its attempts and its result."""
+    return await _detail(session, await queries.job_by_id(session, JobId(job_id)))
+
+
+@router.post("/{job_id}/cancel", responses=documented(NotFoundError))
+async def cancel_job(session: WriteSession, job_id: KnownId) -> JobDetail:
+    """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
+    await leases.cancel(session, JobId(job_id))
+    return await _detail(session, await queries.job_by_id(session, JobId(job_id)))
+
+
+@router.get(
+    "/{job_id}/log",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}, **documented(NotFoundError, OffsetError)},
+)
+async def read_log(
+    session: ReadSession,
+    job_id: KnownId,
+    offset: Offset = 0,
+    attempt: Annotated[int | None, Query(ge=1, le=LARGEST_COUNT, description="Default: the newest.")] = None,
+) -> Response:
+    """The log from a byte offset on, as it was sent, at most a mebibyte at once.
+
+    `Pullback-Next-Offset` is where to read on; `Pullback-Log-Complete: true` says that nothing will follow.
+    """
+    piece = await logs.read(session, JobId(job_id), offset, number=attempt)
+    return Response(
+        piece.content,
+        media_type="text/plain; charset=utf-8",
+        headers={
+            "Pullback-Attempt": str(piece.attempt),
+            "Pullback-Log-Size": str(piece.size),
+            "Pullback-Next-Offset": str(piece.offset + len(piece.content)),
+            "Pullback-Log-Complete": "true" if piece.complete else "false",
+            "Cache-Control": "no-store",
+        },
+    )
+
+
+@router.post(
+    "/{job_id}/attempts/{number}/heartbeat", tags=["agents"], responses=documented(NotFoundError, ConflictError)
+)
+async def heartbeat(
+    beat: Heartbeat, session: WriteSession, settings: KnownSettings, job_id: KnownId, number: AttemptNumber
+) -> HeartbeatAnswer:
+    """Renew a lease, say how far the work is, and learn whether to go on."""
+    held = await leases.hold(session, JobId(job_id), number, beat.lease_token)
+    answer = await leases.heartbeat(
+        session,
+        held,
+        phase=beat.phase,
+        progress=beat.progress.model_dump(include={"done", "total", "message"}) if beat.progress else None,
+        lease_s=settings.lease_s,
+    )
+    return HeartbeatAnswer(answer=answer, heartbeat_s=settings.heartbeat_s)
+
+
+async def _log_piece(request: Request) -> bytes:
+    return await read_limited(request, LONGEST_LOG_PIECE, "piece of log", "nothing: cut it up")
+
+
+@router.put(
+    "/{job_id}/attempts/{number}/log",
+    tags=["agents"],
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+    responses=documented(NotFoundError, ConflictError, TooLargeError, OffsetError),
+)
+async def append_log(
+    content: Annotated[bytes, Depends(_log_piece)],
+    session: WriteSession,
+    settings: KnownSettings,
+    job_id: KnownId,
+    number: AttemptNumber,
+    offset: Offset,
+    lease: LeaseHeader,
+) -> LogReceipt:
+    """Store a piece of the log. A 416 says by `expected_offset` where to go on."""
+    held = await leases.hold(session, JobId(job_id), number, lease)
+    return LogReceipt(size=await logs.append(session, held, offset, content, most_bytes=settings.max_log_bytes))
+
+
+@router.post(
+    "/{job_id}/attempts/{number}/report",
+    tags=["agents"],
+    status_code=201,
+    openapi_extra=OPENAPI_BODY,
+    responses={
+        200: {"model": JobReceipt, "description": "This report was stored before; the same answer again"},
+        **documented(UnreadableBodyError, NotFoundError, ConflictError, TooLargeError, InvalidInputError),
+    },
+)
+async def report_result(
+    body: ReportBody,
+    response: Response,
+    session: WriteSession,
+    job_id: KnownId,
+    number: AttemptNumber,
+    lease: LeaseHeader,
+    idempotency_key: IdempotencyKey = None,
+) -> JobReceipt:
+    """Store the result of an attempt. One whose lease was lost is stored too, as `late`."""
+    prepared = await to_thread.run_sync(keeping.prepare, body)
+    held = await leases.hold(session, JobId(job_id), number, lease)
+    stored = await queries.job_by_id(session, JobId(job_id))
+    document = prepared.read.document
+    refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), document, of="job")
+    for_job = keeping.ForJob(JobId(job_id), number, late=not held.is_active)
+    kept = await keeping.keep(session, prepared, idempotency_key, for_job=for_job)
+    if kept.created:
+        leases.finish(held)
+        await session.flush()
+    response.status_code = 201 if kept.created else 200
+    receipt = receipt_of(kept.report, document.project, document.commit.sha)
+    response.headers["Location"] = receipt.url
+    return JobReceipt(**receipt.model_dump(), job_state=held.job.state)
+
+
+@router.post("/{job_id}/attempts/{number}/fail", tags=["agents"], responses=documented(NotFoundError, ConflictError))
+async def fail_attempt(
+    statement: FailureStatement, session: WriteSession, job_id: KnownId, number: AttemptNumber
+) -> FailureAnswer:
+    """End an attempt without a result. Only `infra` faults called retryable are tried again."""
+    held = await leases.hold(session, JobId(job_id), number, statement.lease_token)
+    answer = await leases.fail(
+        session, held, kind=statement.kind, message=statement.message, retryable=statement.retryable
+    )
+    await session.flush()
+    return FailureAnswer(answer=answer, job_state=held.job.state)
+
+
+async def _detail(session: ReadSession, stored: StoredJob) -> JobDetail:
+    job_id = JobId(stored.job.id)
+    parents = await parents_of(session, [stored.commit.id])
+    summary = _summary(stored, parents.get(stored.commit.id, []))
+    return JobDetail(
+        **summary.model_dump(),
+        history=[_attempt_summary(attempt) for attempt in await queries.attempts_of(session, job_id)],
+        report_id=await queries.result_of(session, job_id),
+    )
+
+
+def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
+    job = stored.job
+    return JobSummary(
+        id=job.id,
+        url=f"/api/v1/jobs/{job.id}",
+        project=stored.project,
+        commit=CommitSummary.of(stored.commit, parents),
+        suite=job.suite,
+        kind=job.kind,
+        state=job.state,
+        priority=job.priority,
+        requires=job.requires,
+        timeout_s=job.timeout_s,
+        attempts=job.attempts,
+        max_attempts=job.max_attempts,
+        cancel_requested=job.cancel_requested_at is not None,
+        failure_kind=job.failure_kind,
+        failure_message=job.failure_message,
+        created_at=job.created_at,
+        finished_at=job.finished_at,
+    )
+
+
+def _attempt_summary(attempt: Attempt) -> AttemptSummary:
+    return AttemptSummary(
+        number=attempt.number,
+        state=attempt.state,
+        agent_id=attempt.agent_id,
+        machine_id=attempt.machine_id,
+        phase=attempt.phase,
+        progress=attempt.progress,
+        log_bytes=attempt.log_bytes,
+        failure_kind=attempt.failure_kind,
+        failure_message=attempt.failure_message,
+        leased_at=attempt.leased_at,
+        heartbeat_at=attempt.heartbeat_at,
+        ended_at=attempt.ended_at,
+    )

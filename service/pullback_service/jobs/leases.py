@@ -1,0 +1,293 @@
+"""The life of a job between agents and the service: claim, heartbeat, fail, finish, cancel, expire.
+
+    queued → leased → running → done | failed | cancelled | lost
+       ↑________________|  a lost lease or a passing fault of the machine, `max_attempts` times in all, then lost
+
+Rules that hold whatever agents and networks do:
+- The job's row is locked before anything about it changes, so its steps happen one after the other.
+- Claims skip rows that others have locked and never wait for a job.
+- Only the token of an attempt speaks for that attempt. When its lease is gone the answer is `lost`.
+- The clock is the database's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, cast, func, select, update
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql.functions import now
+
+from pullback_service.errors import ConflictError, NotFoundError
+from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
+from pullback_service.jobs.bell import ring
+from pullback_service.jobs.models import Attempt, Job
+from pullback_service.jobs.queries import ACTIVE, unknown_job
+from pullback_service.machines.models import Machine
+
+# After its own time limit a job gets this long to wind up before it is told to stop.
+GRACE_S = 60
+MOST_EXPIRED_AT_ONCE = 100
+
+JobState = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
+HeartbeatVerdict = Literal["continue", "cancel", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A job given to an agent."""
+
+    job_id: JobId
+    attempt: int
+    token: LeaseToken
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAttempt:
+    """An attempt whose token was shown, with its job, both locked."""
+
+    job: Job
+    attempt: Attempt
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the lease still holds."""
+        return self.attempt.state in ACTIVE and self.job.state in ACTIVE
+
+
+async def claim(
+    session: AsyncSession, agent_id: AgentId, machine_id: MachineId, labels: Mapping[str, Any], lease_s: float
+) -> Lease | None:
+    """The best waiting job these labels allow, or None. Index: uq_attempt_machine_active, ix_job_queue.
+
+    An agent whose answer got lost on the way asks again and gets the same lease, as long as it has not begun.
+    """
+    held = await _active_on(session, machine_id)
+    if held is not None:
+        return await _give_again(session, held, agent_id, lease_s)
+    candidate = (
+        select(Job.id)
+        .where(Job.state == "queued", Job.requires.contained_by(cast(dict(labels), JSONB)))
+        .order_by(Job.priority.desc(), Job.attempts, Job.id)
+        .limit(1)
+    )
+    if await session.scalar(candidate) is None:
+        return None
+    # Agents of one machine take turns from here on; the unique index would refuse the second one anyway.
+    await session.execute(select(Machine.id).where(Machine.id == machine_id).with_for_update(key_share=True))
+    if await _active_on(session, machine_id) is not None:
+        return None
+    row = (
+        await session.execute(
+            update(Job)
+            .where(Job.id == candidate.with_for_update(skip_locked=True).scalar_subquery())
+            .values(state="leased", attempts=Job.attempts + 1)
+            .returning(Job.id, Job.attempts)
+        )
+    ).one_or_none()
+    if row is None:
+        return None
+    token = LeaseToken(uuid4())
+    session.add(
+        Attempt(
+            job_id=row.id,
+            number=row.attempts,
+            agent_id=agent_id,
+            machine_id=machine_id,
+            lease_token=token,
+            lease_expires_at=_from_now(lease_s),
+        )
+    )
+    await session.flush()
+    return Lease(JobId(row.id), row.attempts, token)
+
+
+async def hold(session: AsyncSession, job_id: JobId, number: int, token: UUID) -> HeldAttempt:
+    """Lock a job and one of its attempts for whoever shows the attempt's token. Index: uq_attempt_job_id_number."""
+    job = await _lock_job(session, job_id)
+    attempt = await session.scalar(
+        select(Attempt)
+        .where(Attempt.job_id == job_id, Attempt.number == number)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    if attempt is None:
+        raise NotFoundError(f"Job {job_id} has no attempt {number}.")
+    if attempt.lease_token != token:
+        raise ConflictError(f"This lease token is not that of attempt {number} of job {job_id}: claim a job first.")
+    return HeldAttempt(job, attempt)
+
+
+async def heartbeat(
+    session: AsyncSession,
+    held: HeldAttempt,
+    *,
+    phase: str | None,
+    progress: Mapping[str, Any] | None,
+    lease_s: float,
+) -> HeartbeatVerdict:
+    """Renew a lease; a lease that ran out but was not taken away yet is renewed as well."""
+    if not held.is_active:
+        return "lost"
+    job, attempt = held.job, held.attempt
+    job.state = attempt.state = "running"
+    values: dict[str, Any] = {"heartbeat_at": now(), "lease_expires_at": _from_now(lease_s)}
+    if phase is not None:
+        values["phase"] = phase
+    if progress is not None:
+        values["progress"] = dict(progress)
+    await session.execute(update(Attempt).where(Attempt.id == attempt.id).values(**values))
+    if job.cancel_requested_at is not None:
+        return "cancel"
+    overdue = await session.scalar(select(now() > attempt.leased_at + _seconds(job.timeout_s + GRACE_S)))
+    return "cancel" if overdue else "continue"
+
+
+async def fail(
+    session: AsyncSession, held: HeldAttempt, *, kind: str, message: str, retryable: bool
+) -> Literal["failed", "cancelled", "queued", "lost"]:
+    """End an attempt without a result.
+
+    Only a passing fault of the machine (`infra`, retryable) is tried again: a commit that does not build or a workload
+    that breaks is a result. Saying it twice changes nothing.
+    """
+    if not held.is_active:
+        return "lost"
+    job, attempt = held.job, held.attempt
+    cancelled = kind == "cancelled" or job.cancel_requested_at is not None
+    _end(attempt, "cancelled" if cancelled else "failed", kind, message)
+    if cancelled:
+        _finish(job, "cancelled", "cancelled", message)
+        return "cancelled"
+    if kind == "infra" and retryable:
+        return await _try_again(session, job, kind, message)
+    _finish(job, "failed", kind, message)
+    return "failed"
+
+
+def finish(held: HeldAttempt) -> None:
+    """A result was stored for this attempt.
+
+    With its lease gone it still settles a job that nobody is working on: measuring again would tell nothing new.
+    """
+    if held.is_active:
+        _end(held.attempt, "done", None, None)
+        _finish(held.job, "done", None, None)
+    elif held.job.state in {"queued", "lost"}:
+        _finish(held.job, "done", None, None)
+
+
+async def cancel(session: AsyncSession, job_id: JobId) -> JobState:
+    """Cancel a waiting job at once, a running one by the answer to its next heartbeat. Finished ones stay as they are."""
+    job = await _lock_job(session, job_id)
+    if job.state == "queued":
+        job.cancel_requested_at = await session.scalar(select(now()))
+        _finish(job, "cancelled", "cancelled", "Cancelled before it began.")
+    elif job.state in ACTIVE and job.cancel_requested_at is None:
+        job.cancel_requested_at = await session.scalar(select(now()))
+    await session.flush()
+    return job.state  # type: ignore[return-value]  # a check constraint holds it to the states
+
+
+async def expire_leases(session: AsyncSession) -> Sequence[JobId]:
+    """Take away the leases that ran out; their jobs go back to the queue, or are lost. Index: ix_attempt_lease."""
+    # Skips attempts whose agent is speaking at this moment: it is alive, and renews its lease.
+    due = (
+        await session.execute(
+            select(Attempt.job_id, Attempt.number)
+            .where(Attempt.state.in_(ACTIVE), Attempt.lease_expires_at < now())
+            .order_by(Attempt.lease_expires_at)
+            .limit(MOST_EXPIRED_AT_ONCE)
+        )
+    ).all()
+    expired = []
+    for row in due:
+        job = await session.scalar(
+            select(Job)
+            .where(Job.id == row.job_id)
+            .with_for_update(skip_locked=True)
+            .execution_options(populate_existing=True)
+        )
+        if job is None:
+            continue
+        attempt = await session.scalar(
+            select(Attempt)
+            .where(
+                Attempt.job_id == row.job_id,
+                Attempt.number == row.number,
+                Attempt.state.in_(ACTIVE),
+                Attempt.lease_expires_at < now(),  # it may have been renewed since it was listed
+            )
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
+        if attempt is None:
+            continue
+        message = f"The lease of attempt {attempt.number} ran out: its agent fell silent."
+        _end(attempt, "lost", "infra", message)
+        if job.cancel_requested_at is not None:
+            _finish(job, "cancelled", "cancelled", message)
+        else:
+            await _try_again(session, job, "infra", message)
+        expired.append(JobId(job.id))
+    await session.flush()
+    return expired
+
+
+async def _try_again(session: AsyncSession, job: Job, kind: str, message: str) -> Literal["queued", "lost"]:
+    if job.attempts >= job.max_attempts:
+        _finish(job, "lost", kind, f"{message} That was attempt {job.attempts} of {job.max_attempts}.")
+        return "lost"
+    job.state, job.failure_kind, job.failure_message = "queued", kind, message
+    await session.flush()
+    await ring(session)
+    return "queued"
+
+
+def _end(attempt: Attempt, state: str, kind: str | None, message: str | None) -> None:
+    attempt.state = state
+    attempt.failure_kind, attempt.failure_message = kind, message
+    attempt.ended_at = now()
+
+
+def _finish(job: Job, state: str, kind: str | None, message: str | None) -> None:
+    job.state = state
+    job.failure_kind, job.failure_message = kind, message
+    job.finished_at = now()
+
+
+async def _lock_job(session: AsyncSession, job_id: JobId) -> Job:
+    job = await session.scalar(
+        select(Job).where(Job.id == job_id).with_for_update().execution_options(populate_existing=True)
+    )
+    if job is None:
+        raise unknown_job(job_id)
+    return job
+
+
+async def _active_on(session: AsyncSession, machine_id: MachineId) -> Attempt | None:
+    return await session.scalar(select(Attempt).where(Attempt.machine_id == machine_id, Attempt.state.in_(ACTIVE)))
+
+
+async def _give_again(session: AsyncSession, held: Attempt, agent_id: AgentId, lease_s: float) -> Lease | None:
+    if held.agent_id != agent_id or held.state != "leased":
+        return None
+    row = (
+        await session.execute(
+            update(Attempt)
+            .where(Attempt.id == held.id, Attempt.state == "leased")
+            .values(lease_expires_at=_from_now(lease_s))
+            .returning(Attempt.job_id, Attempt.number, Attempt.lease_token)
+        )
+    ).one_or_none()
+    return None if row is None else Lease(JobId(row.job_id), row.number, LeaseToken(row.lease_token))
+
+
+def _from_now(seconds: float) -> ColumnElement[Any]:
+    return now() + _seconds(seconds)
+
+
+def _seconds(seconds: float) -> ColumnElement[Any]:
+    return func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -1,0 +1,88 @@
+"""Logs of attempts, by byte offset: a piece continues where the stored log ends, or is what is stored there already."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.errors import NotFoundError, OffsetError, TooLargeError
+from pullback_service.ids import JobId
+from pullback_service.jobs.leases import HeldAttempt
+from pullback_service.jobs.models import Attempt, Job, JobLog
+from pullback_service.jobs.queries import ACTIVE, unknown_job
+
+LONGEST_READ = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """Bytes of a log from `offset` on; `complete` when the attempt has ended and nothing follows."""
+
+    content: bytes
+    offset: int
+    size: int
+    attempt: int
+    complete: bool
+
+
+async def append(session: AsyncSession, held: HeldAttempt, offset: int, content: bytes, *, most_bytes: int) -> int:
+    """Store a piece of a log and return the new size. A piece sent twice is stored once. Index: pk_job_log."""
+    attempt = held.attempt
+    if offset < attempt.log_bytes and offset + len(content) <= attempt.log_bytes:
+        stored = await _read(session, attempt.id, offset, len(content))
+        if stored == content:
+            return attempt.log_bytes
+    if offset != attempt.log_bytes:
+        raise OffsetError(
+            f"The log of attempt {attempt.number} of job {held.job.id} has {attempt.log_bytes} bytes: "
+            "send what follows them.",
+            expected_offset=attempt.log_bytes,
+        )
+    if offset + len(content) > most_bytes:
+        raise TooLargeError(f"The log of an attempt may have {most_bytes} bytes: send no more of this one.")
+    if content:
+        session.add(JobLog(attempt_id=attempt.id, start_byte=offset, content=content))
+        attempt.log_bytes = offset + len(content)
+        await session.flush()
+    return attempt.log_bytes
+
+
+async def read(session: AsyncSession, job_id: JobId, offset: int, *, number: int | None) -> LogPiece:
+    """The log of an attempt, the newest by default, from an offset on, at most a mebibyte at once. Index: pk_job_log."""
+    if await session.scalar(select(Job.id).where(Job.id == job_id)) is None:
+        raise unknown_job(job_id)
+    statement = select(Attempt).where(Attempt.job_id == job_id).order_by(Attempt.number.desc()).limit(1)
+    attempt = await session.scalar(statement if number is None else statement.where(Attempt.number == number))
+    if attempt is None:
+        if number is not None:
+            raise NotFoundError(f"Job {job_id} has no attempt {number}.")
+        if offset > 0:
+            raise OffsetError(f"Job {job_id} has not begun: its log is empty.", expected_offset=0)
+        return LogPiece(b"", 0, 0, 0, complete=False)
+    if offset > attempt.log_bytes:
+        raise OffsetError(
+            f"The log of attempt {attempt.number} of job {job_id} has {attempt.log_bytes} bytes, not {offset}.",
+            expected_offset=attempt.log_bytes,
+        )
+    content = await _read(session, attempt.id, offset, LONGEST_READ)
+    complete = attempt.state not in ACTIVE and offset + len(content) == attempt.log_bytes
+    return LogPiece(content, offset, attempt.log_bytes, attempt.number, complete)
+
+
+async def _read(session: AsyncSession, attempt_id: int, offset: int, length: int) -> bytes:
+    first = (
+        select(func.coalesce(func.max(JobLog.start_byte), 0))
+        .where(JobLog.attempt_id == attempt_id, JobLog.start_byte <= offset)
+        .scalar_subquery()
+    )
+    rows = (
+        await session.execute(
+            select(JobLog.start_byte, JobLog.content)
+            .where(JobLog.attempt_id == attempt_id, JobLog.start_byte >= first, JobLog.start_byte < offset + length)
+            .order_by(JobLog.start_byte)
+        )
+    ).all()
+    if not rows:
+        return b""
+    skipped = offset - rows[0].start_byte
+    return b"".join(row.content for row in rows)[skipped : skipped + length]

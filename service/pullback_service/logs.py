@@ -1,0 +1,50 @@
+"""Structured logs on standard error: JSON for machines, text for people, the request's id on every line of a request."""
+
+import logging
+import sys
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+from pullback_service.settings import Settings
+
+logger: FilteringBoundLogger = structlog.get_logger("pullback")
+
+
+def configure_logs(settings: Settings) -> None:
+    """Send the logs of this process, those of libraries included, through one form."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    finish: list[Processor] = (
+        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        if settings.log_format == "json"
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *finish],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.log_level.upper())
+    # Requests are logged by ourselves, with their ids; uvicorn's own lines would say everything twice.
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        library = logging.getLogger(name)
+        library.handlers.clear()
+        library.propagate = name != "uvicorn.access"
+    for name in ("procrastinate", "psycopg.pool", "alembic"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

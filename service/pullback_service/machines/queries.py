@@ -1,0 +1,40 @@
+"""Finding and making machines."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import and_, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.ids import MachineId
+from pullback_service.machines.models import Machine
+
+# A machine that is seen all the time need not be written all the time.
+SEEN_AGAIN_AFTER_S = 10
+
+
+async def ensure_machine(session: AsyncSession, fingerprint: str, name: str, facts: Mapping[str, Any]) -> MachineId:
+    """The machine with this fingerprint, made or brought up to date. Index: uq_machine_fingerprint."""
+    await session.execute(
+        insert(Machine).values(fingerprint=fingerprint, name=name, facts=dict(facts)).on_conflict_do_nothing()
+    )
+    # Facts that an upload does not tell stay as they were told before.
+    told = dict(facts)
+    stale = Machine.last_seen_at < func.now() - func.make_interval(0, 0, 0, 0, 0, 0, SEEN_AGAIN_AFTER_S)
+    changed = Machine.name != name if not told else or_(Machine.name != name, Machine.facts != told)
+    await session.execute(
+        update(Machine)
+        .where(and_(Machine.fingerprint == fingerprint, or_(stale, changed)))
+        .values(name=name, last_seen_at=func.now(), **({"facts": told} if told else {}))
+    )
+    statement = select(Machine.id).where(Machine.fingerprint == fingerprint)
+    return MachineId((await session.scalars(statement)).one())
+
+
+async def list_machines(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[Machine]:
+    """Machines in the order in which they were first seen. Index: pk_machine."""
+    statement = select(Machine).order_by(Machine.id).limit(limit)
+    if after_id is not None:
+        statement = statement.where(Machine.id > after_id)
+    return (await session.scalars(statement)).all()

@@ -1,0 +1,19 @@
+"""The figures one application keeps for Prometheus, in a registry of its own."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.process_collector import ProcessCollector
+
+
+class Metrics:
+    """Requests are counted by route and not by path, so that the number of series stays small."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.requests = Counter(
+            "pullback_http_requests_total", "Requests answered.", ["method", "route", "status"], registry=self.registry
+        )
+        self.duration_s = Histogram(
+            "pullback_http_request_duration_seconds", "Time to answer.", ["method", "route"], registry=self.registry
+        )
+        self.jobs = Gauge("pullback_jobs", "Jobs by state.", ["state"], registry=self.registry)

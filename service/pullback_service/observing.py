@@ -1,0 +1,88 @@
+"""What happens to every request: an id, a line in the log, a count, and headers that keep browsers on the safe side.
+
+Plain ASGI, because Starlette's own base class for middleware breaks up streaming and the notice of a closed connection.
+"""
+
+import re
+import time
+from uuid import uuid4
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pullback_service.logs import logger
+from pullback_service.metrics import Metrics
+from pullback_service.problems import problem
+
+# Plotly writes inline styles and draws images as data addresses; scripts come from us alone.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+SECURITY_HEADERS = (
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+QUIET_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+class Observing:
+    """The middleware."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        request_id = _request_id(headers.get(b"x-request-id", b""))
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        started = time.perf_counter()
+        status = 500
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                known = {name.lower() for name, _ in message.get("headers", ())}
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    *(header for header in SECURITY_HEADERS if header[0] not in known),
+                    (b"x-request-id", request_id.encode()),
+                ]
+            await send(message)
+
+        try:
+            if scope["method"] not in SAFE_METHODS and headers.get(b"sec-fetch-site") in {b"cross-site", b"same-site"}:
+                # A page of another site must not write through the browser of somebody who can reach this service.
+                refusal = problem(403, "cross-site", "Refused", "Pages of other sites may not write to this service.")
+                await refusal(scope, receive, send_with_headers)
+            else:
+                await self._app(scope, receive, send_with_headers)
+        finally:
+            duration_s = time.perf_counter() - started
+            route = getattr(scope.get("route"), "path", "unmatched")
+            self._metrics.requests.labels(scope["method"], route, str(status)).inc()
+            self._metrics.duration_s.labels(scope["method"], route).observe(duration_s)
+            log = logger.debug if scope["path"] in QUIET_PATHS else logger.info
+            log(
+                "request",
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                duration_ms=round(1000 * duration_s, 1),
+            )
+
+
+def _request_id(given: bytes) -> str:
+    """The caller's own id where it is fit to be logged, else a new one."""
+    text = given.decode("latin-1")
+    return text if re.fullmatch(r"[\w.:-]{1,64}", text, re.ASCII) else uuid4().hex

@@ -1,0 +1,186 @@
+"""Every error of the API as `application/problem+json` (RFC 9457).
+
+Members: `type, title, status, detail`, `request_id` to find it in the logs, and `errors` with a JSON path each where a
+document is at fault (`$.cases[0].variants[1].variant`; `query.limit` and `path.job_id` for parameters).
+"""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+import psycopg
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.exceptions import HTTPException
+
+from pullback_service.errors import FieldError, RequestError
+from pullback_service.logs import logger
+
+MEDIA_TYPE = "application/problem+json"
+MOST_FIELD_ERRORS = 20
+RETRY_AFTER_S = 2
+
+
+class FieldProblem(BaseModel):
+    """One thing wrong with a document, and where."""
+
+    path: str = Field(examples=["$.cases[0].variants[1].variant"])
+    message: str
+
+
+class Problem(BaseModel):
+    """What went wrong, for programs (`type`, `status`, `errors`) and for people (`title`, `detail`)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(examples=["urn:pullback:problem:not-found"])
+    title: str
+    status: int
+    detail: str
+    request_id: str | None = None
+    errors: list[FieldProblem] | None = None
+
+
+def documented(*families: type[RequestError]) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of an endpoint that may answer with these errors."""
+    return {
+        family.status: {"description": family.title, "content": {MEDIA_TYPE: {"schema": _REFERENCE}}}
+        for family in families
+    }
+
+
+_REFERENCE = {"$ref": "#/components/schemas/Problem"}
+
+
+def problem(
+    status: int,
+    slug: str,
+    title: str,
+    detail: str,
+    *,
+    errors: Sequence[FieldError] = (),
+    members: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A problem as an answer."""
+    content: dict[str, Any] = {
+        "type": f"urn:pullback:problem:{slug}",
+        "title": title,
+        "status": int(status),
+        "detail": detail,
+        "request_id": structlog.contextvars.get_contextvars().get("request_id"),
+        **(members or {}),
+    }
+    if errors:
+        content["errors"] = list(errors[:MOST_FIELD_ERRORS])
+    return Response(orjson.dumps(content), status_code=int(status), media_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+def from_request_error(error: RequestError) -> Response:
+    """The answer to one of our own errors."""
+    return problem(
+        error.status,
+        error.slug,
+        error.title,
+        error.detail,
+        errors=error.errors,
+        members=error.members,
+        headers=error.headers,
+    )
+
+
+def json_path(location: Sequence[int | str]) -> str:
+    """A place as FastAPI and Pydantic name it, as a path: `("body", "cases", 0)` is `$.cases[0]`."""
+    where, *rest = location or ("body",)
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)
+    return f"${steps}" if where == "body" else f"{where}{steps}"
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of an application become a problem."""
+    app.add_exception_handler(RequestError, _on_request_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(OperationalError, _on_database_away)
+    app.add_exception_handler(InterfaceError, _on_database_away)
+    app.add_exception_handler(PoolTimeoutError, _on_database_away)
+    app.add_exception_handler(psycopg.OperationalError, _on_database_away)
+    app.add_exception_handler(DBAPIError, _on_database_error)
+    app.add_exception_handler(Exception, _on_unexpected)
+
+
+async def _on_request_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestError)  # noqa: S101 - registered for it
+    return from_request_error(error)
+
+
+async def _on_validation_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
+    errors = [FieldError(path=json_path(item["loc"]), message=item["msg"]) for item in error.errors()]
+    if any(item["type"] == "json_invalid" for item in error.errors()):
+        return problem(
+            HTTPStatus.BAD_REQUEST, "unreadable-body", "The body cannot be read", "The body is not JSON.", errors=errors
+        )
+    first = errors[0]
+    return problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "invalid-input",
+        "The request is not valid",
+        f"{first['path']}: {first['message']}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""),
+        errors=errors,
+    )
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
+    status = HTTPStatus(error.status_code)
+    detail = error.detail
+    if status is HTTPStatus.NOT_FOUND:
+        detail = f"There is nothing at {request.url.path}: /api/v1/openapi.json lists what there is."
+    elif status is HTTPStatus.METHOD_NOT_ALLOWED:
+        detail = f"{request.method} is not possible on {request.url.path}."
+    slug = status.phrase.lower().replace(" ", "-")
+    return problem(error.status_code, slug, status.phrase, detail, headers=error.headers)
+
+
+async def _on_database_away(_: Request, error: Exception) -> Response:
+    logger.warning("database_unavailable", reason=str(error).splitlines()[0])
+    return problem(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "database-unavailable",
+        "The database does not answer",
+        "Nothing was stored; try again in a moment with the same Idempotency-Key.",
+        headers={"Retry-After": str(RETRY_AFTER_S)},
+    )
+
+
+async def _on_database_error(request: Request, error: Exception) -> Response:
+    """Values that Postgres cannot hold are the caller's fault wherever our own checks let them through."""
+    if isinstance(error, DBAPIError) and isinstance(error.orig, psycopg.DataError):
+        logger.warning("value_refused_by_database", reason=str(error.orig))
+        return problem(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "invalid-input",
+            "The request is not valid",
+            f"The database cannot hold a value of this request: {str(error.orig).splitlines()[0]}.",
+        )
+    if isinstance(error, DBAPIError) and isinstance(
+        error.orig, (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+    ):
+        return await _on_database_away(request, error)
+    return await _on_unexpected(request, error)
+
+
+async def _on_unexpected(request: Request, error: Exception) -> Response:
+    logger.error("unexpected_error", path=request.url.path, exc_info=error)
+    return problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "unexpected",
+        "Unexpected error",
+        "The service failed to answer; its logs say why, under this request_id.",
+    )

@@ -1,0 +1,16 @@
+"""Listing projects."""
+
+from fastapi import APIRouter
+
+from pullback_service.paging import Page
+from pullback_service.projects import queries
+from pullback_service.projects.schemas import ProjectSummary
+from pullback_service.sessions import ReadSession
+
+router = APIRouter(prefix="/projects", tags=["projects"])
+
+
+@router.get("")
+async def list_projects(session: ReadSession) -> Page[ProjectSummary]:
+    """All projects by name, on one page."""
+    return Page(items=[ProjectSummary.model_validate(project) for project in await queries.list_projects(session)])

@@ -1,0 +1,184 @@
+"""What a report says, taken apart into the rows that are stored. Pure: no ids, no database."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
+
+from pullback_service.errors import FieldError, InvalidInputError
+from pullback_service.reports.reading import ReadReport
+from pullback_service.reports.schemas import (
+    CaseDocument,
+    ComparisonDocument,
+    MeasuredCaseDocument,
+    MetricDocument,
+    PairedDocument,
+    VariantDocument,
+)
+from pullback_service.series import cases
+
+# Counted, not timed: any change of these is a change.
+EXACT_METRICS = frozenset(
+    {"peak_bytes", "array_bytes", "array_allocs", "native_bytes", "native_allocs", "state_bytes", "kernels"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CasePart:
+    """A case of the report, known by its identity."""
+
+    identity: bytes
+    label: str
+    document: CaseDocument
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPart:
+    """A series of the report, less the machine; equal parts are one series."""
+
+    case: bytes
+    variant: str
+    variant_kind: str
+    metric: str
+    unit: str
+    direction: str
+    exact: bool
+
+    @property
+    def key(self) -> tuple[bytes, str, str]:
+        """What tells two series of one machine apart."""
+        return self.case, self.variant, self.metric
+
+
+@dataclass(frozen=True, slots=True)
+class PointPart:
+    """What was measured for one series. `path` is where the report says so."""
+
+    series: SeriesPart
+    path: str
+    value: float
+    process_values: list[float] | None
+    method: str | None
+    program_hash: str | None
+    paired: PairedDocument | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePart:
+    """What could not be measured; `variant` is None for the whole case."""
+
+    case: bytes
+    variant: str | None
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonPart:
+    """Two commits against each other."""
+
+    case: bytes
+    document: ComparisonDocument
+
+
+@dataclass(slots=True)
+class Parts:
+    """All of a report. `measured_cases` counts the report's own cases, not those only compared."""
+
+    cases: dict[bytes, CasePart] = field(default_factory=dict)
+    points: list[PointPart] = field(default_factory=list)
+    failures: list[FailurePart] = field(default_factory=list)
+    comparisons: list[ComparisonPart] = field(default_factory=list)
+    measured_cases: int = 0
+
+
+def take_apart(report: ReadReport) -> Parts:
+    """Rows of a report; contradictions inside it are refused with their JSON path."""
+    parts = Parts()
+    for index, measured in enumerate(report.document.cases):
+        path = f"{report.root}.cases[{index}]"
+        case = _case_part(measured.case)
+        if case.identity in parts.cases:
+            _refuse(f"{path}.case", f"{case.label} is in this report already")
+        parts.cases[case.identity] = case
+        parts.measured_cases += 1
+        failure = _failure_of_case(case, measured)
+        if failure is not None:
+            parts.failures.append(failure)
+            continue
+        paired = _paired_by_metric(measured, path)
+        for position, variant in enumerate(measured.variants):
+            if variant.error is not None:
+                parts.failures.append(
+                    FailurePart(case.identity, variant.variant, variant.error.kind, variant.error.message)
+                )
+                continue
+            parts.points.extend(_points_of(case, variant, paired, f"{path}.variants[{position}]"))
+    for comparison in report.document.comparisons:
+        case = _case_part(comparison.case)
+        parts.cases.setdefault(case.identity, case)
+        parts.comparisons.append(ComparisonPart(case.identity, comparison))
+    return parts
+
+
+def _case_part(document: CaseDocument) -> CasePart:
+    facts = (document.workload, document.params, document.dtype, document.device)
+    return CasePart(cases.identity(*facts), cases.label(*facts), document)
+
+
+def _failure_of_case(case: CasePart, measured: MeasuredCaseDocument) -> FailurePart | None:
+    """A case that did not run, or whose gradient was wrong: a wrong gradient is a failed case, not a fast point."""
+    if measured.error is not None:
+        return FailurePart(case.identity, None, measured.error.kind, measured.error.message)
+    gradient = measured.gradient
+    if gradient is not None and not gradient.ok:
+        size = "" if gradient.max_rel_error is None else f", largest relative error {gradient.max_rel_error:.3g}"
+        oracle = f" against {gradient.oracle}" if gradient.oracle else ""
+        return FailurePart(case.identity, None, "gradient", f"The gradient was wrong{oracle}{size}.")
+    return None
+
+
+def _paired_by_metric(measured: MeasuredCaseDocument, path: str) -> dict[tuple[str, str], PairedDocument]:
+    names = [variant.variant for variant in measured.variants]
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            _refuse(f"{path}.variants[{position}].variant", f"{name} is in this case already")
+    known = {(variant.variant, metric) for variant in measured.variants for metric in variant.metrics}
+    failed = {variant.variant for variant in measured.variants if variant.error is not None}
+    found: dict[tuple[str, str], PairedDocument] = {}
+    for position, paired in enumerate(measured.paired):
+        key = (paired.variant, paired.metric)
+        where = f"{path}.paired[{position}]"
+        if key not in known and paired.variant not in failed:
+            _refuse(where, f"there is no {paired.metric} of a variant {paired.variant} in this case")
+        if key in found:
+            _refuse(where, f"{paired.metric} of {paired.variant} is paired already")
+        found[key] = paired
+    return found
+
+
+def _points_of(
+    case: CasePart, variant: VariantDocument, paired: dict[tuple[str, str], PairedDocument], path: str
+) -> Iterator[PointPart]:
+    for name, metric in variant.metrics.items():
+        value = _value_of(metric)
+        ratio = paired.get((variant.variant, name))
+        if value is None or (ratio is not None and ratio.outcome == "failed"):
+            continue  # a layer that could not be seen is no point; it is not zero
+        exact = metric.kind == "exact" if metric.kind is not None else name in EXACT_METRICS
+        yield PointPart(
+            series=SeriesPart(case.identity, variant.variant, variant.kind, name, metric.unit, metric.direction, exact),
+            path=f"{path}.metrics.{name}",
+            value=value,
+            process_values=metric.processes or None,
+            method=metric.method or metric.clock,
+            program_hash=variant.program_hash,
+            paired=ratio,
+        )
+
+
+def _value_of(metric: MetricDocument) -> float | None:
+    return median(metric.processes) if metric.processes else metric.value
+
+
+def _refuse(path: str, message: str) -> None:
+    raise InvalidInputError(f"{path}: {message}.", errors=[FieldError(path=path, message=message)])

@@ -1,0 +1,80 @@
+"""Reading reports back."""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import Select, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import undefer
+
+from pullback_service.commits.models import Commit
+from pullback_service.errors import NotFoundError
+from pullback_service.machines.models import Machine
+from pullback_service.projects.models import Project
+from pullback_service.reports.models import Report
+from pullback_service.reports.reading import unwrap
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """A report with the names of what it belongs to."""
+
+    report: Report
+    project: str
+    commit: str
+    machine: str
+
+
+def body_of(report: Report) -> bytes:
+    """The file as it was uploaded; the report must have been read with its body."""
+    return zlib.decompress(report.body)
+
+
+def document_of(report: Report) -> dict[str, Any]:
+    """Our document inside the uploaded file."""
+    return unwrap(orjson.loads(body_of(report)))[0]
+
+
+async def report_by_id(session: AsyncSession, report_id: UUID, *, with_body: bool = False) -> StoredReport:
+    """A report. Index: pk_report."""
+    statement = _select().where(Report.id == report_id)
+    if with_body:
+        statement = statement.options(undefer(Report.body))
+    row = (await session.execute(statement)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"There is no report {report_id}: GET /api/v1/reports lists those there are.")
+    return StoredReport(*row)
+
+
+async def list_reports(
+    session: AsyncSession,
+    *,
+    project: str | None,
+    commit: str | None,
+    before: tuple[datetime, UUID] | None,
+    limit: int,
+) -> Sequence[StoredReport]:
+    """Reports, newest upload first. Index: ix_report_project_received within a project, ix_report_commit_id."""
+    statement = _select().order_by(Report.received_at.desc(), Report.id.desc())
+    if project is not None:
+        statement = statement.where(Project.name == project)
+    if commit is not None:
+        statement = statement.where(Commit.sha == commit)
+    if before is not None:
+        statement = statement.where(tuple_(Report.received_at, Report.id) < before)
+    return [StoredReport(*row) for row in await session.execute(statement.limit(limit))]
+
+
+def _select() -> Select[Report, str, str, str]:
+    return (
+        select(Report, Project.name, Commit.sha, Machine.name)
+        .select_from(Report)
+        .join(Project, Project.id == Report.project_id)
+        .join(Commit, Commit.id == Report.commit_id)
+        .join(Machine, Machine.id == Report.machine_id)
+    )

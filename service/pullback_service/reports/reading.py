@@ -1,0 +1,113 @@
+"""From the bytes of an upload to a report that holds. Pure; every complaint names a JSON path.
+
+Our document comes bare, or under the key `pullback` of a pyperf file.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, NoReturn
+
+import orjson
+from pydantic import ValidationError
+
+from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
+from pullback_service.problems import json_path
+from pullback_service.reports.schemas import FORMAT, VERSION, ReportDocument
+
+WRAPPER = "pullback"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReport:
+    """A valid report, where in the body it stood, and a digest by which a repeated upload is known."""
+
+    document: ReportDocument
+    root: str
+    digest: bytes
+
+
+def read_report(body: bytes) -> ReadReport:
+    """Parse and validate an upload."""
+    content = parse_json(body)
+    raw, root = unwrap(content)
+    if raw.get("format") != FORMAT:
+        _refuse(f"{root}.format", f'must be "{FORMAT}", the one format this release reads')
+    if raw.get("version") != VERSION or isinstance(raw.get("version"), bool):
+        _refuse(f"{root}.version", f"must be {VERSION}: this release reads no other version of {FORMAT}")
+    try:
+        document = ReportDocument.model_validate(raw)
+    except ValidationError as error:
+        errors = [
+            FieldError(path=root + json_path(("body", *item["loc"]))[1:], message=item["msg"])
+            for item in error.errors(include_url=False, include_context=False, include_input=False)
+        ]
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise InvalidInputError(
+            f"The report does not hold at {errors[0]['path']}: {errors[0]['message']}{more}.", errors=errors
+        ) from error
+    return ReadReport(document, root, _digest(raw, root))
+
+
+def _digest(raw: dict[str, Any], root: str) -> bytes:
+    """A digest that is the same for any serializer's rendering of the same document."""
+    try:
+        return hashlib.sha256(orjson.dumps(raw, option=orjson.OPT_SORT_KEYS)).digest()
+    except orjson.JSONEncodeError as error:
+        _refuse(root, "is nested too deeply", cause=error)
+
+
+def unwrap(content: Any) -> tuple[dict[str, Any], str]:
+    """Our document and its JSON path."""
+    if not isinstance(content, dict):
+        _refuse("$", "must be a JSON object")
+    if "format" not in content and isinstance(content.get(WRAPPER), dict):
+        return content[WRAPPER], f"$.{WRAPPER}"
+    return content, "$"
+
+
+def parse_json(body: bytes) -> Any:
+    """JSON as RFC 8259 has it: Python's NaN and Infinity are named as what they are."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        path = _first_non_finite(body)
+        if path is not None:
+            message = (
+                "is NaN or an infinity, which JSON does not have: send null for a value that could not be measured"
+            )
+            _refuse(path, message, cause=error)
+        raise UnreadableBodyError(
+            f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
+            errors=[FieldError(path="$", message=error.msg)],
+        ) from error
+
+
+class _NonFinite:
+    """Stands where NaN, Infinity or -Infinity stood."""
+
+
+def _first_non_finite(body: bytes) -> str | None:
+    """JSON path of the first NaN or infinity, or None when that is not what is wrong with the body."""
+    try:
+        content = json.loads(body, parse_constant=lambda _: _NonFinite())
+    except (ValueError, RecursionError):
+        return None
+    return next(_non_finite_paths(content, "$"), None)
+
+
+def _non_finite_paths(value: object, path: str) -> Iterator[str]:
+    if isinstance(value, _NonFinite) or (isinstance(value, float) and not isfinite(value)):
+        yield path
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _non_finite_paths(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _non_finite_paths(item, f"{path}[{index}]")
+
+
+def _refuse(path: str, message: str, *, cause: Exception | None = None) -> NoReturn:
+    raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)]) from cause

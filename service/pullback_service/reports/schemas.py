@@ -1,0 +1,206 @@
+"""The report, format `pullback-report` version 1, and what the API says about reports.
+
+History of the format: 1, the first. Keys that are not known here are kept: the body is stored as it came.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeAlias
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from pullback_service.fields import Count, Flag, JsonObject, Name, Number, Sha, Text, Time
+
+FORMAT = "pullback-report"
+VERSION = 1
+MOST_CASES = 20_000
+MOST_VARIANTS = 64
+MOST_METRICS = 64
+MOST_PROCESSES = 10_000
+MOST_PARENTS = 64
+
+Outcome: TypeAlias = Literal["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"]
+Quality: TypeAlias = Literal["clean", "contaminated"]
+Unit = Annotated[str, StringConstraints(min_length=1, max_length=32, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class _Document(BaseModel):
+    """A part of the report: unknown keys are welcome, NaN and infinities are not."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False, frozen=True)
+
+
+class CommitDocument(_Document):
+    """The commit that was measured."""
+
+    sha: Sha
+    parents: list[Sha] = Field(default=[], max_length=MOST_PARENTS)
+    branch: Name | None = None
+    author: Text | None = None
+    authored_at: Time | None = None
+    title: Text | None = None
+    dirty: Flag = False
+
+
+class MachineDocument(_Document):
+    """The machine it was measured on."""
+
+    fingerprint: Name
+    name: Name
+    facts: JsonObject = {}
+
+
+class JobDocument(_Document):
+    """The job the run was made for."""
+
+    id: Any
+    attempt: Any = None
+
+
+class HarnessDocument(_Document):
+    """How it was measured."""
+
+    version: Name
+    suite: Name | None = None
+    quality: Quality = "clean"
+    preflight: JsonObject | None = None
+    job: JobDocument | None = None
+
+
+class CaseDocument(_Document):
+    """A workload at one size, dtype and device."""
+
+    workload: Name
+    params: JsonObject = {}
+    dtype: Name | None = None
+    device: Name | None = None
+
+
+class GradientDocument(_Document):
+    """Whether the gradient was right, checked before anything was timed."""
+
+    ok: Flag
+    max_rel_error: Number | None = None
+    oracle: Text | None = None
+
+
+class ErrorDocument(_Document):
+    """Why there is no measurement."""
+
+    kind: Name
+    message: Text
+
+
+class MetricDocument(_Document):
+    """One metric of one variant: a value per process, or one count. Neither means that it could not be seen."""
+
+    unit: Unit
+    value: Number | None = None
+    processes: list[Number] | None = Field(default=None, max_length=MOST_PROCESSES)
+    slices: list[list[Number]] | None = Field(default=None, max_length=MOST_PROCESSES)
+    clock: Name | None = None
+    method: Text | None = None
+    direction: Literal["smaller", "bigger"] = "smaller"
+    kind: Literal["noisy", "exact"] | None = None
+
+
+class VariantDocument(_Document):
+    """One way of executing the case. `error` says that this variant alone gave nothing."""
+
+    variant: Name
+    kind: Literal["tier", "peer", "external"] = "external"
+    metrics: dict[Name, MetricDocument] = Field(default={}, max_length=MOST_METRICS)
+    program_hash: Name | None = None
+    plan: JsonObject | None = None
+    error: ErrorDocument | None = None
+
+
+class RatioDocument(_Document):
+    """A natural-log ratio with its interval over `n` groups."""
+
+    log_ratio: Number | None = None
+    low: Number | None = None
+    high: Number | None = None
+    n: Count | None = None
+    outcome: Outcome
+
+
+class PairedDocument(RatioDocument):
+    """A variant against the baseline variant of the same case."""
+
+    variant: Name
+    baseline: Name
+    metric: Name
+
+
+class MeasuredCaseDocument(_Document):
+    """Everything one case gave."""
+
+    case: CaseDocument
+    gradient: GradientDocument | None = None
+    error: ErrorDocument | None = None
+    variants: list[VariantDocument] = Field(default=[], max_length=MOST_VARIANTS)
+    paired: list[PairedDocument] = Field(default=[], max_length=MOST_VARIANTS * MOST_METRICS)
+
+
+class ComparisonDocument(RatioDocument):
+    """The candidate commit against the reference commit."""
+
+    case: CaseDocument
+    variant: Name
+    metric: Name
+    reference: Sha
+    candidate: Sha
+
+
+class ReportDocument(_Document):
+    """One upload: a run of some cases at one commit on one machine."""
+
+    format: Literal["pullback-report"]
+    version: Literal[1]
+    id: UUID
+    started_at: Time
+    duration_s: Annotated[Number, Field(ge=0)] | None = None
+    project: Name
+    commit: CommitDocument
+    machine: MachineDocument
+    harness: HarnessDocument
+    cases: list[MeasuredCaseDocument] = Field(max_length=MOST_CASES)
+    comparisons: list[ComparisonDocument] = Field(default=[], max_length=MOST_CASES)
+
+
+class ReportReceipt(BaseModel):
+    """What became of an upload; a replay of it gets the same answer.
+
+    `status` is `late` when the report belongs to a lost lease and the job has another result: it is kept all the same.
+    """
+
+    id: UUID
+    url: str
+    project: str
+    commit: str
+    status: Literal["accepted", "late"]
+    cases: int
+    points: int
+    failures: int
+
+
+class ReportSummary(ReportReceipt):
+    """A report in a list."""
+
+    machine: str
+    suite: str | None
+    quality: Quality
+    dirty: bool
+    job_id: int | None
+    attempt: int | None
+    body_bytes: int
+    started_at: datetime
+    duration_s: float | None
+    received_at: datetime
+
+
+class ReportDetail(ReportSummary):
+    """A report with its document."""
+
+    document: dict[str, Any]

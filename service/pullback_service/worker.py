@@ -1,0 +1,70 @@
+"""`pullback worker`: runs chores until it is told to stop. Any number of them may run on one database."""
+
+import asyncio
+
+import procrastinate
+from procrastinate.exceptions import ConnectorException
+from sqlalchemy.exc import OperationalError
+
+from pullback_service.chores.queries import NAMESPACE, QUEUE
+from pullback_service.chores.tasks import chores
+from pullback_service.database import Database
+from pullback_service.logs import logger
+
+CONCURRENCY = 4
+POLL_EVERY_S = 5.0  # notifications come first; this is for those that get lost
+SHUTDOWN_S = 20.0
+TRY_AGAIN_AFTER_S = 2.0
+
+
+def run(url: str) -> None:
+    """Run chores until SIGINT or SIGTERM; running ones are finished first. A database that goes away is waited for."""
+    asyncio.run(_run(url))
+
+
+async def run_once(url: str) -> None:
+    """Run the chores that wait, and return."""
+    await _work(url, wait=False)
+
+
+def build_app(url: str) -> procrastinate.App:
+    """Procrastinate on our database: its tables are in a schema of their own."""
+    connector = procrastinate.PsycopgConnector(
+        conninfo=url,
+        kwargs={"options": "-c search_path=procrastinate", "application_name": "pullback worker"},
+        min_size=1,
+        max_size=CONCURRENCY + 2,
+    )
+    app = procrastinate.App(connector=connector)
+    app.add_tasks_from(chores, namespace=NAMESPACE)
+    return app
+
+
+async def _run(url: str) -> None:
+    while True:
+        try:
+            await _work(url, wait=True)
+        except (ConnectorException, OperationalError) as error:
+            logger.warning("worker_lost_database", reason=str(error).splitlines()[0])
+            await asyncio.sleep(TRY_AGAIN_AFTER_S)
+        else:
+            return
+
+
+async def _work(url: str, *, wait: bool) -> None:
+    database = Database(url, pool_size=CONCURRENCY)
+    try:
+        async with build_app(url).open_async() as app:
+            await app.run_worker_async(
+                queues=[QUEUE, "builtin"],
+                wait=wait,
+                concurrency=CONCURRENCY,
+                fetch_job_polling_interval=POLL_EVERY_S,
+                shutdown_graceful_timeout=SHUTDOWN_S,
+                delete_jobs="successful",
+                additional_context={"database": database},
+                install_signal_handlers=wait,
+                listen_notify=wait,
+            )
+    finally:
+        await database.close()

@@ -1,0 +1,85 @@
+"""The text of programs: golden files, renewed by `pytest tests/engine/backends --renew-golden`."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+F4 = np.float32
+
+
+def _dense(w, x, b):
+    return np.sum(pb.nn.dense_bias_act(w, x, b, "tanh") ** 2)
+
+
+def _polynomial(x, c0, c1, c2):
+    return np.sum(c0 + c1 * x + c2 * x**2)
+
+
+def _restored(a, b, c, g):
+    return np.sum(pb.inplace.matmul(c, a, b) * g)
+
+
+def _read(p, c):
+    return c[1] * p
+
+
+def _projected(p, c, projection):
+    return (c @ projection) * p
+
+
+def _softplus_layer(w, x):
+    return np.mean(pb.nn.dense_bias_act(w, x, None, "softplus"))
+
+
+PROGRAMS = {
+    "dense": (_dense, (0, 1, 2), (np.ones((4, 5), F4), np.ones((5, 3), F4), np.ones((4, 1), F4))),
+    "polynomial": (_polynomial, 3, (np.ones(10), 1.0, 2.0, 3.0)),
+    "restored": (_restored, (0, 1), (np.ones((4, 5)), np.ones((5, 3)), np.ones((4, 3)), np.ones((4, 3)))),
+    "read": (_read, 0, (2.0, np.ones(100))),
+    "projected": (_projected, 0, (2.0, np.ones(100), np.ones(100))),
+    "softplus_layer": (_softplus_layer, 0, (np.ones((4, 5)), np.ones((5, 3)))),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_are_those_of_the_golden_files(name, renew_golden):
+    function, wrt, args = PROGRAMS[name]
+    plan = pb.compile(pb.value_and_grad(function, wrt=wrt), tier="fused")
+    plan(*args)
+    text = "\n\n".join(plan.explain().split("\n\n")[-2:]) + f"\n{plan.summary()}\n"
+    file = GOLDEN / f"{name}.txt"
+    text = "\n".join(line.partition(" test_interpreter.py")[0].rstrip() for line in text.splitlines()) + "\n"
+    if renew_golden:
+        file.write_text(text)
+    assert text == file.read_text(), f"renew with: pytest {Path(__file__).name} --renew-golden"
+
+
+def test_the_same_program_has_the_same_hash_and_another_has_another():
+    def hash_of(function, *args):
+        plan = pb.compile(pb.value_and_grad(function), tier="fused")
+        plan(*args)
+        return plan.summary()["hash"]
+
+    assert hash_of(lambda x: np.sum(np.square(x)), np.ones(3)) == hash_of(lambda y: np.sum(y**2), np.ones(3))
+    assert hash_of(lambda x: np.sum(x * x), np.ones(3)) != hash_of(lambda x: np.sum(x * x), np.ones(4))
+
+
+@pytest.mark.parametrize(
+    "key", [1, -1, slice(1, None), (slice(None), 0), (None, 1), (Ellipsis, 1), slice(None, None, -2)]
+)
+def test_keys_survive_the_text(key):
+    x = np.arange(12.0).reshape(3, 4)
+    plan = pb.compile(lambda x: x[key] * 2, tier="fused")
+    np.testing.assert_array_equal(plan(x), x[key] * 2)
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), -0.0, 1e30, np.float32(0.1), True, 3])
+def test_numbers_survive_the_text(number):
+    x = np.ones(2, F4)
+    result = pb.compile(lambda x: x * number, tier="fused")(x)
+    np.testing.assert_array_equal(result, x * number)
+    assert result.dtype == (x * number).dtype

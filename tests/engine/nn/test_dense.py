@@ -1,0 +1,71 @@
+"""The dense rule against its pattern."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.kinds import Scalar
+from pullback.nn.activation_names import ACTIVATIONS, reads_output_only
+from pullback.primitive import Primitive
+
+RNG = np.random.default_rng(0)
+W, X, B = RNG.normal(size=(4, 5)), RNG.normal(size=(5, 3)), RNG.normal(size=(4, 1))
+
+
+def custom(z):
+    return z * np.tanh(z)
+
+
+@pytest.mark.parametrize(
+    "act", [*ACTIVATIONS, np.tanh, np.exp, np.sin, custom], ids=lambda a: getattr(a, "__name__", a)
+)
+@pytest.mark.parametrize("bias", [None, B, B[:, 0]], ids=["no bias", "column", "vector"])
+@pytest.mark.parametrize("x", [X, X[:, 0]], ids=["batch", "sample"])
+def test_the_rule_gives_value_and_gradients_of_its_pattern(act, bias, x):
+    if x.ndim == 1 and bias is not None and bias.ndim == 2:
+        pytest.skip("a column belongs to a batch")
+    operands = (W, x) if bias is None else (W, x, bias)
+
+    def loss(*operands):
+        return np.sum(pb.nn.dense_bias_act(*operands, act=act) ** 2)
+
+    wrt = tuple(range(len(operands)))
+    value, expected = pb.value_and_grad(loss, wrt=wrt)(*operands)
+    with pb.tier("fused"):
+        fused_value, gradients = pb.value_and_grad(loss, wrt=wrt)(*operands)
+    np.testing.assert_allclose(fused_value, value, rtol=1e-12)
+    for ours, theirs in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-14)
+
+
+def test_which_activations_may_overwrite_is_found_by_tracing_their_derivatives():
+    from_output = {
+        name
+        for name, rule in Primitive.table.items()
+        if isinstance(rule, Scalar) and len(rule.maps) == 1 and rule.maps[0] is not None and reads_output_only(rule)
+    }
+    assert from_output == {"exp", "expm1", "identity", "neg", "relu", "sigmoid", "softplus", "sqrt", "tanh"}
+
+
+def test_inputs_are_left_alone():
+    w, x, b = W.copy(), X.copy(), B.copy()
+    with pb.tier("fused"):
+        pb.grad(lambda *a: np.sum(pb.nn.dense_bias_act(*a, act="relu")), wrt=(0, 1, 2))(w, x, b)
+    np.testing.assert_array_equal(w, W)
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(b, B)
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "message"),
+    [
+        ((W, X, True), TypeError, "True and False say nothing"),
+        ((W, X, None, "swoosh"), ValueError, "there is no activation 'swoosh'; there are identity"),
+        ((W[0], X), ValueError, r"got shapes \(5,\) and \(5, 3\)"),
+        ((W, X, np.ones(7)), ValueError, "shape"),
+    ],
+)
+def test_bad_layers_are_refused(args, error, message):
+    for tier in pb.TIERS:
+        with pb.tier(tier), pytest.raises(error, match=message):
+            pb.grad(lambda w: np.sum(pb.nn.dense_bias_act(w, *args[1:])))(args[0])

@@ -1,0 +1,59 @@
+"""The simplifying passes: what they find, and what they must leave."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.passes.pipeline import Stages, simplify
+
+
+def simplified(function, *args):
+    graph = simplify(pb.trace(function)(*args).graph, Stages())
+    return [node.primitive.name for node in graph.nodes], graph
+
+
+X = np.ones((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: np.sum(x * 1.0), ["sum"]),
+        (lambda x: np.sum(1 * x), ["sum"]),
+        (lambda x: np.sum(x * x) + np.sum(x**2) + np.sum(np.square(x)), ["square", "sum", "add", "add"]),
+        (lambda x: np.negative(-x), []),
+        (lambda x: np.broadcast_to(x, (4, 2, 3)) * np.ones((4, 2, 3)), ["mul"]),
+        (lambda x: np.tanh(x) + np.tanh(x), ["tanh", "add"]),
+        (lambda x: (np.exp(x), np.sum(x))[1], ["sum"]),
+    ],
+)
+def test_finds(function, expected):
+    assert simplified(function, X)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: x + 0.0, ["add"]),  # -0.0 + 0.0 is 0.0
+        (lambda x: x * 1.0, ["mul"]),  # single precision stays single, an integer would become a float
+        (lambda x: np.broadcast_to(x, (4, 2, 3)) * 2, ["broadcast_to", "mul"]),  # nothing else gives the shape
+        (lambda x: (x * 0.0) + (x * -0.0), ["mul", "mul", "add"]),  # the two zeros are not equal
+    ],
+)
+def test_leaves(function, expected):
+    assert simplified(function, np.ones((2, 3), np.int64) if expected == ["mul"] else X)[0] == expected
+
+
+def test_reads_and_writes_of_memory_are_neither_merged_nor_dropped_nor_moved():
+    def overwrites_twice(a, b, c):
+        first = np.sum(pb.inplace.matmul(c, a, b))
+        return first + np.sum(a)
+
+    gradient = pb.compile(pb.grad(overwrites_twice), tier="fused")
+    gradient(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)))
+    names = [
+        line.split("=")[1].split()[0]
+        for line in gradient.explain().split("# dead code")[1].splitlines()
+        if " = " in line
+    ]
+    assert [name for name in names if name in ("copy", "matmul_into", "restore")] == ["copy", "matmul_into", "restore"]

@@ -1,0 +1,128 @@
+"""Every rule, on the cases it owns: forward, reverse and differences agree, to the second order, in every tier."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback import rules
+from pullback.cases import ALL, Case
+from pullback.ir.graph import type_of
+from pullback.kinds import Scalar
+from pullback.primitive import Primitive
+
+assert rules  # importing the package fills the table
+
+WITHOUT_DERIVATIVE = {"sign", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+TESTED_ELSEWHERE = {"copy", "matmul_into", "restore", "where"}
+
+
+def _name(case: Case) -> str:
+    shapes = ",".join("x".join(map(str, x.shape)) or "number" for x in case.operands())
+    return f"{case.primitive.name}({shapes}){case.because and ': ' + case.because}"
+
+
+def _function(case: Case):
+    return lambda *operands: case.primitive(*operands, **dict(case.params))
+
+
+every_case = pytest.mark.parametrize("case", ALL, ids=_name)
+
+
+def test_every_rule_has_cases_or_says_where_it_is_tested():
+    with_cases = {case.primitive.name for case in ALL}
+    assert set(Primitive.table) - with_cases == WITHOUT_DERIVATIVE | TESTED_ELSEWHERE
+
+
+def test_functions_without_derivative_are_those_whose_maps_are_all_none():
+    without = {
+        name for name, rule in Primitive.table.items() if isinstance(rule, Scalar) and all(m is None for m in rule.maps)
+    }
+    assert without == WITHOUT_DERIVATIVE
+
+
+@every_case
+def test_forward_reverse_and_differences_agree(case):
+    pb.testing.check_grads(_function(case), case.operands())
+
+
+@every_case
+def test_second_order_agrees(case):
+    weights = np.random.default_rng(2).normal(size=np.shape(_function(case)(*case.operands())))
+
+    def gradient_norm(*operands):
+        gradients = pb.grad(lambda *xs: np.sum(weights * _function(case)(*xs)), wrt=tuple(range(len(operands))))(
+            *operands
+        )
+        return sum(np.sum(gradient * gradient) for gradient in gradients)
+
+    pb.testing.check_grads(gradient_norm, case.operands(), rtol=1e-4)
+
+
+@every_case
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_inferred_type_is_the_type_of_the_value(case, dtype):
+    operands = [x.astype(dtype) for x in case.operands()]
+    params = {**dict(case.params), **({"dtype": np.dtype(dtype)} if case.primitive.name == "scatter" else {})}
+    value = case.primitive(*operands, **params)
+    (inferred,) = case.primitive.infer(*map(type_of, operands), **params)
+    assert (np.shape(value), value.dtype) == (inferred.shape, inferred.dtype)
+
+
+@every_case
+def test_the_fused_tier_gives_what_the_tape_gives(case):
+    weights = np.random.default_rng(1).normal(size=np.shape(_function(case)(*case.operands())))
+
+    primitive, params = case.primitive, dict(case.params)
+    key = params.pop("key", None)
+    shape = params.pop("shape", None)
+
+    def loss(weights, *operands):
+        extra = {name: value for name, value in (("key", key), ("shape", shape)) if value is not None}
+        return np.sum(weights * primitive(*operands, **params, **extra))
+
+    gradient = pb.value_and_grad(loss, wrt=tuple(range(1, 1 + len(case.draws))))
+    expected_value, expected = gradient(weights, *case.operands())
+    plan = pb.compile(gradient, tier="fused")
+    for _ in range(2):
+        value, gradients = plan(weights, *case.operands())
+        np.testing.assert_allclose(value, expected_value, rtol=1e-12)
+        for ours, theirs in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
+
+
+@every_case
+def test_cotangents_keep_shape_and_precision_and_operands_stay_as_they_were(case):
+    dtype = np.float64 if case.primitive.name == "scatter" else np.float32  # its dtype is a parameter
+    operands = [x.astype(dtype) for x in case.operands()]
+    before = [x.copy() for x in operands]
+    value, pullback = pb.vjp(_function(case), *operands)
+    cotangents = pullback(np.ones(np.shape(value), value.dtype))
+    for cotangent, x, old in zip(cotangents, operands, before, strict=True):
+        assert (np.shape(cotangent), cotangent.dtype) == (x.shape, x.dtype)
+        np.testing.assert_array_equal(x, old)
+
+
+def test_ties_of_maximum_are_shared_equally():
+    assert pb.grad(lambda a, b: np.maximum(a, b), wrt=(0, 1))(2.0, 2.0) == (0.5, 0.5)
+
+
+def test_powers_of_zero_have_finite_gradients():
+    gradient = pb.grad(lambda a, b: np.sum(a**b), wrt=(0, 1))
+    d_base, d_exponent = gradient(np.array([0.0, 2.0]), np.array([2.0, 0.0]))
+    np.testing.assert_allclose(d_base, [0.0, 0.0])
+    np.testing.assert_allclose(d_exponent, [0.0, np.log(2)])
+
+
+def test_where_sends_the_cotangent_to_the_branch_that_was_taken():
+    c = np.array([True, False])
+    a_bar, b_bar = pb.grad(lambda a, b: np.sum(np.where(c, a, b)), wrt=(0, 1))(np.ones(2), np.ones(2))
+    np.testing.assert_array_equal(a_bar, [1, 0])
+    np.testing.assert_array_equal(b_bar, [0, 1])
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "softplus"])
+def test_tails_of_activations_stay_finite(name):
+    rule = Primitive.table[name]
+    value, gradient = pb.value_and_grad(lambda x: np.sum(rule(x)))(np.array([-800.0, 0.0, 800.0]))
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()

@@ -1,0 +1,139 @@
+"""Known answers of the native layer, each in a process that started with the counter preloaded."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pullback_runners.allocations import NativeCounter, native_counter_library
+
+pytestmark = pytest.mark.skipif(
+    native_counter_library() is None,
+    reason="the native counter was not built: no C compiler was there when pullback was installed, or not Linux",
+)
+
+PREAMBLE = """
+import ctypes, gc, json, threading
+import numpy as np
+from pullback_runners.allocations import NativeCounter, count_allocations
+counter = NativeCounter.of_this_process()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.calloc.restype = libc.realloc.restype = libc.aligned_alloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.calloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+gc.disable()
+
+def show(call):
+    for _ in range(3):
+        count = counter.count(call)
+    print(json.dumps([count.allocations, count.requested_bytes, count.peak_bytes]))
+"""
+
+
+def counted(program):
+    environment = {**os.environ, "LD_PRELOAD": str(native_counter_library())}
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_nothing_is_nothing():
+    assert counted("show(lambda: None)") == [0, 0, 0]
+
+
+def test_large_arrays_are_seen_with_their_bytes():
+    allocations, requested, peak = counted("show(lambda: [np.empty(100_000), np.empty(100_000)])")
+    assert (allocations, requested) == (2, 1_600_000)
+    assert 1_600_000 <= peak < 1_610_000
+
+
+def test_the_peak_of_freeing_before_allocating_is_one_block():
+    allocations, requested, peak = counted("""
+def one_after_the_other():
+    for _ in range(4):
+        np.empty(100_000)
+show(one_after_the_other)
+""")
+    assert (allocations, requested) == (4, 3_200_000)
+    assert 800_000 <= peak < 810_000
+
+
+def test_malloc_called_by_code_compiled_at_run_time_is_seen_every_time():
+    allocations, requested, _ = counted("""
+import llvmlite.binding as llvm
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+module = llvm.parse_assembly('''
+declare ptr @malloc(i64)
+declare void @free(ptr)
+define void @many() {
+start:
+  br label %again
+again:
+  %i = phi i64 [ 0, %start ], [ %next, %again ]
+  %block = call ptr @malloc(i64 5000)
+  store volatile i8 1, ptr %block
+  call void @free(ptr %block)
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 100
+  br i1 %more, label %again, label %done
+done:
+  ret void
+}
+''')
+engine = llvm.create_mcjit_compiler(module, llvm.Target.from_default_triple().create_target_machine())
+engine.finalize_object()
+show(ctypes.CFUNCTYPE(None)(engine.get_function_address("many")))
+""")
+    assert (allocations, requested) == (100, 500_000)
+
+
+def test_every_kind_of_request_is_counted():
+    allocations, requested, _ = counted("""
+def all_kinds():
+    a, b, c = libc.malloc(10_000), libc.calloc(10, 1000), libc.aligned_alloc(64, 6400)
+    d = libc.realloc(a, 20_000)
+    for block in (b, c, d):
+        libc.free(ctypes.c_void_p(block))
+show(all_kinds)
+""")
+    assert (allocations, requested) == (4, 46_400)
+
+
+def test_threads_are_seen():
+    allocations, requested, _ = counted("""
+def in_a_thread():
+    thread = threading.Thread(target=libc.malloc, args=(1_000_000,))
+    thread.start()
+    thread.join()
+show(in_a_thread)
+""")
+    assert allocations >= 1
+    assert 1_000_000 <= requested < 1_100_000
+
+
+def test_nothing_is_counted_outside_the_window():
+    assert counted("""
+kept = [np.empty(100_000)]
+show(lambda: None)
+kept.append(np.empty(100_000))
+""") == [0, 0, 0]
+
+
+def test_a_buffer_is_counted_once_whatever_way_numpy_allocates_it():
+    """NumPy 2.5 allocates data through PyMem_RawMalloc: still one malloc, and one array of the array layer."""
+    allocations, requested, _ = counted("""
+counts = count_allocations(lambda: np.empty(100_000))
+print(json.dumps([counts.array.allocations, counts.native.allocations, 0]) if counts.native != counts.array else "")
+""")
+    assert (allocations, requested) == (1, 1)
+
+
+def test_a_process_without_the_library_has_no_counter():
+    assert NativeCounter.of_this_process() is None

@@ -1,0 +1,27 @@
+import gc
+
+import numpy as np
+
+from pullback_runners.allocations import LayerCount, count_allocations
+
+
+def test_a_layer_that_cannot_be_seen_is_null_and_not_zero():
+    metrics = count_allocations(lambda: np.empty(100)).document()
+    assert metrics["native_bytes"] == {"unit": "B", "value": None, "method": None}
+    assert metrics["array_bytes"] == {"unit": "B", "value": 800, "method": "nep49", "differs": False}
+    assert metrics["array_allocs"]["value"] == 1
+    assert metrics["peak_bytes"]["value"] == 800
+
+
+def test_calls_that_differ_are_flagged_and_the_most_frequent_count_is_given():
+    sizes = iter([1, 1, 10, 10, 99, 10, 10, 10, 10])
+    counts = count_allocations(lambda: np.empty(next(sizes)))
+    assert counts.array == LayerCount(1, 80, 80)
+    assert counts.array_differs
+
+
+def test_garbage_collection_is_off_inside_and_as_it_was_outside():
+    seen = []
+    count_allocations(lambda: seen.append(gc.isenabled()))
+    assert not any(seen)
+    assert gc.isenabled()

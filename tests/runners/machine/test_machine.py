@@ -1,0 +1,77 @@
+import json
+from dataclasses import replace
+
+from pullback_runners.machine import Preflight, describe_machine, judge_preflight, take_preflight
+from pullback_runners.machine.facts import cpu_model_of, fingerprint
+
+CPUINFO = """processor\t: 0
+vendor_id\t: AuthenticAMD
+cpu family\t: 25
+model\t\t: 17
+model name\t: AMD EPYC
+stepping\t: 1
+cpu MHz\t\t: {mhz}
+bogomips\t: {bogomips}
+
+processor\t: 1
+model name\t: AMD EPYC
+"""
+
+QUIET = Preflight(
+    load_1min=7.0,
+    idle_cpus=1.9,
+    steal=0.0,
+    run_delay=0.001,
+    free_disk_bytes=2**36,
+    affinity=[0, 1],
+    pinned_cpu=1,
+)
+
+
+def test_the_cpu_is_named_the_same_at_every_frequency():
+    slow, fast = (cpu_model_of(CPUINFO.format(mhz=mhz, bogomips=mhz * 2)) for mhz in (800.0, 3700.1))
+    assert slow == fast == "AMD EPYC (25/17/1)"
+
+
+def test_a_machine_is_described_twice_alike():
+    first, second = describe_machine(), describe_machine()
+    assert first == second
+    json.dumps(first)
+    facts = first["facts"]
+    assert {"cpu", "cores", "memory_gib", "kernel", "python", "numpy", "blas", "gpu", "driver"} <= set(facts)
+    assert describe_machine("bench-1")["name"] == "bench-1"
+
+
+def test_software_splits_no_series_and_hardware_does():
+    hardware = {"cpu": "A", "cores": 2}
+    assert fingerprint(hardware) == fingerprint(dict(reversed(hardware.items())))
+    assert fingerprint(hardware) != fingerprint({**hardware, "cores": 4})
+
+
+def test_a_preflight_looks_at_the_real_machine():
+    seen = take_preflight()
+    assert seen.idle_cpus >= 0
+    assert seen.free_disk_bytes > 0
+    assert seen.pinned_cpu is None or seen.pinned_cpu in seen.affinity
+    json.dumps(seen.document())
+
+
+def test_a_quiet_machine_is_clean_whatever_its_load_was_a_minute_ago():
+    assert judge_preflight(QUIET, 0.01) == ("clean", [])
+
+
+def test_each_disturbance_is_named():
+    for disturbance, word in [
+        ({"idle_cpus": 0.3}, "idle"),
+        ({"steal": 0.1}, "hypervisor"),
+        ({"run_delay": 0.2}, "waited"),
+        ({"free_disk_bytes": 1000}, "disk"),
+    ]:
+        quality, (reason,) = judge_preflight(replace(QUIET, **disturbance))
+        assert quality == "contaminated"
+        assert word in reason
+    assert "timed processes waited 25%" in judge_preflight(QUIET, 0.25)[1][0]
+
+
+def test_what_a_system_does_not_tell_accuses_nobody():
+    assert judge_preflight(replace(QUIET, steal=None, run_delay=None), None) == ("clean", [])

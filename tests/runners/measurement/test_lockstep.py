@@ -1,0 +1,115 @@
+"""Groups of real processes, sound and failing."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from pullback_runners.measurement.examination import examine
+from pullback_runners.measurement.lockstep import _rotations, run_group
+from pullback_runners.measurement.worker_process import StoppedError, Surroundings
+
+RNG = random.Random(1)  # noqa: S311 - no secret
+
+
+def group_of(case, variants, path, *, slices=4, timeout_s=30.0, cpu=None, stop=lambda: False):
+    surroundings = Surroundings(workload_files=[path], timeout_s=timeout_s, stop=stop)
+    return run_group(case, variants, slices=slices, cpu=cpu, surroundings=surroundings, rng=RNG)
+
+
+def test_turns_rotate_so_that_two_members_go_abba():
+    assert list(_rotations(["a", "b"], 4)) == [["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]]
+    assert list(_rotations(["a", "b", "c"], 3)) == [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]]
+
+
+def test_a_group_times_every_variant_in_every_round(faulty_workloads, sound_case):
+    cpu = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    group = group_of(sound_case, ["unfused", "right", "prints"], faulty_workloads, slices=6, cpu=cpu)
+    assert group.failures == {}
+    assert list(group.timings) == ["unfused", "right", "prints"]
+    for timing in group.timings.values():
+        assert timing.calls >= 1
+        assert len(timing.cpu_s) == len(timing.wall_s) == 6
+        assert all(0 < cpu_s < 1 for cpu_s in timing.cpu_s)
+        assert timing.run_delay_s is None or timing.run_delay_s >= 0
+
+
+def test_the_faster_of_two_is_measured_as_faster(faulty_workloads, sound_case):
+    timings = group_of(sound_case, ["unfused", "right"], faulty_workloads).timings
+    assert min(timings["unfused"].cpu_s) > min(timings["right"].cpu_s)
+
+
+@pytest.mark.parametrize(
+    ("variant", "kind", "said"),
+    [
+        ("zeros", "gradient", "off by"),
+        ("nan", "gradient", "NaN"),
+        ("off-by-a-thousandth", "gradient", "off by 0.001"),
+        ("one-element-off", "gradient", "off by"),
+        ("single-precision", "gradient", "float32"),
+        ("scribbles", "gradient", "argument x was not restored"),
+        ("raises", "exception", "ArithmeticError: no gradient today"),
+        ("crashes", "crash", "SIGSEGV"),
+        ("native", "unavailable", "native"),
+        ("nobody", "unavailable", "nobody"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is_timed(faulty_workloads, sound_case, variant, kind, said):
+    surroundings = Surroundings(workload_files=[faulty_workloads])
+    found, failures = examine(sound_case, ["right", variant], surroundings, RNG)
+    assert list(found) == ["right"]
+    assert failures[variant].kind == kind
+    assert said in failures[variant].message
+
+
+def test_a_crash_comes_with_the_last_words(faulty_workloads, sound_case):
+    _, failures = examine(sound_case, ["crashes"], Surroundings(workload_files=[faulty_workloads]), RNG)
+    assert "last words" in failures["crashes"].message
+
+
+def test_a_variant_that_hangs_or_dies_leaves_its_group_and_the_others_go_on(faulty_workloads, sound_case):
+    variants = ["unfused", "hangs", "crashes-later", "zeros"]
+    group = group_of(sound_case, variants, faulty_workloads, slices=40, timeout_s=5.0)
+    assert {variant: error.kind for variant, error in group.failures.items()} == {
+        "hangs": "timeout",
+        "crashes-later": "crash",
+        "zeros": "gradient",
+    }
+    assert list(group.timings) == ["unfused"]
+    assert len(group.timings["unfused"].cpu_s) == 40
+    assert "exit status 3" in group.failures["crashes-later"].message
+
+
+def test_no_process_outlives_its_group(faulty_workloads, sound_case):
+    group_of(sound_case, ["unfused", "crashes"], faulty_workloads)
+    with pytest.raises(StoppedError):
+        group_of(sound_case, ["unfused", "hangs"], faulty_workloads, stop=lambda: True)
+    assert [each for each in psutil.Process().children() if "worker" in " ".join(each.cmdline())] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a parent's death is announced by Linux only")
+def test_workers_die_with_the_process_that_started_them(faulty_workloads):
+    program = (
+        "import random, sys, time\n"
+        "from pathlib import Path\n"
+        "from pullback_runners.workloads import Case\n"
+        "from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess\n"
+        "case = Case('sound', (('n', 8),), 'f8')\n"
+        "surroundings = Surroundings(workload_files=[Path(sys.argv[1])])\n"
+        "worker = WorkerProcess('time', case, 'hangs', surroundings, random.Random(1))\n"
+        "print(worker._process.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(faulty_workloads)], stdout=subprocess.PIPE, text=True
+    ) as coordinator:
+        worker = psutil.Process(int(coordinator.stdout.readline()))
+        time.sleep(1.0)  # the worker is inside the call that hangs, and reads no more orders
+        assert worker.is_running()
+        coordinator.kill()
+    worker_ended = psutil.wait_procs([worker], timeout=10)[1] == []
+    assert worker_ended

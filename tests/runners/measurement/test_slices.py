@@ -1,0 +1,36 @@
+import time
+
+from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice
+
+
+def spin(seconds):
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+
+def test_the_first_call_is_made_and_not_timed():
+    calls = []
+
+    def slow_at_first():
+        calls.append(None)
+        if len(calls) == 1:
+            spin(0.05)
+
+    cpu_ns, wall_ns = time_slice(slow_at_first, 3)
+    assert len(calls) == 4
+    assert cpu_ns < 25_000_000
+    assert wall_ns > 0
+
+
+def test_calls_fill_a_slice():
+    calls = calibrate_calls(lambda: spin(100e-6), slice_ns=2_000_000)
+    assert 8 <= calls <= 21
+
+
+def test_a_call_longer_than_a_slice_is_made_once():
+    assert calibrate_calls(lambda: spin(5e-3), slice_ns=1_000_000) == 1
+
+
+def test_run_delay_is_known_or_none():
+    assert run_delay_ns() is None or run_delay_ns() >= 0

@@ -1,0 +1,125 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pullback_runners.measurement.outcomes import margin, noisy_outcome
+from pullback_runners.measurement.statistics import (
+    interquartile_mean,
+    pair_log_ratio,
+    ratio_estimate,
+)
+
+times = st.floats(1e-9, 10.0)
+pairs_of_slices = st.lists(st.tuples(times, times), min_size=1, max_size=60)
+log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=40)
+
+
+@given(pairs_of_slices)
+def test_turning_a_pair_round_turns_its_sign(pairs):
+    variant, baseline = zip(*pairs, strict=True)
+    there, back = pair_log_ratio(variant, baseline), pair_log_ratio(baseline, variant)
+    assert there == pytest.approx(-back, abs=1e-9)
+
+
+@given(pairs_of_slices, st.floats(0.01, 100))
+def test_a_slower_clock_changes_no_ratio(pairs, factor):
+    variant, baseline = zip(*pairs, strict=True)
+    scaled = pair_log_ratio([v * factor for v in variant], [b * factor for b in baseline])
+    assert scaled == pytest.approx(pair_log_ratio(variant, baseline), abs=1e-9)
+
+
+@given(log_ratios)
+def test_the_estimate_lies_in_its_interval_and_among_its_values(values):
+    estimate = ratio_estimate(values)
+    assert estimate.low <= estimate.log_ratio + 1e-12
+    assert estimate.log_ratio <= estimate.high + 1e-12
+    assert min(values) - 1e-12 <= estimate.log_ratio <= max(values) + 1e-12
+    assert estimate.n == len(values)
+
+
+@given(log_ratios, st.floats(-1, 1))
+def test_a_shift_of_all_pairs_shifts_the_interval(values, shift):
+    before, after = ratio_estimate(values), ratio_estimate([value + shift for value in values])
+    assert after.low == pytest.approx(before.low + shift, abs=1e-6)
+    assert after.high == pytest.approx(before.high + shift, abs=1e-6)
+
+
+def test_the_interval_is_the_winsorized_one_by_its_textbook_formula():
+    values = np.random.default_rng(3).normal(0.1, 0.02, 20)
+    ordered = np.sort(values)
+    cut = 4
+    winsorized = np.clip(values, ordered[cut], ordered[-cut - 1])
+    error = winsorized.std(ddof=1) / (0.6 * math.sqrt(20))
+    reach = stats.t.ppf(0.975, 20 - 2 * cut - 1) * error
+    estimate = ratio_estimate(values)
+    assert estimate.log_ratio == pytest.approx(ordered[cut:-cut].mean())
+    assert estimate.low == pytest.approx(estimate.log_ratio - reach)
+    assert estimate.high == pytest.approx(estimate.log_ratio + reach)
+
+
+def test_a_quarter_of_preempted_slices_moves_nothing():
+    quiet = [1e-3] * 75 + [1e-3] * 25
+    preempted = [1e-3] * 75 + [9e-3] * 25
+    assert pair_log_ratio(preempted, quiet) == pytest.approx(0.0, abs=1e-12)
+    assert interquartile_mean(preempted) == pytest.approx(1e-3)
+
+
+def test_pairs_and_intervals_refuse_what_they_cannot_be_made_of():
+    with pytest.raises(ValueError, match="2 and 1"):
+        pair_log_ratio([1.0, 2.0], [1.0])
+    with pytest.raises(ValueError, match="0 and 0"):
+        pair_log_ratio([], [])
+    with pytest.raises(ValueError, match="two pairs"):
+        ratio_estimate([0.1])
+
+
+def measured(rng, effect, groups, slices=100):
+    """Log ratios of a simulated run, as noisy as a shared machine: common drift, layout by process, lonely preemptions."""
+    found = []
+    for _ in range(groups):
+        drift = np.exp(rng.normal(0, 0.2) + np.cumsum(rng.normal(0, 0.01, slices)))
+        variant, baseline = (
+            1e-4 * drift * np.exp(layout + rng.normal(0, 0.03, slices)) * np.where(rng.random(slices) < 0.05, 3, 1)
+            for layout in rng.normal(0, 0.008, 2)
+        )
+        found.append(pair_log_ratio(list(variant * math.exp(effect)), list(baseline)))
+    return found
+
+
+def outcomes_of(effect, groups, runs=60, *, may_say_same=True):
+    rng = np.random.default_rng(20)
+    return [
+        noisy_outcome(ratio_estimate(measured(rng, effect, groups)), margin(), may_say_same=may_say_same)
+        for _ in range(runs)
+    ]
+
+
+def test_three_per_cent_are_found_in_twenty_groups():
+    assert outcomes_of(0.03, 20).count("slower") >= 57
+    assert outcomes_of(-0.03, 20).count("faster") >= 57
+
+
+def test_no_difference_is_not_called_one():
+    found = outcomes_of(0.0, 20)
+    assert found.count("same") >= 54
+    assert found.count("faster") + found.count("slower") <= 1
+
+
+def test_a_quick_run_finds_a_factor_and_never_says_same():
+    assert set(outcomes_of(-0.5, 6, may_say_same=False)) == {"faster"}
+    nothing = outcomes_of(0.0, 6, may_say_same=False)
+    assert "same" not in nothing
+    assert nothing.count("ambiguous") >= 57
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(11)
+    covered = sum(
+        estimate.low <= 0.02 <= estimate.high
+        for estimate in (ratio_estimate(rng.standard_t(3, 20) * 0.01 + 0.02) for _ in range(400))
+    )
+    assert covered >= 0.93 * 400

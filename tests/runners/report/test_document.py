@@ -1,0 +1,91 @@
+"""Cases of a report out of made-up measurements."""
+
+import json
+import math
+
+import pytest
+
+from pullback_runners.errors import VariantError
+from pullback_runners.measurement.examination import Examination
+from pullback_runners.measurement.lockstep import Group, Timing
+from pullback_runners.report import CaseResult, case_document
+
+
+def examination(array_bytes, error=1e-15, plan=None):
+    def exact(unit, value, method="nep49"):
+        return {"unit": unit, "value": value, "method": None if value is None else method, "differs": False}
+
+    counts = {"array_bytes": exact("B", array_bytes), "native_bytes": exact("B", None)}
+    return Examination({"ok": True, "max_rel_error": error, "oracle": "closed form"}, counts, plan)
+
+
+def group(**cpu_s):
+    return Group({v: Timing(10, [s] * 8, [2 * s] * 8, 0.001) for v, s in cpu_s.items()}, {})
+
+
+@pytest.fixture
+def result(sound_case):
+    return CaseResult(
+        sound_case,
+        ["unfused", "fused"],
+        examinations={
+            "unfused": examination(800),
+            "fused": examination(200, 1e-12, {"hash": "abc", "arrays": 1}),
+        },
+        groups=[group(unfused=1e-4, fused=0.5e-4 * drift) for drift in (0.99, 1.0, 1.01)],
+    )
+
+
+def test_a_case_holds_what_was_measured(result):
+    document = case_document(result, may_say_same=False)
+    assert document["case"] == {"workload": "sound", "params": {"n": 8}, "dtype": "f8", "device": "cpu"}
+    assert document["gradient"] == {"ok": True, "max_rel_error": 1e-12, "oracle": "closed form"}
+    assert document["error"] is None
+    unfused, fused = document["variants"]
+    assert (unfused["variant"], fused["variant"]) == ("unfused", "fused")
+    assert (unfused["plan"], fused["plan"]) == (None, {"hash": "abc", "arrays": 1})
+    assert (unfused["program_hash"], fused["program_hash"]) == (None, "abc")
+    time = unfused["metrics"]["time"]
+    assert time["processes"] == [1e-4] * 3
+    assert time["wall_processes"] == [2e-4] * 3
+    assert time["slices"] == [[1e-4] * 8] * 3
+    assert (time["unit"], time["clock"]) == ("s", "cpu")
+    assert unfused["metrics"]["native_bytes"] == {"unit": "B", "value": None, "method": None, "differs": False}
+
+
+def test_pairs_are_against_the_baseline(result):
+    time, array_bytes = case_document(result, may_say_same=False)["paired"]
+    assert (time["variant"], time["baseline"], time["metric"], time["n"]) == ("fused", "unfused", "time", 3)
+    assert time["log_ratio"] == pytest.approx(-math.log(2), abs=0.01)
+    assert time["low"] < time["log_ratio"] < time["high"]
+    assert time["outcome"] == "faster"
+    assert time["margin_is_provisional"]
+    assert array_bytes["metric"] == "array_bytes"
+    assert array_bytes["log_ratio"] == pytest.approx(math.log(0.25), abs=1e-6)
+    assert (array_bytes["outcome"], array_bytes["difference"]) == ("less", -600)
+
+
+def test_a_layer_that_was_not_seen_is_in_no_pair(result):
+    assert "native_bytes" not in {row["metric"] for row in case_document(result, may_say_same=False)["paired"]}
+
+
+def test_a_failed_variant_has_a_reason_and_no_numbers(result):
+    result.failures["fused"] = VariantError("gradient", "off by 0.1")
+    document = case_document(result, may_say_same=False)
+    assert [each["variant"] for each in document["variants"]] == ["unfused"]
+    assert document["error"] == {"kind": "gradient", "message": "fused: off by 0.1"}
+    assert not document["gradient"]["ok"]
+    (row,) = document["paired"]
+    assert (row["outcome"], row["log_ratio"], row["n"]) == ("failed", None, 0)
+
+
+def test_without_its_baseline_a_case_has_no_numbers_at_all(result):
+    result.failures = {"fused": VariantError("timeout", "slow"), "unfused": VariantError("crash", "SIGSEGV")}
+    document = case_document(result, may_say_same=False)
+    assert document["variants"] == []
+    assert document["error"] == {"kind": "crash", "message": "unfused: SIGSEGV"}
+    assert [each["variant"] for each in document["failed_variants"]] == ["fused", "unfused"]
+
+
+def test_a_document_is_json_without_infinity(result):
+    json.dumps(case_document(result, may_say_same=True), allow_nan=False)

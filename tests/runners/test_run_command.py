@@ -1,0 +1,91 @@
+"""`pullback run` as a user starts it."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+COMMAND = [sys.executable, "-c", "from pullback_cli.main import main; main()", "run"]
+
+
+def pullback_run(*arguments):
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "report.json"
+    done = pullback_run("--case", "mul_restore", "--variant", "numpy", "-o", str(path))
+    return done, path
+
+
+def test_a_run_prints_a_table_a_pipe_can_read(measured):
+    done, path = measured
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[:3] == ["case", "/", "variant"]
+    assert lines[1].strip() == "mul_restore[m=16,k=32,n=8,f8,cpu]"
+    assert "baseline" in lines[2]
+    assert "x faster (" in lines[3]
+    assert "\x1b" not in done.stdout
+    assert f"python -m pyperf stats {path}" in done.stdout
+    assert "provisional margin" in done.stdout
+    assert "[7/7] mul_restore" in done.stderr
+
+
+def test_a_run_writes_its_report(measured):
+    _, path = measured
+    report = json.loads(path.read_text())["pullback"]
+    assert report["harness"]["suite"] == "quick"
+    (row,) = [row for row in report["cases"][0]["paired"] if row["metric"] == "time"]
+    assert (row["variant"], row["n"], row["outcome"]) == ("numpy", 6, "faster")
+
+
+def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
+    done = pullback_run("--case", "poly9*", "--variant", "torch", "--json", "--quiet")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    (case,) = json.loads(done.stdout)["cases"]
+    assert case["error"]["kind"] == "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (["--suite", "hasty"], "known: quick, standard"),
+        (["--case", "densse"], "--list"),
+        (["--engine", "/nowhere"], "give a checkout"),
+        (["-o", "/nowhere/report.json"], "existing, writable folder"),
+        (["--workloads", "/nowhere.py"], "give the path"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(arguments, remedy):
+    done = pullback_run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("pullback run: ")
+    assert remedy in line
+
+
+def test_the_list_measures_nothing():
+    done = pullback_run("--list", "--json", "--case", "*f4*")
+    assert done.returncode == 0
+    assert [case["params"]["n"] for case in json.loads(done.stdout)] == [32, 100]
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path):
+    path = tmp_path / "report.json"
+    with subprocess.Popen(
+        [*COMMAND, "--variant", "numpy", "-o", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert "finished" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        stdout, _ = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "stopped early" in stdout
+    report = json.loads(path.read_text())["pullback"]
+    assert not report["harness"]["complete"]
+    assert 1 <= len(report["cases"]) < 6

@@ -1,0 +1,44 @@
+import gc
+
+import pytest
+
+import pullback
+from pullback.tiers import current_tier
+from pullback_runners.errors import VariantError
+from pullback_runners.variants import kind_of, open_variant
+from pullback_runners.workloads import find_workload, select_cases
+
+(CASE,) = select_cases("quick", ["poly9*"])
+WORKLOAD = find_workload("poly9_broadcast")
+
+
+def opened(variant):
+    return open_variant(variant, WORKLOAD, CASE, WORKLOAD.draw_inputs(CASE))
+
+
+@pytest.mark.parametrize("tier", pullback.TIERS)
+def test_a_tier_is_in_force_while_its_variant_is_open_and_no_longer(tier):
+    with opened(tier) as prepared:
+        gc.collect()
+        assert current_tier() == tier
+        _, gradients = prepared.differentiated(prepared.call())
+        assert list(gradients) == ["c2"]
+    assert current_tier() == "unfused"
+
+
+def test_the_fused_tier_runs_a_plan_and_says_what_it_is():
+    with opened("fused") as prepared:
+        plan = prepared.plan()
+    assert plan["arrays"] is not None
+    assert plan["fallbacks"] == []
+
+
+@pytest.mark.parametrize("variant", ["native", "torch"])
+def test_what_an_engine_or_a_workload_does_not_offer_says_what_it_does(variant):
+    with pytest.raises(VariantError, match=r"it (offers|has)") as raised, opened(variant):
+        pass
+    assert raised.value.kind == "unavailable"
+
+
+def test_a_name_is_a_tier_or_a_peer():
+    assert [kind_of(name) for name in ("unfused", "native", "numpy")] == ["tier", "tier", "peer"]
