@@ -1,9 +1,17 @@
-"""The connections to Postgres: reading ones cannot write."""
+"""The connections to Postgres, and the sessions of requests: one that cannot write, one that is one transaction.
+
+The transaction of a write session ends before the answer is sent (`scope="function"`), so that what was acknowledged
+is stored, and what could not be stored is not acknowledged.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
 
 import orjson
+from fastapi import Depends, Request
 from sqlalchemy import URL, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from pullback_service.errors import SetupError
 
@@ -64,3 +72,26 @@ def _address(url: str) -> URL:
 
 def _dump_json(value: object) -> str:
     return orjson.dumps(value).decode()
+
+
+def _database(request: Request) -> Database:
+    database = request.app.state.runtime.database
+    assert isinstance(database, Database)  # noqa: S101 - the application's lifespan puts it there
+    return database
+
+
+KnownDatabase = Annotated[Database, Depends(_database)]
+
+
+async def _read_session(database: KnownDatabase) -> AsyncIterator[AsyncSession]:
+    async with database.reading() as session:
+        yield session
+
+
+async def _write_session(database: KnownDatabase) -> AsyncIterator[AsyncSession]:
+    async with database.writing.begin() as session:
+        yield session
+
+
+ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]
+WriteSession = Annotated[AsyncSession, Depends(_write_session, scope="function")]

@@ -41,10 +41,6 @@ def _settings(runtime: KnownRuntime) -> Settings:
     return runtime.settings
 
 
-def _database(runtime: KnownRuntime) -> Database:
-    return runtime.database
-
-
 def _bell(runtime: KnownRuntime) -> JobBell:
     return runtime.bell
 
@@ -55,5 +51,4 @@ async def authenticate(request: Request, runtime: KnownRuntime) -> None:
 
 
 KnownSettings = Annotated[Settings, Depends(_settings)]
-KnownDatabase = Annotated[Database, Depends(_database)]
 KnownBell = Annotated[JobBell, Depends(_bell)]

@@ -11,7 +11,7 @@ from pullback_service.agents.queries import SeenAgent
 from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolled, Enrolment
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
-from pullback_service.database import Database
+from pullback_service.database import Database, KnownDatabase, ReadSession, WriteSession
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
@@ -20,8 +20,7 @@ from pullback_service.jobs.queries import job_by_id
 from pullback_service.machines.queries import ensure_machine
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.runtime import KnownBell, KnownDatabase, KnownSettings
-from pullback_service.sessions import ReadSession, WriteSession
+from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.settings import Settings
 
 router = APIRouter(prefix="/agents", tags=["agents"])

@@ -7,13 +7,13 @@ from pydantic import TypeAdapter
 
 from pullback_service.commits import queries
 from pullback_service.commits.schemas import CommitSummary
+from pullback_service.database import ReadSession
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import ProjectId
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
-from pullback_service.sessions import ReadSession
 
 router = APIRouter(prefix="/commits", tags=["commits"])
 

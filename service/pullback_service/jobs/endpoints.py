@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitSummary
+from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import (
     ConflictError,
     InvalidInputError,
@@ -47,7 +48,6 @@ from pullback_service.reports.receiving import (
     refuse_contradictions,
 )
 from pullback_service.runtime import KnownSettings
-from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 

@@ -3,13 +3,13 @@
 from fastapi import APIRouter
 from pydantic import TypeAdapter
 
+from pullback_service.database import ReadSession
 from pullback_service.errors import InvalidInputError
 from pullback_service.fields import KnownId
 from pullback_service.machines import queries
 from pullback_service.machines.schemas import MachineSummary
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.sessions import ReadSession
 
 router = APIRouter(prefix="/machines", tags=["machines"])
 

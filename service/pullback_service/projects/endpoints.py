@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter
 
+from pullback_service.database import ReadSession
 from pullback_service.paging import Page
 from pullback_service.projects import queries
 from pullback_service.projects.schemas import ProjectSummary
-from pullback_service.sessions import ReadSession
 
 router = APIRouter(prefix="/projects", tags=["projects"])
 

@@ -8,6 +8,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import TypeAdapter
 
+from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, UnreadableBodyError
 from pullback_service.fields import Name, Sha
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
@@ -16,7 +17,6 @@ from pullback_service.reports import keeping, queries
 from pullback_service.reports.models import Report
 from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, Stated, refuse_contradictions
 from pullback_service.reports.schemas import ReportDetail, ReportReceipt, ReportSummary
-from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(prefix="/reports", tags=["reports"])
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
+from pullback_service.database import ReadSession
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name, Time
 from pullback_service.ids import SeriesId
@@ -15,7 +16,6 @@ from pullback_service.series import queries
 from pullback_service.series.pooling import spread_of
 from pullback_service.series.queries import PlacedPoint, SeriesChoice, StoredSeries
 from pullback_service.series.schemas import CaseSummary, PointSummary, SeriesSummary
-from pullback_service.sessions import ReadSession
 
 router = APIRouter(prefix="/series", tags=["series"])
 
