@@ -6,12 +6,6 @@ from typing import Annotated
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
-from pullback_service.commits.queries import list_commits
-from pullback_service.errors import NotFoundError
-from pullback_service.ids import ProjectId
-from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.queries import StoredReport, document_of, list_reports, report_by_id
-from pullback_service.sessions import ReadSession
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
@@ -19,6 +13,12 @@ from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.report.page import report_view
 from pullback_dashboards.report.view import CaseBlock
+from pullback_service.commits.queries import list_commits
+from pullback_service.database import ReadSession
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import ProjectId
+from pullback_service.projects.queries import project_by_name
+from pullback_service.reports.queries import StoredReport, document_of, list_reports, report_by_id
 
 router = APIRouter(include_in_schema=False)
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from pullback_service.agents.queries import SeenAgent, list_agents
-from pullback_service.ids import JobId
-from pullback_service.jobs.queries import ACTIVE, StoredJob, attempts_of, list_jobs
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.fleet.view import AgentLine, Fleet, JobLine, is_present, progress_of
+from pullback_service.agents.queries import SeenAgent, list_agents
+from pullback_service.ids import JobId
+from pullback_service.jobs.queries import ACTIVE, StoredJob, attempts_of, list_jobs
 
 _MOST_AGENTS = 200
 _MOST_RUNNING = 20

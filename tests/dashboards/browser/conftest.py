@@ -192,8 +192,8 @@ def session_database_url(postgres_server, migrated_template):
 def serving(database_url):
     """The application of `pullback serve` in a thread of its own, on a free port."""
     import uvicorn  # noqa: PLC0415 - the service is an extra
-    from pullback_cli.app import create_app  # noqa: PLC0415 - the service is an extra
 
+    from pullback_cli.app import create_app  # noqa: PLC0415 - the service is an extra
     from pullback_service.settings import Settings  # noqa: PLC0415 - the service is an extra
 
     app = create_app(Settings(DATABASE_URL=database_url))
@@ -304,6 +304,16 @@ def visit(browser, base):
     for context in contexts:
         context.close()
     assert [complaint for watch in watches for complaint in watch.complaints] == []
+
+
+@pytest.fixture
+def made():
+    """The functions that make reports."""
+
+    class Made:
+        made_report = staticmethod(made_report)
+
+    return Made
 
 
 @pytest.fixture
