@@ -176,8 +176,7 @@ class _Row:
         lines = [f"<b>{_text(mark.variant)}</b>  {_amount(mark, self.plot.metric)}", _text(mark.words)]
         if mark.since:
             lines.append(f"since the commit before: {mark.since}")
-        if mark.contaminated:
-            lines.append("measured on a disturbed machine")
+        lines.append(mark.remark)
         lines.append(
             f"<span style='font-family:monospace'>{commit.short}</span>  {_text(_shortened(commit.title or ''))}"
         )
