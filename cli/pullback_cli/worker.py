@@ -9,6 +9,10 @@ def worker() -> None:
 
     Example: `DATABASE_URL=postgresql://user@host/pullback pullback worker`
     """
-    from pullback_service.worker import run_worker  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service import worker as chores  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
+    from pullback_service.settings import load_settings  # noqa: PLC0415 - as above
 
-    run_worker()
+    settings = load_settings()
+    configure_logs(settings)
+    chores.run(settings.require_database_url())

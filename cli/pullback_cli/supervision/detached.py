@@ -12,18 +12,18 @@ READY_TIMEOUT_S = 120.0
 
 
 def start_detached(options: UpOptions, *, suite: str) -> "tuple[UpState | None, int, str]":
-    """Start `up` in the background; returns its state once ready, or None with its exit code and what it said."""
+    """Start `up` in the background; returns its state once ready, or None with its exit code and its complaint."""
     options.logs.mkdir(parents=True, exist_ok=True)
-    log = options.logs / "up.log"
+    log, errors = options.logs / "up.log", options.logs / "up-errors.log"
     arguments = ["--data", str(options.data), "--host", options.host, "--port", str(options.port)]
     arguments += ["--repository", str(options.repository), "--suite", suite]
     arguments += [] if options.with_agent else ["--no-agent"]
-    with log.open("wb") as output:
+    with log.open("wb") as output, errors.open("wb") as complaints:
         process = subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-P", "-m", "pullback_cli", "up", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=complaints,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             start_new_session=True,
         )
@@ -36,4 +36,4 @@ def start_detached(options: UpOptions, *, suite: str) -> "tuple[UpState | None, 
     if process.poll() is None:
         process.terminate()
         process.wait()
-    return None, process.returncode, log.read_text(encoding="utf-8", errors="replace").strip()
+    return None, process.returncode, errors.read_text(encoding="utf-8", errors="replace").strip()

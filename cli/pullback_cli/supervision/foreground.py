@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -63,7 +64,8 @@ class _Up:
                 self._display.say(f"Pullback is ready: {self._options.url}   (Ctrl-C stops everything; data in {data})")
                 self._stay(api, supervisor)
         finally:
-            self._display.say("stopping")
+            if self._state.children:
+                self._display.say("stopping")
             supervisor.stop()
             self._database.stop()
             forget_state(data)
@@ -113,7 +115,7 @@ def run_up(options: UpOptions, *, suite: str = SUITE) -> int:
             except StopUp:
                 return 0
             except ProcessKeepsDyingError as error:
-                display.say(f"pullback: {error}")
+                sys.stderr.write(f"pullback: {error}\n")
                 return 1
     return 0
 
@@ -121,7 +123,7 @@ def run_up(options: UpOptions, *, suite: str = SUITE) -> int:
 def _wait_until_ready(api: ServiceApi, supervisor: Supervisor) -> None:
     deadline = time.monotonic() + READY_TIMEOUT_S
     while not api.is_ready():
-        supervisor.look()
+        supervisor.look(most_deaths=1)  # what cannot even start will not start the second time
         if time.monotonic() > deadline:
             raise RefusalError(
                 f"the service was not ready after {READY_TIMEOUT_S:.0f} s: its reasons are in logs/api.log"

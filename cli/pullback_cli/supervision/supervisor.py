@@ -50,7 +50,7 @@ class Supervisor:
             self._children.append(_Child(plan, process, mark))
             self._started(plan.name, mark)
 
-    def look(self) -> None:
+    def look(self, *, most_deaths: int = MOST_DEATHS) -> None:
         """Start again what has died, and say so; ProcessKeepsDyingError when that does not help."""
         for child in self._children:
             status = child.process.poll()
@@ -62,8 +62,9 @@ class Supervisor:
                 child.deaths.popleft()
             ended = f"the {child.plan.name} ended unexpectedly ({_how(status)}; log: {child.plan.log})"
             last_words = last_line(child.plan.log)
-            if len(child.deaths) >= MOST_DEATHS:
-                raise ProcessKeepsDyingError(f"{ended}, {MOST_DEATHS} times in a minute: {last_words}")
+            if len(child.deaths) >= most_deaths:
+                often = "" if most_deaths == 1 else f", {most_deaths} times in a minute"
+                raise ProcessKeepsDyingError(f"{ended}{often}: {last_words}")
             self._say(f"{ended}: starting it again. Last words: {last_words}")
             # What it started itself dies with it by its own lifeline; ending its group is for systems without one.
             end_trees([child.mark], grace_s=1)
