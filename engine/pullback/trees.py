@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+import numpy as np
+
 Rebuild = Callable[[Iterator[Any]], Any]
 
 
@@ -15,6 +17,9 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
 
 
 def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
+    if isinstance(tree, (np.ndarray, float, int)):  # the usual leaves, without the questions below
+        leaves.append(tree)
+        return next
     if tree is None:
         return lambda _: None
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
