@@ -76,7 +76,7 @@ def run(
         _print_table(report, output)
     if not report["harness"]["complete"]:
         raise typer.Exit(INTERRUPTED)
-    if any(each["error"] for each in report["cases"]):
+    if any(variant["error"] for each in report["cases"] for variant in each["variants"]):
         raise typer.Exit(CASE_FAILED)
 
 
@@ -104,7 +104,7 @@ def _print_table(report: dict[str, Any], output: Path | None) -> None:
 
     # A pipe or a file has no width: rows stay whole there, for grep and for eyes.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    console.print(report_table(report))
+    console.print(report_table(report, console.width))
     console.print()
     for line in footnotes(report):
         console.print(line, soft_wrap=True)

@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from pullback_service import health, problems
+from pullback_service.addresses import OPENAPI
 from pullback_service.agents.endpoints import router as agents
 from pullback_service.auth import Gate
 from pullback_service.commits.endpoints import router as commits
@@ -25,7 +26,6 @@ from pullback_service.runtime import Runtime, authenticate
 from pullback_service.series.endpoints import router as series
 from pullback_service.settings import Settings, load_settings
 
-API = "/api/v1"
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
 
 
@@ -53,7 +53,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         summary="Continuous benchmarking for gradients.",
         version=version("pullback"),
         lifespan=lifespan,
-        openapi_url=f"{API}/openapi.json",
+        openapi_url=OPENAPI,
         docs_url=None,  # FastAPI's page loads its scripts from elsewhere, which our content security policy forbids
         redoc_url=None,
         dependencies=[Depends(authenticate)],
@@ -67,11 +67,8 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     )
     app.add_middleware(Observing, metrics=metrics)
     problems.install(app)
-    api = APIRouter(prefix=API)
-    for router in (projects, commits, machines, reports, series, jobs, agents):
-        api.include_router(router)
-    app.include_router(api)
-    app.include_router(health.router)
+    for router in (projects, commits, machines, reports, series, jobs, agents, health.router):
+        app.include_router(router)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
     return app
 

@@ -51,7 +51,8 @@ async def report_readiness(runtime: KnownRuntime) -> Health | Response:
 async def report_metrics(runtime: KnownRuntime) -> Response:
     """Figures in Prometheus' text format."""
     async with runtime.database.reading() as session:
-        counted = dict((await session.execute(select(Job.state, func.count()).group_by(Job.state))).tuples().all())
+        rows = await session.execute(select(Job.state, func.count().label("jobs")).group_by(Job.state))
+        counted = {row.state: row.jobs for row in rows}
     for state in JOB_STATES:
         runtime.metrics.jobs.labels(state).set(counted.get(state, 0))
     return Response(generate_latest(runtime.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pullback_service.logs import logger
 from pullback_service.metrics import Metrics
-from pullback_service.problems import problem
+from pullback_service.problems import problem, unexpected
 
 # Plotly writes inline styles and draws images as data addresses; scripts come from us alone.
 CONTENT_SECURITY_POLICY = (
@@ -46,12 +46,12 @@ class Observing:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         started = time.perf_counter()
-        status = 500
+        status = 0  # until an answer has begun
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status = int(message["status"])
                 known = {name.lower() for name, _ in message.get("headers", ())}
                 message["headers"] = [
                     *message.get("headers", ()),
@@ -67,9 +67,14 @@ class Observing:
                 await refusal(scope, receive, send_with_headers)
             else:
                 await self._app(scope, receive, send_with_headers)
+        except Exception as error:
+            answer = unexpected(scope["path"], error)
+            if status:
+                raise  # too late for another answer: the server cuts the connection
+            await answer(scope, receive, send_with_headers)
         finally:
             duration_s = time.perf_counter() - started
-            route = getattr(scope.get("route"), "path", "unmatched")
+            route = getattr(scope.get("route"), "path", None) or "unmatched"
             self._metrics.requests.labels(scope["method"], route, str(status)).inc()
             self._metrics.duration_s.labels(scope["method"], route).observe(duration_s)
             log = logger.debug if scope["path"] in QUIET_PATHS else logger.info

@@ -102,7 +102,7 @@ def json_path(location: Sequence[int | str]) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of an application become a problem."""
+    """Let the errors an application expects become problems; `Observing` sees to the others."""
     app.add_exception_handler(RequestError, _on_request_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
@@ -111,7 +111,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(PoolTimeoutError, _on_database_away)
     app.add_exception_handler(psycopg.OperationalError, _on_database_away)
     app.add_exception_handler(DBAPIError, _on_database_error)
-    app.add_exception_handler(Exception, _on_unexpected)
 
 
 async def _on_request_error(_: Request, error: Exception) -> Response:
@@ -173,11 +172,12 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
         error.orig, (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
     ):
         return await _on_database_away(request, error)
-    return await _on_unexpected(request, error)
+    return unexpected(request.url.path, error)
 
 
-async def _on_unexpected(request: Request, error: Exception) -> Response:
-    logger.error("unexpected_error", path=request.url.path, exc_info=error)
+def unexpected(path: str, error: Exception) -> Response:
+    """The answer when we are at fault; the log tells more than the answer."""
+    logger.error("unexpected_error", path=path, exc_info=error)
     return problem(
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "unexpected",

@@ -14,11 +14,11 @@ from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.report.page import report_view
 from pullback_dashboards.report.view import CaseBlock
 from pullback_service.commits.queries import list_commits
+from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, document_of, list_reports, report_by_id
-from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 

@@ -12,11 +12,11 @@ from pullback_dashboards.choices import Empty, Question, question
 from pullback_dashboards.fleet.sources import fleet_now, job_line
 from pullback_dashboards.fleet.view import Fleet, JobLine
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_service.database import ReadSession
 from pullback_service.ids import JobId
 from pullback_service.jobs import logs
 from pullback_service.jobs.queries import job_by_id, list_jobs, result_of
 from pullback_service.jobs.schemas import JobState
-from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 

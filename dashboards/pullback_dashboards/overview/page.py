@@ -14,10 +14,10 @@ from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, History, Metric
 from pullback_dashboards.overview.view import SPARK_COMMITS, HeatMap, News, heat_map, news
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
-from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 

@@ -18,9 +18,9 @@ from pullback_dashboards.report.view import (
     reproduce_command,
 )
 from pullback_dashboards.wording.moments import read_instant
+from pullback_service.database import ReadSession
 from pullback_service.reports.queries import StoredReport, document_of, report_by_id
 from pullback_service.series.cases import label
-from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 

@@ -12,10 +12,10 @@ from pullback_dashboards.history import History, Metric
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.workload.figure import workload_figure
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, workload_view
+from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
-from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 

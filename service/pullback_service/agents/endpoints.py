@@ -6,6 +6,7 @@ import time
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
+from pullback_service.addresses import API
 from pullback_service.agents import queries
 from pullback_service.agents.queries import SeenAgent
 from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolled, Enrolment
@@ -23,7 +24,7 @@ from pullback_service.problems import documented
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.settings import Settings
 
-router = APIRouter(prefix="/agents", tags=["agents"])
+router = APIRouter(prefix=f"{API}/agents", tags=["agents"])
 
 # Without hearing the bell a waiting claim looks again after this long, give or take a third: agents that started
 # together do not look together.

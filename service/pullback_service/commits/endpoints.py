@@ -5,6 +5,7 @@ from datetime import datetime
 from fastapi import APIRouter
 from pydantic import TypeAdapter
 
+from pullback_service.addresses import API
 from pullback_service.commits import queries
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.database import ReadSession
@@ -15,7 +16,7 @@ from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 
-router = APIRouter(prefix="/commits", tags=["commits"])
+router = APIRouter(prefix=f"{API}/commits", tags=["commits"])
 
 Place = TypeAdapter(tuple[datetime, KnownId])
 

@@ -7,6 +7,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
 
+from pullback_service.addresses import API
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.database import ReadSession, WriteSession
@@ -49,7 +50,7 @@ from pullback_service.reports.receiving import (
 )
 from pullback_service.runtime import KnownSettings
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = APIRouter(prefix=f"{API}/jobs", tags=["jobs"])
 
 LONGEST_LOG_PIECE = 1024 * 1024
 
@@ -270,7 +271,7 @@ def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
     job = stored.job
     return JobSummary(
         id=job.id,
-        url=f"/api/v1/jobs/{job.id}",
+        url=f"{API}/jobs/{job.id}",
         project=stored.project,
         commit=CommitSummary.of(stored.commit, parents),
         suite=job.suite,

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 from pydantic import TypeAdapter
 
+from pullback_service.addresses import API
 from pullback_service.database import ReadSession
 from pullback_service.errors import InvalidInputError
 from pullback_service.fields import KnownId
@@ -11,7 +12,7 @@ from pullback_service.machines.schemas import MachineSummary
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 
-router = APIRouter(prefix="/machines", tags=["machines"])
+router = APIRouter(prefix=f"{API}/machines", tags=["machines"])
 
 Place = TypeAdapter(tuple[KnownId])
 

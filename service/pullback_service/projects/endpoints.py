@@ -2,12 +2,13 @@
 
 from fastapi import APIRouter
 
+from pullback_service.addresses import API
 from pullback_service.database import ReadSession
 from pullback_service.paging import Page
 from pullback_service.projects import queries
 from pullback_service.projects.schemas import ProjectSummary
 
-router = APIRouter(prefix="/projects", tags=["projects"])
+router = APIRouter(prefix=f"{API}/projects", tags=["projects"])
 
 
 @router.get("")

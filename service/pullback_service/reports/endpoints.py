@@ -8,6 +8,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import TypeAdapter
 
+from pullback_service.addresses import API
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, UnreadableBodyError
 from pullback_service.fields import Name, Sha
@@ -18,7 +19,7 @@ from pullback_service.reports.models import Report
 from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, Stated, refuse_contradictions
 from pullback_service.reports.schemas import ReportDetail, ReportReceipt, ReportSummary
 
-router = APIRouter(prefix="/reports", tags=["reports"])
+router = APIRouter(prefix=f"{API}/reports", tags=["reports"])
 
 IdempotencyKey = Annotated[
     Name | None, Header(alias="Idempotency-Key", description="Default: the id of the report itself.")
@@ -122,7 +123,7 @@ def summary_of(stored: queries.StoredReport) -> ReportSummary:
 def _receipt_members(report: Report) -> dict[str, Any]:
     return {
         "id": report.id,
-        "url": f"/api/v1/reports/{report.id}",
+        "url": f"{API}/reports/{report.id}",
         "status": report.status,
         "cases": report.cases,
         "points": report.points,

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import TypeAdapter
 
+from pullback_service.addresses import API
 from pullback_service.database import ReadSession
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name, Time
@@ -17,7 +18,7 @@ from pullback_service.series.pooling import spread_of
 from pullback_service.series.queries import PlacedPoint, SeriesChoice, StoredSeries
 from pullback_service.series.schemas import CaseSummary, PointSummary, SeriesSummary
 
-router = APIRouter(prefix="/series", tags=["series"])
+router = APIRouter(prefix=f"{API}/series", tags=["series"])
 
 SeriesPlace = TypeAdapter(tuple[KnownId])
 PointPlace = TypeAdapter(tuple[datetime, KnownId, KnownId])

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, Select, Subquery, and_, lateral, or_, select, true, tuple_, union
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
@@ -265,7 +266,7 @@ def _newest_commit_of_cases(known: Subquery) -> Subquery:
     return (
         select(known.c.case_id, known.c.machine_id, newest_of_series.c.ordered_at, newest_of_series.c.commit_id)
         .join_from(known, newest_of_series, true())
-        .distinct(known.c.case_id, known.c.machine_id)
+        .ext(distinct_on(known.c.case_id, known.c.machine_id))
         .order_by(
             known.c.case_id,
             known.c.machine_id,

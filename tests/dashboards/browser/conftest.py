@@ -307,6 +307,16 @@ def visit(browser, base):
 
 
 @pytest.fixture
+def made():
+    """The functions that make reports."""
+
+    class Made:
+        made_report = staticmethod(made_report)
+
+    return Made
+
+
+@pytest.fixture
 def keep_picture():
     """Saves a picture for the README where PULLBACK_SCREENSHOTS names a folder."""
     folder = os.environ.get("PULLBACK_SCREENSHOTS")

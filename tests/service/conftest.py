@@ -1,0 +1,180 @@
+"""A service on a database of its own, a client that speaks to it in process, and reports made to measure."""
+
+import copy
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import httpx
+import pytest
+from sqlalchemy import event
+
+from pullback_service.application import create_service
+from pullback_service.database import Database
+from pullback_service.settings import Settings
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@asynccontextmanager
+async def serving(settings):
+    """A running service and a client that gets every answer, also those of unexpected errors."""
+    app = create_service(settings)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(
+            transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://service", timeout=30
+        ) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def start_service(database_url):
+    """Start a service with other settings than the usual."""
+
+    def start(**settings):
+        return serving(Settings(database_url=database_url, **settings))
+
+    return start
+
+
+@pytest.fixture
+async def client(start_service):
+    async with start_service(heartbeat_s=0.05, lease_s=30, max_report_bytes=2**20, max_log_bytes=2**16) as client:
+        yield client
+
+
+@pytest.fixture
+async def database(database_url):
+    database = Database(database_url)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def session(database):
+    """A transaction to look into the database with, or to change it: it is stored at the end."""
+    async with database.writing.begin() as session:
+        yield session
+
+
+@pytest.fixture
+def count_statements(database):
+    """Statements sent to the database inside the block."""
+
+    @asynccontextmanager
+    async def counting():
+        statements = []
+
+        def note(_connection, _cursor, statement, *_):
+            statements.append(statement)
+
+        event.listen(database.engine.sync_engine, "before_cursor_execute", note)
+        try:
+            yield statements
+        finally:
+            event.remove(database.engine.sync_engine, "before_cursor_execute", note)
+
+    return counting
+
+
+FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def sha_of(number):
+    return f"{number:040x}"
+
+
+def make_variant(name, *, seconds=(1.0, 1.1, 0.9), array_bytes=4096.0):
+    return {
+        "variant": name,
+        "kind": "tier",
+        "metrics": {
+            "time": {"unit": "s", "clock": "cpu", "processes": list(seconds), "slices": [[value] for value in seconds]},
+            "array_bytes": {"unit": "B", "value": array_bytes, "method": "nep49"},
+            "native_bytes": {"unit": "B", "value": None, "method": None},
+        },
+        "program_hash": None,
+        "plan": None,
+    }
+
+
+def make_case(workload="dense_bias_act", *, log_ratio=-0.5, **changes):
+    case = {
+        "case": {"workload": workload, "params": {"n": 100, "act": "tanh"}, "dtype": "f4", "device": "cpu"},
+        "gradient": {"ok": True, "max_rel_error": 1e-7, "oracle": "closed form"},
+        "error": None,
+        "variants": [make_variant("unfused"), make_variant("fused", seconds=(0.6, 0.7, 0.5), array_bytes=1024.0)],
+        "paired": [
+            {
+                "variant": "fused",
+                "baseline": "unfused",
+                "metric": "time",
+                "log_ratio": log_ratio,
+                "low": log_ratio - 0.01,
+                "high": log_ratio + 0.01,
+                "n": 20,
+                "outcome": "faster",
+            },
+            {
+                "variant": "fused",
+                "baseline": "unfused",
+                "metric": "array_bytes",
+                "log_ratio": -1.38,
+                "low": None,
+                "high": None,
+                "n": None,
+                "outcome": "less",
+            },
+        ],
+    }
+    return {**case, **changes}
+
+
+def make_report(commit=1, *, cases=None, quality="clean", machine="box", **changes):
+    """A whole report at the commit of this number, authored on the day of this number."""
+    report = {
+        "format": "pullback-report",
+        "version": 1,
+        "id": str(uuid4()),
+        "started_at": "2026-02-01T12:00:00Z",
+        "duration_s": 12.5,
+        "project": "demo",
+        "commit": {
+            "sha": sha_of(commit),
+            "parents": [sha_of(commit - 1)],
+            "branch": "main",
+            "author": "A. Author",
+            "authored_at": (FIRST_DAY + timedelta(days=commit)).isoformat(),
+            "title": f"Change {commit}",
+            "dirty": False,
+        },
+        "machine": {"fingerprint": f"fingerprint of {machine}", "name": machine, "facts": {"cpu": "fast", "cores": 2}},
+        "harness": {"version": "0.1", "suite": "quick", "quality": quality, "preflight": {}, "job": None},
+        "cases": [make_case()] if cases is None else cases,
+        "comparisons": [],
+    }
+    return {**report, **copy.deepcopy(changes)}
+
+
+@pytest.fixture
+def report():
+    """A report that holds."""
+    return make_report()
+
+
+@pytest.fixture(scope="session")
+def reports():
+    """The makers of reports, for tests that need several."""
+
+    class Makers:
+        report = staticmethod(make_report)
+        case = staticmethod(make_case)
+        variant = staticmethod(make_variant)
+        sha = staticmethod(sha_of)
+
+    return Makers

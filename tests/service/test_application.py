@@ -1,0 +1,150 @@
+"""What holds for every answer: problems, headers, ids, health and who may ask."""
+
+from base64 import b64encode
+
+import pytest
+
+from pullback_service import migrating
+
+pytestmark = pytest.mark.anyio
+
+
+def assert_problem(response, status):
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    body = response.json()
+    assert body["status"] == status
+    assert body["type"].startswith("urn:pullback:problem:")
+    assert body["title"]
+    assert body["detail"]
+    assert body["request_id"] == response.headers["x-request-id"]
+    return body
+
+
+async def test_an_unknown_address_is_a_problem(client):
+    assert "/api/v1/nothing" in assert_problem(await client.get("/api/v1/nothing"), 404)["detail"]
+
+
+async def test_a_wrong_method_is_a_problem_that_names_the_allowed_ones(client):
+    response = await client.delete("/api/v1/reports")
+    assert_problem(response, 405)
+    assert response.headers["allow"]
+
+
+async def test_a_wrong_parameter_is_named(client):
+    body = assert_problem(await client.get("/api/v1/series?limit=0"), 422)
+    assert body["errors"][0]["path"] == "query.limit"
+
+
+async def test_a_wrong_cursor_says_where_cursors_come_from(client):
+    body = assert_problem(await client.get("/api/v1/series?cursor=nonsense"), 422)
+    assert "`next` of the page before" in body["detail"]
+
+
+async def test_a_body_that_is_no_json_is_a_problem(client):
+    response = await client.post("/api/v1/jobs", content="{", headers={"content-type": "application/json"})
+    assert_problem(response, 400)
+
+
+async def test_an_unexpected_error_is_a_problem_that_tells_nothing_of_the_inside(client, monkeypatch):
+    def explode(*_, **__):
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr("pullback_service.projects.queries.list_projects", explode)
+    response = await client.get("/api/v1/projects")
+    assert_problem(response, 500)
+    assert "secret" not in response.text
+    assert response.headers["content-security-policy"]
+
+
+async def test_every_answer_has_security_headers(client):
+    for path in ("/healthz", "/api/v1/nothing"):
+        headers = (await client.get(path)).headers
+        policy = headers["content-security-policy"]
+        assert "script-src 'self';" in policy
+        assert "style-src 'self' 'unsafe-inline';" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+async def test_a_request_id_is_taken_over_when_it_is_fit_for_a_log(client):
+    kept = await client.get("/healthz", headers={"x-request-id": "ci-run.7"})
+    assert kept.headers["x-request-id"] == "ci-run.7"
+    replaced = await client.get("/healthz", headers={"x-request-id": "two words"})
+    assert replaced.headers["x-request-id"] != "two words"
+
+
+async def test_pages_of_other_sites_cannot_write(client, report):
+    response = await client.post("/api/v1/reports", json=report, headers={"sec-fetch-site": "cross-site"})
+    assert_problem(response, 403)
+
+
+async def test_it_lives_and_is_ready(client):
+    assert (await client.get("/healthz")).json() == {"status": "alive"}
+    assert (await client.get("/readyz")).json() == {"status": "ready"}
+
+
+async def test_it_is_not_ready_before_the_migrations(start_service, database_url):
+    migrating.downgrade(database_url, "base")
+    async with start_service() as client:
+        assert (await client.get("/healthz")).status_code == 200
+        body = assert_problem(await client.get("/readyz"), 503)
+        assert "pullback migrate" in body["detail"]
+
+
+async def test_without_a_database_answers_are_503_and_say_what_to_do():
+    import httpx  # noqa: PLC0415 - not on the usual database
+
+    from pullback_service.application import create_service  # noqa: PLC0415 - not on the usual database
+    from pullback_service.settings import Settings  # noqa: PLC0415 - not on the usual database
+
+    app = create_service(Settings(database_url="postgresql://nobody@127.0.0.1:1/nothing"))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client,
+    ):
+        assert (await client.get("/healthz")).status_code == 200
+        response = await client.get("/api/v1/projects")
+        assert_problem(response, 503)
+        assert response.headers["retry-after"]
+
+
+async def test_figures_are_counted_by_route(client):
+    await client.get("/api/v1/jobs/1")
+    await client.get("/api/v1/jobs/2")
+    text = (await client.get("/metrics")).text
+    wanted = 'pullback_http_requests_total{method="GET",route="/api/v1/jobs/{job_id}",status="404"} 2.0'
+    assert wanted in text
+    assert 'pullback_jobs{state="queued"} 0.0' in text
+
+
+@pytest.fixture
+async def guarded(start_service, tmp_path):
+    (tmp_path / "token").write_text("open sesame\n")
+    async with start_service(auth="token", token_file=tmp_path / "token") as client:
+        yield client
+
+
+async def test_with_authentication_a_token_is_needed(guarded):
+    response = await guarded.get("/api/v1/projects")
+    assert_problem(response, 401)
+    assert response.headers["www-authenticate"].startswith("Bearer")
+    assert_problem(await guarded.get("/metrics"), 401)
+    assert (await guarded.get("/healthz")).status_code == 200
+
+
+async def test_the_right_token_opens_and_a_wrong_one_does_not(guarded):
+    right = await guarded.get("/api/v1/projects", headers={"authorization": "Bearer open sesame"})
+    assert right.status_code == 200
+    for wrong in ("Bearer open", "Bearer open sesamé".encode(), "Bearer", "Digest x", "Basic !"):
+        assert_problem(await guarded.get("/api/v1/projects", headers={"authorization": wrong}), 401)
+
+
+async def test_a_browser_may_read_with_its_login_dialog_but_not_write(guarded):
+    login = {"authorization": "Basic " + b64encode(b"anybody:open sesame").decode()}
+    assert (await guarded.get("/api/v1/projects", headers=login)).status_code == 200
+    assert_problem(await guarded.post("/api/v1/reports", headers=login), 401)
+
+
+async def test_in_local_mode_a_token_that_is_sent_must_be_valid(client):
+    assert (await client.get("/api/v1/projects")).status_code == 200
+    assert_problem(await client.get("/api/v1/projects", headers={"authorization": "Bearer x"}), 401)

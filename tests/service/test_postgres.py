@@ -1,0 +1,157 @@
+"""The embedded Postgres: started, adopted, stopped; foreign folders refused in one sentence."""
+
+import os
+import signal
+import stat
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from pullback_service.errors import PostgresError
+from pullback_service.postgres import MAJOR_VERSION, EmbeddedPostgres
+
+FAST = {"fsync": "off"}
+
+
+@pytest.fixture
+def folder():
+    with tempfile.TemporaryDirectory(prefix="pullback-postgres-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name) / "postgres"
+
+
+@pytest.fixture
+def server(folder):
+    server = EmbeddedPostgres(folder, settings=FAST)
+    yield server
+    server.destroy()
+
+
+def _version(url):
+    with psycopg.connect(url) as connection:
+        return connection.info.server_version // 10000
+
+
+def test_it_starts_answers_and_stops(server):
+    assert not server.is_running()
+    assert _version(server.start()) == MAJOR_VERSION
+    assert server.is_running()
+    assert server.stop()
+    assert not server.is_running()
+    assert not server.stop()
+
+
+def test_data_survives_a_restart(server):
+    with psycopg.connect(server.start()) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+    server.stop()
+    with psycopg.connect(server.start()) as connection:
+        assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
+
+
+def test_only_the_owner_may_enter_the_data_folder(server, folder):
+    server.start()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_running_server_is_adopted_by_the_next_start(server, folder):
+    url = server.start()
+    pid = server.pid
+    assert EmbeddedPostgres(folder).start() == url
+    assert EmbeddedPostgres(folder).pid == pid
+    assert EmbeddedPostgres(folder).stop()
+    assert not server.is_running()
+
+
+def test_two_starts_at_once_make_one_server(folder, server):
+    with ThreadPoolExecutor() as pool:
+        urls = list(pool.map(lambda _: EmbeddedPostgres(folder, settings=FAST).start(), range(4)))
+    assert len(set(urls)) == 1
+
+
+def test_a_killed_server_is_started_again_with_its_data(server):
+    with psycopg.connect(server.start()) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+    os.kill(server.pid, signal.SIGKILL)
+    with psycopg.connect(server.start()) as connection:
+        assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
+
+
+def test_a_pid_file_whose_number_belongs_to_somebody_else_is_no_server(server, folder):
+    server.start()
+    lines = (folder / "postmaster.pid").read_text().splitlines()
+    server.stop()
+    (folder / "postmaster.pid").write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+    assert not server.is_running()
+    assert _version(server.start()) == MAJOR_VERSION
+
+
+def test_a_path_too_long_for_a_socket_moves_the_socket():
+    with tempfile.TemporaryDirectory(prefix="pullback-" + "long" * 25) as name:
+        Path(name).chmod(0o755)
+        server = EmbeddedPostgres(Path(name) / "postgres", settings=FAST)
+        try:
+            url = server.start()
+            assert "long" not in url
+            assert _version(url) == MAJOR_VERSION
+        finally:
+            server.destroy()
+
+
+def test_a_folder_of_another_version_is_refused(folder):
+    folder.mkdir()
+    (folder / "PG_VERSION").write_text("16\n")
+    with pytest.raises(PostgresError, match="holds the data of Postgres 16 and this release runs Postgres 18"):
+        EmbeddedPostgres(folder).start()
+
+
+def test_a_folder_with_other_files_is_refused_and_left_alone(folder):
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("precious")
+    with pytest.raises(PostgresError, match="holds other files"):
+        EmbeddedPostgres(folder).start()
+    assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
+
+
+def test_a_setting_postgres_refuses_is_told_with_its_own_reason(folder):
+    server = EmbeddedPostgres(folder, settings={"shared_buffers": "a lot"})
+    try:
+        with pytest.raises(PostgresError, match='invalid value for parameter "shared_buffers"'):
+            server.start()
+        assert not server.is_running()
+    finally:
+        server.destroy()
+
+
+def test_destroying_leaves_nothing(folder):
+    server = EmbeddedPostgres(folder, settings=FAST)
+    server.start()
+    pid = server.pid
+    server.destroy()
+    assert list(folder.parent.iterdir()) == []
+    deadline = time.monotonic() + 5
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs Postgres as somebody else")
+def test_for_root_a_closed_parent_stays_closed():
+    with tempfile.TemporaryDirectory(prefix="pullback-closed-") as name:
+        parent = Path(name)
+        assert stat.S_IMODE(parent.stat().st_mode) == 0o700
+        server = EmbeddedPostgres(parent / "postgres", settings=FAST)
+        try:
+            assert _version(server.start()) == MAJOR_VERSION
+            assert stat.S_IMODE(parent.stat().st_mode) == 0o700
+            home = (parent / "postgres").resolve()
+            assert not home.is_relative_to(parent)
+            assert stat.S_IMODE(home.stat().st_mode) == 0o700
+        finally:
+            server.destroy()
+        assert not home.exists()

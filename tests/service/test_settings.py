@@ -1,0 +1,57 @@
+"""Settings come by environment; what does not hold is said in one sentence."""
+
+import pytest
+
+from pullback_service.errors import SetupError
+from pullback_service.settings import Settings, load_settings, refuse_open_bind
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch):
+    for name in ("DATABASE_URL", "DATABASE_URL_FILE", "PULLBACK_AUTH", "PULLBACK_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_database_comes_by_variable(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://here/db")
+    assert load_settings().require_database_url() == "postgresql://here/db"
+
+
+def test_the_database_comes_by_file(monkeypatch, tmp_path):
+    (tmp_path / "url").write_text("postgresql://there/db\n")
+    monkeypatch.setenv("DATABASE_URL_FILE", str(tmp_path / "url"))
+    assert load_settings().require_database_url() == "postgresql://there/db"
+
+
+def test_no_database_is_one_sentence_with_the_remedy():
+    with pytest.raises(SetupError, match="set DATABASE_URL, or use `pullback up`"):
+        load_settings().require_database_url()
+
+
+def test_a_wrong_value_names_its_variable(monkeypatch):
+    monkeypatch.setenv("PULLBACK_LEASE_S", "soon")
+    with pytest.raises(SetupError, match="PULLBACK_LEASE_S does not hold"):
+        load_settings()
+
+
+def test_token_auth_without_a_secret_is_refused():
+    with pytest.raises(SetupError, match="set PULLBACK_TOKEN_FILE"):
+        Settings(auth="token").token()
+
+
+def test_an_empty_secret_is_refused(tmp_path):
+    (tmp_path / "token").write_text(" \n")
+    with pytest.raises(SetupError, match="which is empty"):
+        Settings(auth="token", token_file=tmp_path / "token").token()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
+def test_loopback_needs_no_authentication(host):
+    refuse_open_bind(host, Settings())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", ""])  # noqa: S104 - refused, not bound
+def test_other_addresses_are_refused_without_authentication(host):
+    with pytest.raises(SetupError, match="PULLBACK_AUTH=token"):
+        refuse_open_bind(host, Settings())
+    refuse_open_bind(host, Settings(auth="token"))
