@@ -3,10 +3,12 @@
 import copy
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import uuid4
 
 import httpx
 import pytest
+from anyio.from_thread import start_blocking_portal
 from sqlalchemy import event
 
 from pullback_service.application import create_service
@@ -46,6 +48,18 @@ def start_service(database_url):
 async def client(start_service):
     async with start_service(heartbeat_s=0.05, lease_s=30, max_report_bytes=2**20, max_log_bytes=2**16) as client:
         yield client
+
+
+@pytest.fixture
+def send(database_url):
+    """Send a request and wait, for tests whose steps Hypothesis chooses: it wants to be in charge, as an event loop does."""
+    settings = Settings(database_url=database_url)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serving(settings)) as client:
+
+        def request(method, url, **parts):
+            return portal.call(partial(client.request, method, url, **parts))
+
+        yield request
 
 
 @pytest.fixture

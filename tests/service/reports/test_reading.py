@@ -1,0 +1,174 @@
+"""Reading an upload: what holds is read, what does not is named by its JSON path, and nothing else happens."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pullback_service.errors import RequestError, UnreadableBodyError
+from pullback_service.reports.keeping import prepare
+from pullback_service.reports.reading import read_report
+
+
+def encode(document):
+    return json.dumps(document).encode()
+
+
+def complaint(body):
+    with pytest.raises(RequestError) as caught:
+        prepare(body if isinstance(body, bytes) else encode(body))
+    return caught.value
+
+
+def test_a_report_is_read_bare_or_inside_a_pyperf_file(report):
+    bare = read_report(encode(report))
+    wrapped = read_report(encode({"version": "1.0", "benchmarks": [], "pullback": report}))
+    assert bare.document == wrapped.document
+    assert bare.digest == wrapped.digest
+    assert wrapped.root == "$.pullback"
+
+
+def test_unknown_keys_are_kept(report):
+    report["commit"]["signed_by"] = "somebody"
+    assert read_report(encode(report)).document.commit.model_extra == {"signed_by": "somebody"}
+
+
+def test_the_order_of_keys_makes_no_other_report(report):
+    shuffled = dict(reversed(report.items()))
+    assert read_report(encode(report)).digest == read_report(encode(shuffled)).digest
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_are_none_are_named(report, constant):
+    report["cases"][0]["variants"][0]["metrics"]["time"]["processes"][1] = "HERE"
+    error = complaint(encode(report).replace(b'"HERE"', constant.encode()))
+    assert error.status == 422
+    assert error.errors[0]["path"] == "$.cases[0].variants[0].metrics.time.processes[1]"
+    assert "NaN or an infinity" in error.detail
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"nonsense", b'"\\ud800"', b"[" * 5000])
+def test_what_is_no_json_is_told_by_line_and_column(body):
+    error = complaint(body)
+    assert isinstance(error, UnreadableBodyError)
+    assert "column" in error.detail
+
+
+@pytest.mark.parametrize("body", [b"null", b"[]", b"7", b'"text"'])
+def test_json_that_is_no_object_is_refused(body):
+    assert complaint(body).errors[0]["path"] == "$"
+
+
+def test_other_formats_and_versions_are_named(report):
+    assert complaint({**report, "format": "other"}).errors[0]["path"] == "$.format"
+    assert complaint({**report, "version": 2}).errors[0]["path"] == "$.version"
+    assert complaint({**report, "version": True}).errors[0]["path"] == "$.version"
+    assert complaint({"benchmarks": []}).errors[0]["path"] == "$.format"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "path"),
+    [
+        (["commit", "sha"], "abc", "$.commit.sha"),
+        (["commit", "sha"], "A" * 40, "$.commit.sha"),
+        (["commit", "authored_at"], "yesterday", "$.commit.authored_at"),
+        (["commit", "authored_at"], "2026-01-01T00:00:00", "$.commit.authored_at"),
+        (["commit", "authored_at"], 1e12, "$.commit.authored_at"),
+        (["started_at"], "9999-12-31T23:59:59-23:59", "$.started_at"),
+        (["id"], "not a uuid", "$.id"),
+        (["project"], "two\nlines", "$.project"),
+        (["project"], "", "$.project"),
+        (["project"], "nul\x00", "$.project"),
+        (["duration_s"], "12", "$.duration_s"),
+        (["duration_s"], -1, "$.duration_s"),
+        (["machine", "facts"], {"deep": "nul\x00"}, "$.machine.facts"),
+        (["machine", "facts"], {"nul\x00": 1}, "$.machine.facts"),
+        (["harness", "quality"], "good", "$.harness.quality"),
+        (["cases", 0, "case", "params"], [1], "$.cases[0].case.params"),
+        (["cases", 0, "gradient", "ok"], "yes", "$.cases[0].gradient.ok"),
+        (["cases", 0, "variants", 1, "metrics", "time", "unit"], "", "$.cases[0].variants[1].metrics.time.unit"),
+        (["cases", 0, "paired", 0, "outcome"], "better", "$.cases[0].paired[0].outcome"),
+        (["cases", 0, "paired", 0, "n"], -1, "$.cases[0].paired[0].n"),
+        (["cases", 0, "paired", 0, "variant"], "jax", "$.cases[0].paired[0]"),
+    ],
+)
+def test_what_does_not_hold_is_named_by_its_path(report, place, value, path):
+    target = report
+    for step in place[:-1]:
+        target = target[step]
+    target[place[-1]] = value
+    error = complaint(report)
+    assert error.status == 422
+    assert error.errors[0]["path"] == path
+
+
+def test_paths_begin_where_the_report_begins(report):
+    report["commit"]["sha"] = "abc"
+    assert complaint({"pullback": report}).errors[0]["path"] == "$.pullback.commit.sha"
+
+
+def test_twice_the_same_case_variant_or_pair_is_refused(reports):
+    case = reports.case()
+    assert complaint(reports.report(cases=[case, case])).errors[0]["path"] == "$.cases[1].case"
+    twice = reports.case(variants=[reports.variant("unfused"), reports.variant("unfused")], paired=[])
+    assert complaint(reports.report(cases=[twice])).errors[0]["path"] == "$.cases[0].variants[1].variant"
+    paired = reports.case(paired=case["paired"][:1] * 2)
+    assert complaint(reports.report(cases=[paired])).errors[0]["path"] == "$.cases[0].paired[1]"
+
+
+def test_unknown_keys_nested_beyond_reason_are_refused(report):
+    deep = "[" * 500 + "]" * 500
+    error = complaint(encode({**report, "note": "HERE"}).replace(b'"HERE"', deep.encode()))
+    assert "nested too deeply" in error.detail
+
+
+# A few mutations of a report that holds reach deeper than documents made of nothing.
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def _places(value, at=()):
+    yield at
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _places(item, (*at, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _places(item, (*at, index))
+
+
+@st.composite
+def mutated(draw, make):
+    document = make()
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.sampled_from([place for place in _places(document) if place]))
+        target = document
+        for step in place[:-1]:
+            target = target[step]
+        if draw(st.booleans()):
+            target[place[-1]] = draw(json_values)
+        else:
+            del target[place[-1]]
+    return document
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_no_document_raises_anything_but_our_own_errors(data, reports):
+    document = data.draw(mutated(reports.report))
+    try:
+        prepare(encode(document))
+    except RequestError as error:
+        assert error.errors  # noqa: PT017 - hypothesis asks for either outcome
+        assert all(item["path"].startswith("$") for item in error.errors)  # noqa: PT017 - as above
+
+
+@settings(max_examples=100, deadline=None)
+@given(body=st.binary(max_size=200))
+def test_no_bytes_raise_anything_but_our_own_errors(body):
+    with pytest.raises(RequestError):
+        prepare(body)

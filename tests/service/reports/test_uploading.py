@@ -1,0 +1,212 @@
+"""Uploads over HTTP: stored once and wholly, whatever is repeated, whatever comes at the same time."""
+
+import asyncio
+import json
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import func, select
+
+from pullback_service import worker
+from pullback_service.models import Commit, Comparison, Failure, Machine, Point, Project, Report, Series
+
+pytestmark = pytest.mark.anyio
+
+URL = "/api/v1/reports"
+
+
+async def count(session, table):
+    return await session.scalar(select(func.count()).select_from(table))
+
+
+async def test_an_upload_is_acknowledged_with_its_address(client, report):
+    response = await client.post(URL, json=report)
+    assert response.status_code == 201
+    assert response.headers["location"] == f"{URL}/{report['id']}"
+    assert response.json() == {
+        "id": report["id"],
+        "url": f"{URL}/{report['id']}",
+        "project": "demo",
+        "commit": report["commit"]["sha"],
+        "status": "accepted",
+        "cases": 1,
+        "points": 4,
+        "failures": 0,
+    }
+
+
+async def test_the_same_upload_again_gets_the_same_answer(client, report, session):
+    first = await client.post(URL, json=report, headers={"Idempotency-Key": "run-7"})
+    again = await client.post(URL, json=report, headers={"Idempotency-Key": "run-7"})
+    without_key = await client.post(URL, json=report)
+    assert (first.status_code, again.status_code, without_key.status_code) == (201, 200, 200)
+    assert first.json() == again.json() == without_key.json()
+    assert await count(session, Point) == 4
+
+
+async def test_another_body_under_the_same_key_is_a_conflict(client, reports):
+    await client.post(URL, json=reports.report(), headers={"Idempotency-Key": "run-7"})
+    other = await client.post(URL, json=reports.report(), headers={"Idempotency-Key": "run-7"})
+    assert other.status_code == 409
+    assert "'run-7'" in other.json()["detail"]
+
+
+async def test_another_body_under_the_same_id_is_a_conflict(client, report):
+    await client.post(URL, json=report)
+    report["duration_s"] = 99
+    response = await client.post(URL, json=report, headers={"Idempotency-Key": "another"})
+    assert response.status_code == 409
+
+
+async def test_many_uploads_of_one_report_at_once_store_it_once(client, report, session):
+    responses = await asyncio.gather(*(client.post(URL, json=report) for _ in range(12)))
+    assert sorted(response.status_code for response in responses) == [200] * 11 + [201]
+    assert len({response.text for response in responses}) == 1
+    assert await count(session, Report) == 1
+    assert await count(session, Point) == 4
+
+
+async def test_many_first_uploads_at_once_share_what_they_have_in_common(client, reports, session):
+    cases = [reports.case(f"workload {index}") for index in range(5)]
+    uploads = [reports.report(commit=index % 3 + 1, cases=cases[::-1] if index % 2 else cases) for index in range(12)]
+    responses = await asyncio.gather(*(client.post(URL, json=upload) for upload in uploads))
+    assert [response.status_code for response in responses] == [201] * 12
+    assert await count(session, Project) == 1
+    assert await count(session, Machine) == 1
+    assert await count(session, Commit) == 3
+    assert await count(session, Series) == 5 * 4
+    assert await count(session, Point) == 12 * 5 * 4
+
+
+async def test_what_is_refused_leaves_nothing_behind(client, reports, session):
+    await client.post(URL, json=reports.report(project="first"))
+    changed = reports.case()
+    changed["variants"][0]["metrics"]["time"]["unit"] = "ms"
+    other = reports.report(commit=2, project="first", cases=[reports.case("new workload"), changed])
+    response = await client.post(URL, json=other)
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["path"] == "$.cases[1].variants[0].metrics.time"
+    assert "is in s" in response.json()["detail"]
+    assert await count(session, Report) == 1
+    assert await count(session, Commit) == 1
+    assert await count(session, Series) == 4
+
+
+async def test_the_query_may_confirm_but_not_contradict(client, report):
+    fitting = {"project": "demo", "commit": report["commit"]["sha"], "branch": "main", "machine": "box"}
+    assert (await client.post(URL, json=report, params=fitting)).status_code == 201
+    for name, value in (("project", "x"), ("commit", "f" * 40), ("branch", "x"), ("machine", "x")):
+        response = await client.post(URL, json=report, params={**fitting, name: value})
+        assert response.status_code == 422
+        assert [error["path"] for error in response.json()["errors"]] == [f"query.{name}"]
+
+
+async def test_failures_are_stored_with_their_reasons_and_without_values(client, reports, session):
+    broken = reports.case("broken", error={"kind": "build", "message": "no"}, variants=[], paired=[])
+    response = await client.post(URL, json=reports.report(cases=[broken]))
+    assert response.json()["points"] == 0
+    assert response.json()["failures"] == 1
+    failure = await session.scalar(select(Failure))
+    assert (failure.kind, failure.message, failure.variant) == ("build", "no", None)
+
+
+async def test_comparisons_are_stored_between_their_commits(client, reports, session):
+    compared = {
+        "case": reports.case()["case"],
+        "variant": "fused",
+        "metric": "time",
+        "reference": reports.sha(1),
+        "candidate": reports.sha(2),
+        "log_ratio": 0.02,
+        "low": 0.01,
+        "high": 0.03,
+        "n": 40,
+        "outcome": "slower",
+    }
+    assert (await client.post(URL, json=reports.report(2, comparisons=[compared]))).status_code == 201
+    stored = await session.scalar(select(Comparison))
+    shas = dict((await session.execute(select(Commit.id, Commit.sha))).all())
+    assert (shas[stored.reference_id], shas[stored.candidate_id]) == (reports.sha(1), reports.sha(2))
+
+
+async def test_a_body_over_the_limit_is_refused(client, report):
+    report["note"] = "x" * 2**20
+    response = await client.post(URL, json=report)
+    assert response.status_code == 413
+    assert "PULLBACK_MAX_REPORT_BYTES" in response.json()["detail"]
+
+
+async def test_a_body_over_the_limit_is_refused_though_its_length_was_not_declared(client):
+    async def endless():
+        for _ in range(64):
+            yield b" " * 2**16
+
+    assert (await client.post(URL, content=endless())).status_code == 413
+
+
+async def test_a_report_is_read_back_as_it_came(client, report):
+    wrapped = {"benchmarks": [], "pullback": report, "version": "1.0"}
+    body = json.dumps(wrapped, indent=1)
+    await client.post(URL, content=body)
+    detail = (await client.get(f"{URL}/{report['id']}")).json()
+    assert detail["document"] == report
+    assert detail["machine"] == "box"
+    assert (await client.get(f"{URL}/{report['id']}/body")).text == body
+
+
+async def test_an_unknown_report_is_a_problem(client):
+    assert (await client.get(f"{URL}/{uuid4()}")).status_code == 404
+    assert (await client.get(f"{URL}/{uuid4()}/body")).status_code == 404
+    assert (await client.get(f"{URL}/7")).status_code == 422
+
+
+async def test_reports_are_listed_newest_first_page_by_page(client, reports):
+    uploads = [reports.report(number, project="even" if number % 2 == 0 else "odd") for number in range(1, 8)]
+    for upload in uploads:
+        await client.post(URL, json=upload)
+    seen, cursor = [], None
+    while True:
+        params = {"limit": 3} | ({"cursor": cursor} if cursor else {})
+        page = (await client.get(URL, params=params)).json()
+        seen += [item["id"] for item in page["items"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert seen == [upload["id"] for upload in reversed(uploads)]
+    even = (await client.get(URL, params={"project": "even"})).json()["items"]
+    assert len(even) == 3
+    at_commit = (await client.get(URL, params={"commit": reports.sha(3)})).json()["items"]
+    assert [item["id"] for item in at_commit] == [uploads[2]["id"]]
+
+
+async def test_a_worker_brings_the_counts_of_the_project_up_to_date(client, reports, database_url):
+    await client.post(URL, json=reports.report(1))
+    await client.post(URL, json=reports.report(2))
+    await worker.run_once(database_url)
+    (project,) = (await client.get("/api/v1/projects")).json()["items"]
+    assert (project["reports"], project["commits"], project["points"]) == (2, 2, 8)
+    assert project["last_report_at"] is not None
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_upload_is_answered_with_a_server_error(send, reports, data):
+    document = reports.report(int(data.draw(st.integers(1, 5))))
+    places = ["project", "commit", "machine", "harness", "cases", "comparisons", "id", "started_at"]
+    value = data.draw(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+            max_leaves=5,
+        )
+    )
+    where = data.draw(st.sampled_from(places))
+    inside = document[where]
+    if isinstance(inside, dict):
+        inside[data.draw(st.sampled_from(sorted(inside)))] = value
+    else:
+        document[where] = value
+    response = send("POST", URL, content=json.dumps(document))
+    assert response.status_code < 500, response.text
