@@ -186,14 +186,14 @@ def session_database_url(postgres_server, migrated_template):
 
 
 @contextmanager
-def serving(database_url):
+def serving(database_url, **settings):
     """The application of `pullback serve` in a thread of its own, on a free port."""
     import uvicorn  # noqa: PLC0415 - the service is an extra
 
     from pullback_cli.app import create_app  # noqa: PLC0415 - the service is an extra
     from pullback_service.settings import Settings  # noqa: PLC0415 - the service is an extra
 
-    app = create_app(Settings(DATABASE_URL=database_url))
+    app = create_app(Settings(DATABASE_URL=database_url, **settings))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -230,6 +230,15 @@ def base(session_database_url):
 def empty_base(database_url):
     """Address of an application where nothing has been measured."""
     with serving(database_url) as address:
+        yield address
+
+
+@pytest.fixture
+def guarded_base(database_url, tmp_path):
+    """Address of an application that needs a token."""
+    secret = tmp_path / "token"
+    secret.write_text("the-secret")
+    with serving(database_url, auth="token", token_file=secret) as address:
         yield address
 
 
