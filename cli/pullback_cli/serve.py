@@ -31,16 +31,18 @@ def serve(
     import uvicorn  # noqa: PLC0415 - heavy, and an extra
 
     from pullback_cli.app import create_app  # noqa: PLC0415 - as above
+    from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
     from pullback_service.settings import load_settings, refuse_open_bind  # noqa: PLC0415 - as above
 
     settings = load_settings()
     refuse_open_bind(host, settings)
+    configure_logs(settings)
     listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
     config = uvicorn.Config(
         create_app(),
         log_config=None,  # the application logs its requests itself
         access_log=False,
-        timeout_graceful_shutdown=5,  # a long poll of an agent must not hold up the end
+        timeout_graceful_shutdown=2,  # a long poll of an agent must not hold up the end
     )
     uvicorn.Server(config).run(sockets=[listening])
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -182,7 +182,14 @@ def product(folder, repository):
 @pytest.fixture
 def connect():
     """Return how to talk to a service at an address."""
-    return Api
+    with ExitStack() as open_clients:
+
+        def open_client(url, token=None):
+            api = Api(url, token)
+            open_clients.enter_context(api.http)
+            return api
+
+        yield open_client
 
 
 @pytest.fixture(name="until")

@@ -48,7 +48,7 @@ class JobView:
     log_size: int
 
 
-async def _read_jobs(session: ReadSession, state: JobState | None = None) -> JobsView:
+async def _read_jobs(request: Request, session: ReadSession, state: JobState | None = None) -> JobsView:
     fleet = await fleet_now(session, datetime.now(UTC))
     stored = await list_jobs(session, project=None, commit=None, state=state, before_id=None, limit=_MOST_JOBS)
     answers = [("all", links.jobs(), state is None)]
@@ -57,7 +57,7 @@ async def _read_jobs(session: ReadSession, state: JobState | None = None) -> Job
         fleet=fleet,
         jobs=tuple([await job_line(session, job) for job in stored]),
         questions=(question("state", answers),),
-        empty=None if stored else _nothing(state),
+        empty=None if stored else _nothing(state, str(request.base_url).rstrip("/")),
     )
 
 
@@ -121,12 +121,12 @@ def _table(view: JobsView) -> Iterator[dict[str, Any]]:
         yield row | {"machine": view.fleet.machine_of(job)}
 
 
-def _nothing(state: str | None) -> Empty:
+def _nothing(state: str | None, base: str) -> Empty:
     if state is not None:
         return Empty(f"No job is {state}", ("The other states are one click away.",))
     return Empty(
         "No job has been asked for",
         ("`pullback up` asks for one by itself; anybody else asks for a commit through the API:",),
-        "curl -X POST http://127.0.0.1:8000/api/v1/jobs -H 'content-type: application/json' \\\n"
+        f"curl -X POST {base}/api/v1/jobs -H 'content-type: application/json' \\\n"
         '  -d \'{"project": "pullback", "commit": {"sha": "<40 hex digits>"}, "suite": "quick"}\'',
     )

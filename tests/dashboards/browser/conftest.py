@@ -5,16 +5,13 @@ wrong gradient, a tier that an older engine lacks, an ambiguous ratio, a disturb
 """
 
 import math
-import os
 import random
-import shutil
 import socket
 import threading
 import time
 import uuid
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -189,14 +186,14 @@ def session_database_url(postgres_server, migrated_template):
 
 
 @contextmanager
-def serving(database_url):
+def serving(database_url, **settings):
     """The application of `pullback serve` in a thread of its own, on a free port."""
     import uvicorn  # noqa: PLC0415 - the service is an extra
 
     from pullback_cli.app import create_app  # noqa: PLC0415 - the service is an extra
     from pullback_service.settings import Settings  # noqa: PLC0415 - the service is an extra
 
-    app = create_app(Settings(DATABASE_URL=database_url))
+    app = create_app(Settings(DATABASE_URL=database_url, **settings))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -236,36 +233,13 @@ def empty_base(database_url):
         yield address
 
 
-def chromium_path():
-    """The system's Chromium, or none."""
-    named = os.environ.get("PULLBACK_CHROMIUM")
-    for name in (named, "chromium", "chromium-browser", "google-chrome"):
-        if name and (found := shutil.which(name)):
-            return found
-    return None
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    """A headless Chromium that speaks to nobody but the application."""
-    path = chromium_path()
-    if path is None:
-        pytest.skip("NO BROWSER TESTS: no Chromium found; `apt install chromium`, or name one in PULLBACK_CHROMIUM")
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only with a browser
-
-    flags = (
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    )
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=flags)
-        yield chromium
-        chromium.close()
+@pytest.fixture
+def guarded_base(database_url, tmp_path):
+    """Address of an application that needs a token."""
+    secret = tmp_path / "token"
+    secret.write_text("the-secret")
+    with serving(database_url, auth="token", token_file=secret) as address:
+        yield address
 
 
 class Watch:
@@ -314,15 +288,3 @@ def made():
         made_report = staticmethod(made_report)
 
     return Made
-
-
-@pytest.fixture
-def keep_picture():
-    """Saves a picture for the README where PULLBACK_SCREENSHOTS names a folder."""
-    folder = os.environ.get("PULLBACK_SCREENSHOTS")
-
-    def keep(page, name, *, whole=True):
-        if folder:
-            page.screenshot(path=Path(folder) / f"{name}.png", full_page=whole)
-
-    return keep

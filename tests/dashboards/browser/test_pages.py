@@ -29,13 +29,12 @@ def places(base):
     return [OVERVIEW, DENSE, RESTORE, commit, report, "/jobs", f"/jobs/{job}", "/help"]
 
 
-def test_the_overview_shows_measured_factors(visit, keep_picture):
+def test_the_overview_shows_measured_factors(visit):
     page = visit(OVERVIEW)
     row = page.locator("table.heat tr", has_text="n=1000, act=tanh")
     assert re.search(r"▼\s*0\.5\d×", row.inner_text())
     assert "faster than unfused" in row.inner_text()
     assert row.locator("svg.spark").count() == 2
-    keep_picture(page, "overview")
 
 
 def test_the_overview_switches_to_memory_by_its_address(visit):
@@ -52,7 +51,7 @@ def test_what_changed_lately_names_the_commit_that_costs_an_array_more(visit):
     assert "arrays 3 → 4 (+1)" in news
 
 
-def test_the_workload_page_draws_what_its_table_says(visit, keep_picture):
+def test_the_workload_page_draws_what_its_table_says(visit):
     page = visit(f"{DENSE}?case={quote(LARGE)}")
     drawn = page.evaluate(
         "document.getElementById('figure').data.filter(t => t.mode.includes('markers')).map(t => [t.name, t.y])"
@@ -62,7 +61,6 @@ def test_the_workload_page_draws_what_its_table_says(visit, keep_picture):
     assert f"{newest['fused']:.2f}×" in shown
     assert f"{newest['stateful']:.2f}×" in shown
     assert page.locator(".js-plotly-plot .scatterlayer .point").count() > 20
-    keep_picture(page, "workload")
 
 
 def test_a_failed_commit_is_told_with_its_reason_and_has_no_point(visit):
