@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
@@ -12,6 +13,7 @@ from pullback_dashboards.wording import factors, units
 
 SPARK_COMMITS = 30
 _NEWS_ITEMS = 8
+_LATELY = 5  # commits
 _NEWS_CASES = 3
 
 
@@ -304,21 +306,21 @@ class _Change:
 
 
 def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
-    """The newest change of a line, if its last two readings differ."""
-    measured = [(place, r) for place, r in enumerate(line.readings) if r is not None]
-    if len(measured) < 2:
-        return
-    (_, before), (place, now) = measured[-2:]
-    if place < len(commits) - 5:  # no longer "lately"
-        return
-    if now.failure or before.failure:
-        if now.failure and not before.failure and line.metric.name == "time":
-            yield _Change(place, math.inf, line, "failed", f"fails since this commit: {now.failure}")
-        return
-    if line.metric.exact:
-        yield from _exact_change(place, before, now, line)
-    elif line.metric.name == "time":
-        yield from _moved_ratio(place, before, now, line)
+    """The changes of a line at the newest commits, each against the commit measured before it."""
+    measured = [(place, reading) for place, reading in enumerate(line.readings) if reading is not None]
+    for (_, before), (place, now) in pairwise(measured):
+        if place < len(commits) - _LATELY:
+            continue
+        if now.failure:
+            if not before.failure and line.metric.name == "time":
+                yield _Change(place, math.inf, line, "failed", f"fails since this commit: {now.failure}")
+        elif before.failure:
+            if line.metric.name == "time":
+                yield _Change(place, math.inf, line, "same", "runs again since this commit")
+        elif line.metric.exact:
+            yield from _exact_change(place, before, now, line)
+        elif line.metric.name == "time":
+            yield from _moved_ratio(place, before, now, line)
 
 
 def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
