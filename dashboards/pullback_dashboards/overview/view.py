@@ -88,6 +88,7 @@ class News:
     mark: str
     variant: str
     text: str
+    note: str
     cases: tuple[Where, ...]
     more: int
     sha: str
@@ -140,6 +141,7 @@ def _told(same: list["_Change"], commit: Commit, project: str, machine: str | No
         mark=factors.mark(first.outcome),
         variant=first.line.variant,
         text=first.text,
+        note=first.note,
         cases=tuple(
             Where(c.line.case, links.workload(project, c.line.workload, case=c.line.case, machine=machine))
             for c in same[:_NEWS_CASES]
@@ -303,6 +305,7 @@ class _Change:
     line: Line
     outcome: str
     text: str
+    note: str = ""
 
 
 def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
@@ -339,8 +342,6 @@ def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Itera
     moved = factors.move(before.spread, now.spread)
     if moved is None or before.log_ratio is None or now.log_ratio is None:
         return
-    text = (
-        f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}, "
-        "intervals apart, not yet confirmed by a paired comparison"
-    )
-    yield _Change(place, abs(now.log_ratio - before.log_ratio), line, moved, text)
+    text = f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}"
+    note = "intervals apart, not yet confirmed by a paired comparison"
+    yield _Change(place, abs(now.log_ratio - before.log_ratio), line, moved, text, note)
