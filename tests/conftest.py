@@ -1,4 +1,5 @@
-"""What every test shares: one BLAS thread, no colour codes, and Postgres databases of its own for each test that asks.
+"""What every test shares: one BLAS thread, no colour codes, Postgres databases of its own for each test that asks, and
+a headless Chromium.
 
 One embedded Postgres serves a whole run, all xdist workers included: the first test that needs it starts it, the others
 adopt it, and the process that started the run removes it. One database is migrated; each test gets a copy of it.
@@ -7,7 +8,7 @@ adopt it, and the process that started the run removes it. One database is migra
 import os
 import shutil
 import tempfile
-from fcntl import LOCK_EX, flock
+from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
 from uuid import uuid4
 
@@ -48,6 +49,18 @@ def pytest_unconfigure():
 
             EmbeddedPostgres(folder / "postgres").destroy()
         shutil.rmtree(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """A test marked `serial` waits for those of the other workers, which wait for it: it has the machine alone."""
+    folder = Path(os.environ[FOLDER_VARIABLE])
+    alone = item.get_closest_marker("serial") is not None
+    with (folder / "turnstile.lock").open("a") as turnstile, (folder / "machine.lock").open("a") as machine:
+        flock(turnstile, LOCK_EX)  # held while waiting, so that a stream of others cannot slip past
+        flock(machine, LOCK_EX if alone else LOCK_SH)
+        flock(turnstile, LOCK_UN)
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -100,3 +113,35 @@ def database_url(postgres_server, migrated_template):
 def bare_database_url(postgres_server):
     """Address of a database with nothing in it, not even the migrations."""
     yield from _fresh_database(postgres_server, "template1")
+
+
+def _chromium():
+    """The system's Chromium, or none."""
+    named = os.environ.get("PULLBACK_CHROMIUM")
+    for name in (named, "chromium", "chromium-browser", "google-chrome"):
+        if name and (found := shutil.which(name)):
+            return found
+    return None
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A headless Chromium that speaks to nobody but the application."""
+    path = _chromium()
+    if path is None:
+        pytest.skip("NO BROWSER TESTS: no Chromium found; `apt install chromium`, or name one in PULLBACK_CHROMIUM")
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only with a browser
+
+    flags = (
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    )
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=flags)
+        yield chromium
+        chromium.close()

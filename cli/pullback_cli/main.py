@@ -1,15 +1,30 @@
 """The command `pullback`: a table of subcommands, each of which imports its part when it runs."""
 
+import sys
+
 import typer
 
-from pullback_cli.run import run
+from pullback_cli import agent, down, migrate, run, serve, status, up, version, worker
+from pullback_cli.refusals import sentence_of
+from pullback_runners.agent.lifeline import die_with_named_parent
 
 app = typer.Typer(
     name="pullback",
     help="Continuous benchmarking for gradients: measure, keep and watch the memory and speed of backward passes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.command("up")(up.up)
+app.command("status")(status.status)
+app.command("down")(down.down)
+app.command("run")(run.run)
+app.command("serve")(serve.serve)
+app.command("worker")(worker.worker)
+app.command("migrate")(migrate.migrate)
+app.command("agent")(agent.agent)
+app.command("version")(version.version)
 
 
 @app.callback()
@@ -17,9 +32,14 @@ def _root() -> None:
     """Continuous benchmarking for gradients."""
 
 
-app.command()(run)
-
-
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line: exit code 2 and one sentence where the surroundings or the usage are wrong."""
+    die_with_named_parent()
+    try:
+        app()
+    except Exception as error:
+        sentence = sentence_of(error)
+        if sentence is None:
+            raise
+        sys.stderr.write(f"pullback: {sentence}\n")
+        raise SystemExit(2) from error

@@ -34,6 +34,11 @@ def run(
     """Measure gradients against the unfused baseline: time, memory, and whether they are right.
 
     Exit status: 0 all cases measured, 1 a case failed, 2 wrong usage, 130 interrupted (finished cases are kept).
+
+    Examples:
+    pullback run --suite quick -o bench.json
+
+    pullback run --case 'dense_bias_act*' --variant fused --engine ../other-checkout
     """
     try:
         from pullback_runners.errors import UsageError  # noqa: PLC0415 - a runner's packages load when it runs
@@ -71,7 +76,7 @@ def run(
         _print_table(report, output)
     if not report["harness"]["complete"]:
         raise typer.Exit(INTERRUPTED)
-    if any(each["error"] for each in report["cases"]):
+    if any(variant["error"] for each in report["cases"] for variant in each["variants"]):
         raise typer.Exit(CASE_FAILED)
 
 
@@ -99,7 +104,7 @@ def _print_table(report: dict[str, Any], output: Path | None) -> None:
 
     # A pipe or a file has no width: rows stay whole there, for grep and for eyes.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    console.print(report_table(report))
+    console.print(report_table(report, console.width))
     console.print()
     for line in footnotes(report):
         console.print(line, soft_wrap=True)

@@ -5,6 +5,7 @@ here, once: paired ratios as they were measured, and for exact metrics the ratio
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,6 +14,7 @@ from functools import cached_property
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.wording.factors import Spread
 
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 TIERS = ("unfused", "fused", "stateful", "native")
 
 
@@ -69,6 +71,7 @@ class Reading:
     groups: int | None = None
     outcome: str | None = None
     contaminated: bool = False
+    dirty: bool = False
     failure: str | None = None
     report: str | None = None
 
@@ -121,8 +124,8 @@ class History:
         return tuple(sorted({line.workload for line in self.lines}))
 
     def cases(self, workload: str) -> tuple[str, ...]:
-        """Cases of a workload, in the order in which the history has them."""
-        return tuple(dict.fromkeys(line.case for line in self.lines if line.workload == workload))
+        """Cases of a workload, small sizes before large ones."""
+        return tuple(sorted({line.case for line in self.lines if line.workload == workload}, key=_by_numbers))
 
     def find(self, case: str, variant: str, metric: str) -> Line | None:
         """The line of one series."""
@@ -135,6 +138,12 @@ class History:
     @cached_property
     def _index(self) -> dict[tuple[str, str, str], Line]:
         return {(line.case, line.variant, line.metric.name): line for line in self.lines}
+
+
+def _by_numbers(label: str) -> list[tuple[int, float, str]]:
+    """A key by which n=100 comes before n=1000 and n=20 before n=100."""
+    parts = _NUMBER.split(label)
+    return [(0, float(part), "") if _NUMBER.fullmatch(part) else (1, 0.0, part) for part in parts if part]
 
 
 def in_reading_order(variants: Iterable[str]) -> tuple[str, ...]:

@@ -28,9 +28,9 @@ def jobs(**state: str | None) -> str:
     return _with("/jobs", **state)
 
 
-def job(job_id: str) -> str:
+def job(job_id: int) -> str:
     """One job with its log."""
-    return f"/jobs/{_segment(job_id)}"
+    return f"/jobs/{job_id}"
 
 
 def twin(path: str, query: str, suffix: str) -> str:

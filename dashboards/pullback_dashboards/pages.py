@@ -15,8 +15,11 @@ from fastapi import APIRouter, FastAPI, Request, Response
 
 from pullback_dashboards import errors
 from pullback_dashboards.assets import NAMES, asset
+from pullback_dashboards.commit.page import router as commit_router
+from pullback_dashboards.fleet.page import router as fleet_router
 from pullback_dashboards.help.page import router as help_router
 from pullback_dashboards.overview.page import router as overview_router
+from pullback_dashboards.report.page import router as report_router
 from pullback_dashboards.workload.page import router as workload_router
 from pullback_service.errors import NotFoundError
 
@@ -25,7 +28,7 @@ _static = APIRouter(include_in_schema=False)
 
 def mount(app: FastAPI) -> None:
     """Add the pages to the service's application, and give its errors the pages' style where a page was asked for."""
-    for router in (overview_router, workload_router, help_router, _static):
+    for router in (overview_router, workload_router, commit_router, report_router, fleet_router, help_router, _static):
         app.include_router(router)
     errors.style(app)
 

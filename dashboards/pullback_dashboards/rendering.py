@@ -56,6 +56,7 @@ def page(
             figure=figure,
             twins={suffix: links.twin(path, query, suffix) for suffix in twins},
             now=datetime.now(UTC),
+            base=str(request.base_url).rstrip("/"),
             **parts,
         )
     )

@@ -110,6 +110,7 @@ def _reading(cell: MeasuredCell) -> Reading:
         groups=cell.n,
         outcome=cell.outcome,
         contaminated=cell.quality != "clean",
+        dirty=cell.dirty,
         report=str(cell.report_ids[-1]),
     )
 

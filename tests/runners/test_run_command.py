@@ -25,7 +25,7 @@ def test_a_run_prints_a_table_a_pipe_can_read(measured):
     done, path = measured
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].split()[:3] == ["case", "/", "variant"]
+    assert lines[0].split()[:4] == ["variant", "time", "a", "call"]
     assert lines[1].strip() == "mul_restore[m=16,k=32,n=8,f8,cpu]"
     assert "baseline" in lines[2]
     assert "x faster (" in lines[3]
@@ -48,7 +48,7 @@ def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
     assert done.returncode == 1
     assert done.stderr == ""
     (case,) = json.loads(done.stdout)["cases"]
-    assert case["error"]["kind"] == "unavailable"
+    assert [variant["error"] and variant["error"]["kind"] for variant in case["variants"]] == [None, "unavailable"]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class JobLine:
     max_attempts: int
     created_at: datetime
     finished_at: datetime | None
-    machine: str | None = None
+    machine_id: int | None = None
     phase: str | None = None
     progress: Progress | None = None
     failure: str | None = None
@@ -46,8 +46,11 @@ class AgentLine:
 
     name: str
     machine: str
+    machine_id: int
     last_seen_at: datetime
     present: bool
+    job_id: int | None = None
+    phase: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class Fleet:
     def present(self) -> int:
         """How many agents were heard of lately."""
         return sum(agent.present for agent in self.agents)
+
+    def machine_of(self, job: JobLine) -> str | None:
+        """The name of the machine that has or had a job."""
+        return next((agent.machine for agent in self.agents if agent.machine_id == job.machine_id), None)
 
     @property
     def last_seen(self) -> datetime | None:

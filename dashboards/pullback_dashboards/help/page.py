@@ -26,5 +26,4 @@ async def help_json() -> Response:
 @router.get("/help")
 async def help_page(request: Request) -> Response:
     """The page."""
-    base = str(request.base_url).rstrip("/")
-    return page(request, "help.html", title="Help", view=HelpView(), base=base, twins=("json",))
+    return page(request, "help.html", title="Help", view=HelpView(), twins=("json",))

@@ -24,7 +24,8 @@ router = APIRouter(include_in_schema=False)
 COLUMNS = (
     "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "commit",
 )  # fmt: skip
-_FIRST_STEPS = "pullback run --suite quick -o report.json\npullback upload report.json"
+_FIRST_STEPS = """pullback run --suite quick -o report.json
+curl -X POST {base}/api/v1/reports -H 'content-type: application/json' --data-binary @report.json"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class OverviewView:
     empty: Empty | None = None
 
 
-async def _read(session: ReadSession, state: Annotated[State, Depends()]) -> OverviewView:
+async def _read(request: Request, session: ReadSession, state: Annotated[State, Depends()]) -> OverviewView:
+    base = str(request.base_url).rstrip("/")
     fleet = await fleet_now(session, datetime.now(UTC))
     projects = await list_projects(session)
     if state.project is not None:
@@ -59,11 +61,11 @@ async def _read(session: ReadSession, state: Annotated[State, Depends()]) -> Ove
     elif projects:
         project = max(projects, key=lambda p: (p.last_report_at is not None, p.last_report_at or p.created_at))
     else:
-        return OverviewView(fleet, empty=_nothing_yet(fleet))
+        return OverviewView(fleet, empty=_nothing_yet(fleet, base))
     machines = await sources.machines_of(session, ProjectId(project.id))
     if not machines:
         asked = questions(_which_project(project.name, [p.name for p in projects]))
-        return OverviewView(fleet, project=project.name, questions=asked, empty=_nothing_yet(fleet))
+        return OverviewView(fleet, project=project.name, questions=asked, empty=_nothing_yet(fleet, base))
     machine = sources.chosen(machines, state.machine)
     history = await sources.project_history(session, ProjectId(project.id), machine.id, commits=SPARK_COMMITS)
     metric = _chosen_metric(history, state.metric)
@@ -157,7 +159,7 @@ def _which_metric(state: State, current: Metric, metrics: Sequence[Metric]) -> Q
     return question("metric", ((metric.label, address(metric), metric == current) for metric in metrics))
 
 
-def _nothing_yet(fleet: Fleet) -> Empty:
+def _nothing_yet(fleet: Fleet, base: str) -> Empty:
     """What to do next, in the order of what is already under way."""
     for job in fleet.running:
         how_far = f": {job.progress.done} of {job.progress.total} cases" if job.progress else ""
@@ -172,10 +174,10 @@ def _nothing_yet(fleet: Fleet) -> Empty:
         return Empty(
             "Nothing is measured yet",
             (f"{waiting}, and no agent is here to take them. This brings one:",),
-            "pullback agent --server http://127.0.0.1:8000 --repository .",
+            f"pullback agent --server {base} --repository .",
         )
     return Empty(
         "Nothing is measured yet",
         ("Measure a checkout and send the report, or let CI send the output of its own benchmark tool.",),
-        _FIRST_STEPS,
+        _FIRST_STEPS.format(base=base),
     )

@@ -36,6 +36,7 @@ for (const source of document.querySelectorAll("script[type='application/json'][
   place.dataset.drawn = "pending";
   draw(place, figure).then(() => { place.dataset.drawn = "yes"; });
   document.addEventListener("themechange", () => draw(place, figure));
+  matchMedia("(max-width: 640px)").addEventListener("change", () => draw(place, figure)); // a phone was turned
   place.on("plotly_click", ({ points }) => {
     const target = points[0]?.customdata?.at(-1);
     if (typeof target === "string" && target.startsWith("/")) location.assign(target);

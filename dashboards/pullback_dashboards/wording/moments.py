@@ -1,14 +1,13 @@
 """Points in time: how long ago in words, the exact instant on hover."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+_RECENT = timedelta(days=31)
 _STEPS = (
     (90, 1, "s"),
     (90 * 60, 60, "min"),
     (36 * 3600, 3600, "h"),
-    (60 * 86400, 86400, "d"),
-    (730 * 86400, 30.44 * 86400, "months"),
 )
 
 
@@ -17,17 +16,15 @@ class Moment:
     """An instant as a page shows it."""
 
     iso: str
-    ago: str
-    day: str
+    text: str
 
 
 def moment(instant: datetime, now: datetime) -> Moment:
-    """An instant seen from `now`; the clock is the caller's."""
+    """An instant seen from `now`, which is the caller's clock: a distance within a month, beyond it the day."""
     aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
     utc = aware.astimezone(UTC)
-    return Moment(
-        iso=utc.isoformat(timespec="seconds").replace("+00:00", "Z"), ago=ago(utc, now), day=f"{utc:%Y-%m-%d}"
-    )
+    text = ago(utc, now) if abs(now - utc) < _RECENT else f"{utc:%Y-%m-%d}"
+    return Moment(utc.isoformat(timespec="seconds").replace("+00:00", "Z"), text)
 
 
 def ago(instant: datetime, now: datetime) -> str:
@@ -44,4 +41,12 @@ def duration(seconds: float) -> str:
     for limit, size, unit in _STEPS:
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / (365.25 * 86400):.1f} years"
+    return f"{seconds / 86400:.0f} d"
+
+
+def read_instant(text: str | None) -> datetime | None:
+    """An instant out of a stored document; one without a zone is UTC."""
+    if text is None:
+        return None
+    instant = datetime.fromisoformat(text)
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

@@ -52,7 +52,7 @@ async def _read(project: str, workload: str, session: ReadSession, state: Annota
 
 
 AskedPage = Annotated[WorkloadPage, Depends(_read)]
-_PATH = "/projects/{project}/workloads/{workload}"
+_PATH = "/projects/{project:path}/workloads/{workload:path}"
 
 
 @router.get(_PATH + ".json")

@@ -56,7 +56,7 @@ class Mark:
     groups: int | None
     outcome: str | None
     failure: str | None
-    contaminated: bool
+    remark: str
     tone: str
     sign: str
     shown: str
@@ -173,7 +173,7 @@ def _mark(place: int, sha: str, line: Line, reading: Reading, before: Reading | 
         groups=reading.groups,
         outcome="failed" if reading.failure else reading.outcome,
         failure=reading.failure,
-        contaminated=reading.contaminated,
+        remark=_remark(reading),
         tone=factors.tone("failed" if reading.failure else reading.outcome),
         sign=factors.mark("failed" if reading.failure else reading.outcome),
         shown=units.quantity(reading.value, metric.unit),
@@ -184,6 +184,16 @@ def _mark(place: int, sha: str, line: Line, reading: Reading, before: Reading | 
         since_tone=_since_tone(reading, before, metric),
         report_href=links.report(reading.report) if reading.report else None,
     )
+
+
+def _remark(reading: Reading) -> str:
+    """What else a reader must know of a reading."""
+    said = []
+    if reading.contaminated:
+        said.append("measured on a disturbed machine")
+    if reading.dirty:
+        said.append("with uncommitted changes")
+    return ", ".join(said)
 
 
 def _doubt(reading: Reading, metric: Metric) -> str:

@@ -47,17 +47,15 @@ class CaseResult:
 
 
 def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
-    """Return a case of a report. A variant that failed keeps its place, with its reason and without numbers."""
-    measured = result.measured_variants()
+    """Return a case of a report. A variant that failed keeps its place, with its reason and without numbers.
+
+    If the baseline failed there is nothing to compare with: the case itself has failed, with every variant.
+    """
     return {
         "case": result.case.document(),
         "gradient": _gradient(result),
         "error": _error(result),
-        "variants": [_variant_document(result, variant) for variant in measured],
-        "failed_variants": [
-            {"variant": variant, "kind": kind_of(variant), "error": _error_document(error)}
-            for variant, error in result.failures.items()
-        ],
+        "variants": [_variant_document(result, variant) for variant in result.variants],
         "paired": [
             row
             for variant in result.variants
@@ -68,35 +66,31 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
 
 
 def _gradient(result: CaseResult) -> dict[str, Any]:
-    """The worst check of the variants; null where none got as far as a check."""
-    errors = [e.gradient["max_rel_error"] for e in result.examinations.values()]
-    wrong = any(error.kind == "gradient" for error in result.failures.values())
+    """The worst of the checks behind the case's numbers; a variant whose own gradient was wrong has no numbers."""
+    checks = [result.examinations[variant].gradient for variant in result.measured_variants()]
     return {
-        "ok": bool(errors) and not wrong,
-        "max_rel_error": max(errors, default=None),
+        "ok": bool(checks) and all(check["ok"] for check in checks),
+        "max_rel_error": max((check["max_rel_error"] for check in checks), default=None),
         "oracle": "closed form",
     }
 
 
 def _error(result: CaseResult) -> dict[str, Any] | None:
-    """The case's error: the baseline's if it failed, else the first variant's, named."""
-    if not result.failures:
-        return None
-    variant = BASELINE if BASELINE in result.failures else next(iter(result.failures))
-    error = result.failures[variant]
-    return {"kind": error.kind, "message": f"{variant}: {error.message}"}
-
-
-def _error_document(error: VariantError) -> dict[str, Any]:
-    return {"kind": error.kind, "message": error.message}
+    """Why the case gave nothing at all: its baseline failed. What another variant died of is said at the variant."""
+    error = result.failures.get(BASELINE)
+    return {"kind": error.kind, "message": f"{BASELINE}: {error.message}"} if error else None
 
 
 def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
+    name = {"variant": variant, "kind": kind_of(variant)}
+    if variant not in result.measured_variants():
+        failure = result.failures.get(variant) or result.failures[BASELINE]
+        return {**name, "error": {"kind": failure.kind, "message": failure.message}, "metrics": {}}
     examination = result.examinations[variant]
     plan = examination.plan
     return {
-        "variant": variant,
-        "kind": kind_of(variant),
+        **name,
+        "error": None,
         "metrics": {
             "time": _time_metric([group.timings[variant] for group in result.groups]),
             **examination.counts,

@@ -66,7 +66,7 @@ def _pyperf_document(report: dict[str, Any]) -> dict[str, Any]:
         )
         for case in report["cases"]
         for variant in case["variants"]
-        if (time := variant["metrics"]["time"])["slices"]
+        if (time := variant["metrics"].get("time")) is not None and time["slices"]
     ]
     if not benchmarks:  # pyperf has no empty suite
         return {"version": "1.0", "benchmarks": []}

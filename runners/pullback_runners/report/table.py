@@ -1,9 +1,11 @@
 """A report as a table for the terminal."""
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -21,30 +23,51 @@ _OUTCOME_STYLES = {
 }
 
 
-def report_table(report: Mapping[str, Any]) -> Table:
-    """Per case and variant: time, its factor against the baseline, memory by layer, gradient error."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("case / variant", no_wrap=True)
-    table.add_column("time a call", justify="right", no_wrap=True)
-    table.add_column(f"time against {BASELINE}", no_wrap=True)
-    table.add_column("arrays", no_wrap=True)
-    table.add_column("malloc", no_wrap=True)
-    table.add_column("gradient error", justify="right", no_wrap=True)
-    for case in report["cases"]:
-        table.add_row(Text(Case.of_document(case["case"]).name, style="bold"))
-        for variant in case["variants"]:
-            table.add_row(*_variant_row(variant, _pairs(case, variant["variant"])))
-        for failed in case["failed_variants"]:
-            table.add_row(f"  {failed['variant']}", Text("failed", style="bold red"), failed["error"]["kind"])
-    return table
+_HEADINGS = ("variant", "time a call", f"time against {BASELINE}", "arrays", "malloc", "gradient error")
+_NARROW = (None, None, 14, 14, 14, 8)
+"""Widths at which cells fold between their words, for terminals that are too narrow for one line a variant."""
+
+_GAP = 2
+
+
+def report_table(report: Mapping[str, Any], width: int) -> Group:
+    """Per case and variant: time, its factor against the baseline, memory by layer, gradient error; in `width` columns."""
+    cases = [(Case.of_document(case["case"]).name, list(_rows(case))) for case in report["cases"]]
+    rows = [row for _, rows in cases for row in rows]
+    widths = [max(map(cell_len, map(str, column))) for column in zip(_HEADINGS, *rows, strict=True)]
+    if sum(widths) + _GAP * len(widths) > width:
+        widths = [narrow or natural for natural, narrow in zip(widths, _NARROW, strict=True)]
+    lines: list[RenderableType] = [_grid([[Text(heading, style="bold") for heading in _HEADINGS]], widths)]
+    for name, rows in cases:
+        lines += [Text(name, style="bold cyan"), _grid(rows, widths)]
+    return Group(*lines)
+
+
+def _grid(rows: Iterable[list[Text]], widths: Sequence[int]) -> Table:
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
+    for heading, width in zip(_HEADINGS, widths, strict=True):
+        grid.add_column(width=width, justify="right" if heading in {"time a call", "gradient error"} else "left")
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _rows(case: Mapping[str, Any]) -> Iterator[list[Text]]:
+    for variant in case["variants"]:
+        if variant["error"]:
+            failed = Text("failed", style="bold red")
+            yield [Text(f"  {variant['variant']}"), failed, Text(variant["error"]["kind"]), Text(), Text(), Text()]
+        else:
+            yield _variant_row(variant, _pairs(case, variant["variant"]))
 
 
 def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     """What a reader must know to judge the table: failures with their reasons, and every reason for doubt."""
     for case in report["cases"]:
-        for failed in case["failed_variants"]:
-            name = Case.of_document(case["case"]).name
-            yield Text(f"failed: {name} {failed['variant']}: {failed['error']['message']}", style="red")
+        name = Case.of_document(case["case"]).name
+        for variant in case["variants"]:
+            if variant["error"]:
+                yield Text(f"failed: {name} {variant['variant']}: {variant['error']['message']}", style="red")
     harness = report["harness"]
     if not harness["complete"]:
         yield Text("stopped early: the cases above were finished, the others are not in the report", style="yellow")
@@ -59,11 +82,12 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     if any(pair.get("margin_is_provisional") for pair in pairs):
         margin = max(pair["margin"] for pair in pairs if "margin" in pair)
         yield Text(f"less than {margin:.0%} is no difference here: a provisional margin, not yet this machine's own")
-    if any(v["metrics"]["native_allocs"]["value"] is None for case in report["cases"] for v in case["variants"]):
+    counted = [v["metrics"] for case in report["cases"] for v in case["variants"] if not v["error"]]
+    if any(metrics["native_allocs"]["value"] is None for metrics in counted):
         yield Text("malloc not seen: the native counter was not built (no C compiler when Pullback was installed)")
 
 
-def _variant_row(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]]) -> list[str | Text]:
+def _variant_row(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]]) -> list[Text]:
     metrics = variant["metrics"]
     processes = metrics["time"]["processes"]
     time = duration_in_words(statistics.median(processes)) if processes else "not timed"
@@ -72,12 +96,12 @@ def _variant_row(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, An
     else:
         against = Text("baseline" if variant["variant"] == BASELINE else "")
     return [
-        f"  {variant['variant']}",
-        time,
+        Text(f"  {variant['variant']}"),
+        Text(time),
         against,
         _memory(metrics, pairs, "array"),
         _memory(metrics, pairs, "native"),
-        f"{variant['gradient']['max_rel_error']:.1e}",
+        Text(f"{variant['gradient']['max_rel_error']:.1e}"),
     ]
 
 
@@ -85,7 +109,7 @@ def _memory(metrics: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]], 
     text = Text(memory_in_words(metrics[f"{layer}_bytes"], metrics[f"{layer}_allocs"]))
     pair = pairs.get(f"{layer}_bytes")
     if pair is not None:
-        text.append(f", {factor_in_words(pair)}", style=_OUTCOME_STYLES.get(pair["outcome"], ""))
+        text.append(", ").append(factor_in_words(pair), style=_OUTCOME_STYLES.get(pair["outcome"], ""))
     return text
 
 

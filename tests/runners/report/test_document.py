@@ -72,19 +72,28 @@ def test_a_layer_that_was_not_seen_is_in_no_pair(result):
 def test_a_failed_variant_has_a_reason_and_no_numbers(result):
     result.failures["fused"] = VariantError("gradient", "off by 0.1")
     document = case_document(result, may_say_same=False)
-    assert [each["variant"] for each in document["variants"]] == ["unfused"]
-    assert document["error"] == {"kind": "gradient", "message": "fused: off by 0.1"}
-    assert not document["gradient"]["ok"]
+    unfused, fused = document["variants"]
+    assert unfused["error"] is None
+    assert fused == {
+        "variant": "fused",
+        "kind": "tier",
+        "error": {"kind": "gradient", "message": "off by 0.1"},
+        "metrics": {},
+    }
+    assert document["error"] is None
+    assert document["gradient"] == {"ok": True, "max_rel_error": 1e-15, "oracle": "closed form"}
     (row,) = document["paired"]
     assert (row["outcome"], row["log_ratio"], row["n"]) == ("failed", None, 0)
 
 
 def test_without_its_baseline_a_case_has_no_numbers_at_all(result):
-    result.failures = {"fused": VariantError("timeout", "slow"), "unfused": VariantError("crash", "SIGSEGV")}
+    result.failures = {"unfused": VariantError("crash", "SIGSEGV")}
     document = case_document(result, may_say_same=False)
-    assert document["variants"] == []
+    assert [each["metrics"] for each in document["variants"]] == [{}, {}]
+    assert [each["error"]["kind"] for each in document["variants"]] == ["crash", "crash"]
     assert document["error"] == {"kind": "crash", "message": "unfused: SIGSEGV"}
-    assert [each["variant"] for each in document["failed_variants"]] == ["fused", "unfused"]
+    assert document["gradient"] == {"ok": False, "max_rel_error": None, "oracle": "closed form"}
+    assert [row["outcome"] for row in document["paired"]] == ["failed"]
 
 
 def test_a_document_is_json_without_infinity(result):

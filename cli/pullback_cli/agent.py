@@ -1,0 +1,77 @@
+"""`pullback agent`: measure jobs of a service on this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pullback_cli.places import DATA, default_repository
+from pullback_cli.refusals import RefusalError, needs
+
+
+@needs("runner")
+def agent(
+    *,
+    server: Annotated[str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")],
+    repository: Annotated[
+        Path | None,
+        typer.Option(envvar="PULLBACK_REPOSITORY", help="Clone the engines of commits come from; default: this one."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the agent; default: the host's.")] = None,
+    data: Annotated[
+        Path, typer.Option(envvar="PULLBACK_AGENT_DATA", help="Folder for job files and the spool of unsent reports.")
+    ] = DATA / "agent",
+    token_file: Annotated[
+        Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File that holds the service's secret.")
+    ] = None,
+    label: Annotated[list[str] | None, typer.Option(help="name=value that jobs may ask for; repeatable.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Do one job, or look once for one, then end.")] = False,
+    least_free_gib: Annotated[float, typer.Option(min=0, help="Claim nothing with less free disk than this.")] = 5.0,
+) -> None:
+    """Claim jobs, measure them here and send the reports.
+
+    SIGTERM finishes the job at hand; Ctrl-C, or a second SIGTERM, gives it back at once.
+
+    Examples:
+    pullback agent --server http://127.0.0.1:8000
+
+    pullback agent --server https://pullback.example --repository /srv/clone --token-file token --label gpu=h200
+    """
+    from pullback_runners.agent.daemon import AgentOptions, run_agent  # noqa: PLC0415 - heavy, and an extra
+    from pullback_runners.agent.logs import log_plainly  # noqa: PLC0415 - as above
+    from pullback_runners.agent.room import GIB  # noqa: PLC0415 - as above
+
+    log_plainly()
+    run_agent(
+        AgentOptions(
+            server=server,
+            repository=(repository or default_repository()).resolve(),
+            data=data.resolve(),
+            name=name,
+            token=_secret(token_file),
+            labels=dict(_pair(text) for text in label or ()),
+            once=once,
+            least_free_bytes=least_free_gib * GIB,
+        )
+    )
+
+
+def _secret(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        secret = file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise RefusalError(
+            f"the token file {file} cannot be read ({error.strerror}); name a file with the secret"
+        ) from error
+    if not secret:
+        raise RefusalError(f"the token file {file} is empty; put the service's secret into it")
+    return secret
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise RefusalError(f"--label {text!r} is not of the form name=value, for example gpu=h200")
+    return name, value

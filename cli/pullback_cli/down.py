@@ -1,0 +1,43 @@
+"""`pullback down`: stop everything that `pullback up` started, and wait until it is gone."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pullback_cli.places import DATA
+from pullback_cli.refusals import needs
+
+STOP_TIMEOUT_S = 90.0
+
+
+@needs("service")
+def down(
+    *,
+    data: Annotated[Path, typer.Option(envvar="PULLBACK_DATA", help="Folder that was given to `pullback up`.")] = DATA,
+) -> None:
+    """Stop what runs on a data folder, Postgres included; the data stays.
+
+    Examples:
+    pullback down
+
+    pullback down --data /srv/pullback
+    """
+    from pullback_cli.supervision.state import forget_state, read_state  # noqa: PLC0415 - psutil is of an extra
+    from pullback_runners.agent.process_mark import end_politely, end_trees  # noqa: PLC0415 - as above
+    from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - heavy, and an extra
+
+    folder = data.expanduser().absolute()
+    state = read_state(folder)
+    stopped: list[str] = []
+    if state is not None:
+        # `up` stops its own in order; only what it could not stop itself is ended from here.
+        if end_politely(state.up, grace_s=STOP_TIMEOUT_S):
+            stopped.append("up")
+        stopped += ["its children"] if end_trees(state.children.values()) else []
+        forget_state(folder)
+    if (folder / "postgres").exists() and EmbeddedPostgres(folder / "postgres").stop():
+        stopped.append("Postgres")
+    typer.echo(
+        f"stopped ({', '.join(stopped)}); the data stays in {folder}" if stopped else f"nothing runs on {folder}"
+    )

@@ -1,0 +1,25 @@
+"""`pullback migrate`: bring the database to the shape this release works with."""
+
+import typer
+
+from pullback_cli.refusals import needs
+
+
+@needs("service")
+def migrate() -> None:
+    """Migrate the database of DATABASE_URL; safe to repeat, and safe while the previous release runs.
+
+    Examples:
+    DATABASE_URL=postgresql://user@host/pullback pullback migrate
+
+    DATABASE_URL_FILE=/run/secrets/database_url pullback migrate
+    """
+    from pullback_service import migrating  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.settings import load_settings  # noqa: PLC0415 - as above
+
+    url = load_settings().require_database_url()
+    before = migrating.revisions(url)
+    migrating.upgrade(url)
+    typer.echo(
+        f"database at {before.head}" + (" already" if before.match else f", was at {before.current or 'nothing'}")
+    )

@@ -1,0 +1,43 @@
+"""One sentence for a person where the surroundings are wrong: what, where, the remedy. Exit code 2."""
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class RefusalError(Exception):
+    """The command cannot run here as things are; nothing was started."""
+
+
+def needs(extra: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Mark a command as needing an extra of the distribution, so that a missing package becomes a remedy."""
+
+    def mark(command: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(command)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return command(*args, **kwargs)
+            except ModuleNotFoundError as error:
+                if (error.name or "pullback").startswith("pullback"):
+                    raise  # one of ours: a broken installation, not a missing extra
+                raise RefusalError(
+                    f"`pullback {command.__name__}` needs {error.name}, which is not installed: "
+                    f"pip install 'pullback[{extra}]'"
+                ) from error
+
+        return guarded
+
+    return mark
+
+
+def sentence_of(error: Exception) -> str | None:
+    """The sentence for an error that a person can mend; None for everything else, which is a bug with a traceback."""
+    # Every part has its own family of errors, in a module that imports nothing heavy.
+    from pullback_runners.agent.errors import AgentError  # noqa: PLC0415 - only where something went wrong
+    from pullback_runners.errors import UsageError  # noqa: PLC0415 - as above
+    from pullback_service.errors import SetupError  # noqa: PLC0415 - as above
+
+    return str(error) if isinstance(error, RefusalError | AgentError | UsageError | SetupError) else None

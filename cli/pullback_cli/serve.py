@@ -1,0 +1,65 @@
+"""`pullback serve`: the API and the pages in one process."""
+
+import socket
+from typing import Annotated
+
+import typer
+
+from pullback_cli.refusals import RefusalError, needs
+
+
+@needs("service")
+def serve(
+    *,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; beyond loopback needs PULLBACK_AUTH=token.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(envvar="PULLBACK_PORT", min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = 8000,
+    fd: Annotated[
+        int | None, typer.Option(hidden=True, help="A listening socket inherited from `pullback up`.")
+    ] = None,
+) -> None:
+    """Serve the API and the pages; the database is the one of DATABASE_URL.
+
+    Examples:
+    DATABASE_URL=postgresql://user@host/pullback pullback serve
+
+    PULLBACK_AUTH=token PULLBACK_TOKEN_FILE=token pullback serve --host 0.0.0.0 --port 80
+    """
+    import uvicorn  # noqa: PLC0415 - heavy, and an extra
+
+    from pullback_cli.app import create_app  # noqa: PLC0415 - as above
+    from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
+    from pullback_service.settings import load_settings, refuse_open_bind  # noqa: PLC0415 - as above
+
+    settings = load_settings()
+    refuse_open_bind(host, settings)
+    configure_logs(settings)
+    listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
+    config = uvicorn.Config(
+        create_app(),
+        log_config=None,  # the application logs its requests itself
+        access_log=False,
+        timeout_graceful_shutdown=2,  # a long poll of an agent must not hold up the end
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the listening socket; a port in use is a refusal that names the remedy."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port just left may be taken again at once
+        listening.bind((host, port))
+        listening.listen(2048)
+    except OSError as error:
+        listening.close()
+        raise RefusalError(
+            f"port {port} on {host} cannot be used ({error.strerror}): stop what listens there, "
+            "or choose another with --port or PULLBACK_PORT"
+        ) from error
+    listening.set_inheritable(True)
+    return listening

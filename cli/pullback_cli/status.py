@@ -1,0 +1,101 @@
+"""`pullback status`: what runs on a data folder, by the state file, the processes and the service's own word."""
+
+import importlib.metadata
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pullback_cli.places import DATA
+from pullback_cli.refusals import needs
+
+if TYPE_CHECKING:
+    from pullback_cli.supervision.state import UpState
+
+
+@needs("service")
+def status(
+    *,
+    data: Annotated[Path, typer.Option(envvar="PULLBACK_DATA", help="Folder that was given to `pullback up`.")] = DATA,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Say what runs on a data folder; exit code 1 when nothing does.
+
+    Examples:
+    pullback status
+
+    pullback status --json | jq -r .url
+    """
+    from pullback_cli.supervision.state import read_state  # noqa: PLC0415 - psutil is of an extra
+
+    folder = data.expanduser().absolute()
+    found = _look(folder, read_state(folder))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        _tell(found)
+    raise typer.Exit(0 if found["running"] else 1)
+
+
+def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
+    from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - heavy, and an extra
+
+    postgres = EmbeddedPostgres(folder / "postgres")
+    running = state is not None and state.up.process() is not None
+    found: dict[str, Any] = {
+        "running": running,
+        "ready": False,
+        "url": state.url if state and running else None,
+        "data": str(folder),
+        "version": importlib.metadata.version("pullback"),
+        "processes": {},
+        "postgres": {"embedded": state.embedded_postgres if state else None, "pid": postgres.pid},
+        "agents": [],
+        "jobs": {},
+    }
+    if state is None:
+        return found
+    marks = {"up": state.up, **state.children}
+    found["processes"] = {name: mark.pid for name, mark in marks.items() if mark.process() is not None}
+    if running:
+        found |= _ask(state.url)
+    return found
+
+
+def _ask(url: str) -> dict[str, Any]:
+    """What the service says of itself; nothing where it does not answer."""
+    import httpx  # noqa: PLC0415 - an extra
+
+    from pullback_cli.supervision.service_api import ServiceApi  # noqa: PLC0415 - as above
+    from pullback_service.settings import load_settings  # noqa: PLC0415 - heavy, and an extra
+
+    with ServiceApi(url, token=load_settings().token()) as api:
+        try:
+            return {
+                "ready": api.is_ready(),
+                "agents": [str(agent["name"]) for agent in api.list("agents")],
+                "jobs": dict(Counter(str(job["state"]) for job in api.list("jobs", limit=200))),
+            }
+        except httpx.HTTPError:
+            return {"ready": False}
+
+
+def _tell(found: dict[str, Any]) -> None:
+    if not found["running"]:
+        typer.echo(f"nothing runs on {found['data']}: start it with `pullback up`")
+        for name, pid in found["processes"].items():
+            typer.echo(f"  left behind: {name} (process {pid}); `pullback down` ends it")
+        if found["postgres"]["pid"]:
+            typer.echo(f"  left behind: Postgres (process {found['postgres']['pid']}); `pullback up` takes it over")
+        return
+    typer.echo(f"{'ready' if found['ready'] else 'not ready'}: {found['url']}   (pullback {found['version']})")
+    typer.echo("  processes  " + ", ".join(f"{name} {pid}" for name, pid in found["processes"].items()))
+    postgres = found["postgres"]
+    typer.echo(
+        "  postgres   " + (f"embedded, process {postgres['pid']}" if postgres["embedded"] else "of DATABASE_URL")
+    )
+    typer.echo("  agents     " + (", ".join(found["agents"]) or "none"))
+    typer.echo("  jobs       " + (", ".join(f"{count} {state}" for state, count in found["jobs"].items()) or "none"))
+    typer.echo(f"  data       {found['data']}")

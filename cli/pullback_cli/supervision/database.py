@@ -1,0 +1,41 @@
+"""The database of one `up`: the one the user named, or the embedded one in the data folder."""
+
+from collections.abc import Callable
+
+from pullback_cli.supervision.plan import UpOptions
+from pullback_service.postgres import EmbeddedPostgres
+from pullback_service.settings import Settings
+
+
+class UpDatabase:
+    """Starts or adopts the embedded Postgres and stops it again; a database of the user's own is left alone."""
+
+    def __init__(self, options: UpOptions, settings: Settings, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._settings = settings
+        named = settings.database_url is not None or settings.database_url_file is not None
+        self._embedded = None if named else EmbeddedPostgres(options.postgres)
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it is ours to start and stop."""
+        return self._embedded is not None
+
+    def start(self) -> str:
+        """Return the address of a database that takes connections."""
+        if self._embedded is None:
+            return self._settings.require_database_url()
+        if not (self._embedded.data_folder / "PG_VERSION").exists():
+            self._say(f"making a database in {self._embedded.data_folder}")
+        return self._embedded.start()
+
+    def look(self) -> None:
+        """Start the embedded server again if it has died."""
+        if self._embedded is not None and not self._embedded.is_running():
+            self._say(f"Postgres ended unexpectedly (log: {self._embedded.log_file}): starting it again")
+            self._embedded.start()
+
+    def stop(self) -> None:
+        """Stop the embedded server, whoever started it."""
+        if self._embedded is not None and self._embedded.data_folder.exists():
+            self._embedded.stop()

@@ -1,0 +1,39 @@
+"""`up --detach`: the same `up` in a session of its own, watched until it is ready."""
+
+import os
+import subprocess
+import sys
+import time
+
+from pullback_cli.supervision.plan import UpOptions
+from pullback_cli.supervision.state import UpState, read_state
+
+READY_TIMEOUT_S = 120.0
+
+
+def start_detached(options: UpOptions, *, suite: str) -> "tuple[UpState | None, int, str]":
+    """Start `up` in the background; returns its state once ready, or None with its exit code and its complaint."""
+    options.logs.mkdir(parents=True, exist_ok=True)
+    log, errors = options.logs / "up.log", options.logs / "up-errors.log"
+    arguments = ["--data", str(options.data), "--host", options.host, "--port", str(options.port)]
+    arguments += ["--repository", str(options.repository), "--suite", suite]
+    arguments += [] if options.with_agent else ["--no-agent"]
+    with log.open("wb") as output, errors.open("wb") as complaints:
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-P", "-m", "pullback_cli", "up", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=complaints,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while process.poll() is None and time.monotonic() < deadline:
+        state = read_state(options.data)
+        if state is not None and state.up.pid == process.pid and state.ready:
+            return state, 0, ""
+        time.sleep(0.1)
+    if process.poll() is None:
+        process.terminate()
+        process.wait()
+    return None, process.returncode, errors.read_text(encoding="utf-8", errors="replace").strip()

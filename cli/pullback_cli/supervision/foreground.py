@@ -1,0 +1,143 @@
+"""`up` itself: the story from an empty folder to measured ratios, and the loop that keeps it true."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+from types import FrameType
+
+import httpx
+from rich.console import Console
+
+from pullback_cli.refusals import RefusalError
+from pullback_cli.serve import listen
+from pullback_cli.supervision.database import UpDatabase
+from pullback_cli.supervision.display import Display
+from pullback_cli.supervision.first_jobs import FollowedJob, ask_for_jobs, refresh
+from pullback_cli.supervision.headline import headline
+from pullback_cli.supervision.history import read_history
+from pullback_cli.supervision.plan import UpOptions, plan_processes
+from pullback_cli.supervision.service_api import ServiceApi
+from pullback_cli.supervision.state import UpState, forget_state, only_up_on, read_state, write_state
+from pullback_cli.supervision.supervisor import ProcessKeepsDyingError, Supervisor
+from pullback_runners.agent.process_mark import ProcessMark, end_trees
+from pullback_service import migrating
+from pullback_service.settings import load_settings, refuse_open_bind
+
+SUITE = "quick"
+READY_TIMEOUT_S = 60.0
+_LOOK_S = 0.5
+
+
+class StopUp(BaseException):
+    """Raised in the main thread by the first signal."""
+
+
+class _Up:
+    """One `up`, whose parts know of each other only what they are handed here."""
+
+    def __init__(self, options: UpOptions, display: Display, suite: str) -> None:
+        self._options = options
+        self._suite = suite
+        self._display = display
+        self._settings = load_settings()
+        refuse_open_bind(options.host, self._settings)
+        self._database = UpDatabase(options, self._settings, display.say)
+        self._state = UpState(ProcessMark.of(os.getpid()), options.url, self._database.is_embedded)
+
+    def run(self, listening_fd: int) -> None:
+        """Start everything, stay until stopped, leave nothing behind."""
+        data = self._options.data
+        self._end_leftovers()
+        supervisor = Supervisor(self._display.say, self._remember)
+        try:
+            write_state(data, self._state)
+            url = self._database.start()
+            migrating.upgrade(url)
+            supervisor.start(plan_processes(self._options, database_url=url, listening_fd=listening_fd))
+            with ServiceApi(self._options.url, token=self._settings.token()) as api:
+                _wait_until_ready(api, supervisor)
+                self._state = replace(self._state, ready=True)
+                write_state(data, self._state)
+                self._display.say(f"Pullback is ready: {self._options.url}   (Ctrl-C stops everything; data in {data})")
+                self._stay(api, supervisor)
+        finally:
+            if self._state.children:
+                self._display.say("stopping")
+            supervisor.stop()
+            self._database.stop()
+            forget_state(data)
+
+    def _stay(self, api: ServiceApi, supervisor: Supervisor) -> None:
+        jobs: list[FollowedJob] = []
+        if self._options.with_agent:
+            history = read_history(self._options.repository)
+            if history.remark:
+                self._display.say(f"note: {history.remark}")
+            jobs = ask_for_jobs(api, history, self._suite)
+        head_is_open = bool(jobs)
+        while True:
+            supervisor.look()
+            self._database.look()
+            try:
+                jobs = refresh(api, jobs)
+            except httpx.TransportError:
+                pass  # the API is being started again, which `look` has said
+            else:
+                self._display.show(jobs)
+                if head_is_open and jobs[0].is_final:
+                    head_is_open = False
+                    self._display.say(headline(api, jobs[0], self._options.url))
+            time.sleep(_LOOK_S)
+
+    def _remember(self, name: str, mark: ProcessMark) -> None:
+        self._state = self._state.with_child(name, mark)
+        write_state(self._options.data, self._state)
+
+    def _end_leftovers(self) -> None:
+        """End children of an `up` that was killed, where its death did not end them already."""
+        left = read_state(self._options.data)
+        if left is not None and (ended := end_trees(left.children.values())):
+            self._display.say(f"ended {len(ended)} processes that an earlier `pullback up` had left")
+
+
+def run_up(options: UpOptions, *, suite: str = SUITE) -> int:
+    """Run until Ctrl-C or SIGTERM; returns the exit code."""
+    _stop_on_signals()
+    # The socket is opened before anything is started: a port in use must not leave a database behind.
+    with only_up_on(options.data), closing(listen(options.host, options.port)) as listening:
+        here = replace(options, port=listening.getsockname()[1])
+        with Display(Console(highlight=False)) as display:
+            try:
+                _Up(here, display, suite).run(listening.fileno())
+            except StopUp:
+                return 0
+            except ProcessKeepsDyingError as error:
+                sys.stderr.write(f"pullback: {error}\n")
+                return 1
+    return 0
+
+
+def _wait_until_ready(api: ServiceApi, supervisor: Supervisor) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while not api.is_ready():
+        supervisor.look(most_deaths=1)  # what cannot even start will not start the second time
+        if time.monotonic() > deadline:
+            raise RefusalError(
+                f"the service was not ready after {READY_TIMEOUT_S:.0f} s: its reasons are in logs/api.log"
+            )
+        time.sleep(0.1)
+
+
+def _stop_on_signals() -> None:
+    stopping: list[int] = []
+
+    def received(number: int, _frame: FrameType | None) -> None:
+        if not stopping:  # a second Ctrl-C must not interrupt the stopping
+            stopping.append(number)
+            raise StopUp
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, received)

@@ -1,0 +1,72 @@
+"""Which processes `up` runs: plain data, made without starting or touching anything."""
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LEAST_FREE_GIB = 0.5  # a person at a desk wants to see something even on a nearly full disk
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    """What `up` was asked for, with every default filled in."""
+
+    data: Path
+    repository: Path
+    host: str
+    port: int
+    with_agent: bool
+
+    @property
+    def url(self) -> str:
+        """Where people find the pages."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    @property
+    def postgres(self) -> Path:
+        """Data folder of the embedded database."""
+        return self.data / "postgres"
+
+    @property
+    def logs(self) -> Path:
+        """Where every process writes what it has to say."""
+        return self.data / "logs"
+
+
+@dataclass(frozen=True)
+class ProcessPlan:
+    """One process: `pullback` with these arguments."""
+
+    name: str
+    arguments: tuple[str, ...]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    inherited_fd: int | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+
+
+def plan_processes(options: UpOptions, *, database_url: str, listening_fd: int) -> tuple[ProcessPlan, ...]:
+    """The processes in the order of starting; they are stopped in the opposite order.
+
+    Only those that talk to the database know its address: what an agent measures is other people's code.
+    """
+    database = {"DATABASE_URL": database_url}
+    api = ProcessPlan(
+        "api",
+        ("serve", "--host", options.host, "--port", str(options.port), "--fd", str(listening_fd)),
+        options.logs / "api.log",
+        database,
+        inherited_fd=listening_fd,
+    )
+    worker = ProcessPlan("worker", ("worker",), options.logs / "worker.log", database)
+    agent = ProcessPlan(
+        "agent",
+        (
+            *("agent", "--server", options.url, "--repository", str(options.repository)),
+            *("--data", str(options.data / "agent"), "--least-free-gib", str(LEAST_FREE_GIB)),
+        ),
+        options.logs / "agent.log",
+        stop_signal=signal.SIGINT,  # give the job back at once: whoever stops `up` does not want to wait for it
+    )
+    return (api, worker, agent) if options.with_agent else (api, worker)

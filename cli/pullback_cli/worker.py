@@ -1,0 +1,18 @@
+"""`pullback worker`: the service's chores."""
+
+from pullback_cli.refusals import needs
+
+
+@needs("service")
+def worker() -> None:
+    """Do the service's chores: expired leases, what follows an upload, clearing out. Any number may run.
+
+    Example: `DATABASE_URL=postgresql://user@host/pullback pullback worker`
+    """
+    from pullback_service import worker as chores  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
+    from pullback_service.settings import load_settings  # noqa: PLC0415 - as above
+
+    settings = load_settings()
+    configure_logs(settings)
+    chores.run(settings.require_database_url())

@@ -1,0 +1,89 @@
+"""`/reports/{id}`: one upload."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from uuid import UUID
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Request, Response
+
+from pullback_dashboards import links
+from pullback_dashboards.history import Commit
+from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.report.view import (
+    ReportView,
+    case_blocks,
+    comparison_row,
+    facts_of,
+    reproduce_command,
+)
+from pullback_dashboards.wording.moments import read_instant
+from pullback_service.database import ReadSession
+from pullback_service.reports.queries import StoredReport, document_of, report_by_id
+from pullback_service.series.cases import label
+
+router = APIRouter(include_in_schema=False)
+
+
+async def _read(report_id: UUID, session: ReadSession) -> ReportView:
+    stored = await report_by_id(session, report_id, with_body=True)
+    document = await to_thread.run_sync(document_of, stored.report)
+    return report_view(stored, document)
+
+
+AskedView = Annotated[ReportView, Depends(_read)]
+
+
+@router.get("/reports/{report_id}.json")
+async def report_json(view: AskedView) -> Response:
+    """The same as JSON; the report as it was uploaded is at /api/v1/reports/{id}/body."""
+    return json_twin(view)
+
+
+@router.get("/reports/{report_id}")
+async def report_page(request: Request, view: AskedView) -> Response:
+    """The page."""
+    return page(request, "report.html", title=f"Report at {view.commit.short}", view=view, twins=("json",))
+
+
+def report_view(stored: StoredReport, document: Mapping[str, Any]) -> ReportView:
+    """The view of a stored report and its document."""
+    report = stored.report
+    commit = commit_of(document["commit"])
+    harness = document["harness"]
+    return ReportView(
+        id=str(report.id),
+        project=stored.project,
+        commit=commit,
+        machine=stored.machine,
+        suite=report.suite,
+        quality=report.quality,
+        dirty=report.dirty,
+        late=report.status == "late",
+        started_at=report.started_at,
+        duration_s=report.duration_s,
+        facts=facts_of({"name": stored.machine, **document["machine"].get("facts", {})}),
+        harness=facts_of(
+            {"harness": harness["version"], "quality": report.quality, **(harness.get("preflight") or {})}
+        ),
+        cases=tuple(
+            case_blocks(document, project=stored.project, labels=[_label(c["case"]) for c in document["cases"]])
+        ),
+        comparisons=tuple(
+            comparison_row(_label(raw["case"]), raw, Commit(raw["reference"]), Commit(raw["candidate"]))
+            for raw in document.get("comparisons", [])
+        ),
+        reproduce=reproduce_command(document, commit),
+        job_href=links.job(report.job_id) if report.job_id is not None else None,
+    )
+
+
+def commit_of(raw: Mapping[str, Any]) -> Commit:
+    """The commit as a report tells of it."""
+    return Commit(
+        raw["sha"], raw.get("title"), raw.get("author"), read_instant(raw.get("authored_at")), raw.get("branch")
+    )
+
+
+def _label(case: Mapping[str, Any]) -> str:
+    return label(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device"))

@@ -1,0 +1,23 @@
+# A CPU agent: the harness, the workloads and git. Build from the root of the repository.
+FROM python:3.13-slim AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
+# The native allocation counter is a small shared object built with the wheel where a C compiler is there.
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /source
+RUN python -m venv /opt/pullback
+COPY requirements.lock .
+RUN /opt/pullback/bin/pip install --require-hashes -r requirements.lock
+COPY . .
+RUN /opt/pullback/bin/pip install --no-deps --no-build-isolation . && /opt/pullback/bin/python -m compileall -q /opt/pullback/lib
+
+FROM python:3.13-slim
+RUN apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/* \
+    && groupadd --gid 10001 pullback && useradd --uid 10001 --gid 10001 --no-create-home --shell /usr/sbin/nologin pullback \
+    && install --directory --owner=10001 --group=10001 /var/lib/pullback
+COPY --from=build /opt/pullback /opt/pullback
+ENV PATH=/opt/pullback/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 10001:10001
+VOLUME /var/lib/pullback
+WORKDIR /var/lib/pullback
+ENTRYPOINT ["pullback"]
+CMD ["agent", "--help"]

@@ -1,0 +1,202 @@
+"""The agent's main loop: the story of one job after the other."""
+
+import fcntl
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import stamina
+import structlog
+
+from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolment, ServiceClient
+from pullback_runners.agent.engines import EngineSource, engine_source
+from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
+from pullback_runners.agent.heartbeat import Heartbeat
+from pullback_runners.agent.jobfolder import JobFolder
+from pullback_runners.agent.joblog import JobLog
+from pullback_runners.agent.leftovers import settle
+from pullback_runners.agent.measurement import measure
+from pullback_runners.agent.packaging import failure_delivery, report_delivery
+from pullback_runners.agent.room import GIB, lack_of_room
+from pullback_runners.agent.signals import StopAgent, StopSignals
+from pullback_runners.agent.spool import Delivery, Spool
+from pullback_runners.agent.upload import UploadLoop
+from pullback_runners.machine import cpu_to_pin, describe_machine
+from pullback_runners.progress import Progress
+
+_log = structlog.get_logger()
+
+_DELIVERY_WAIT_S = 30.0  # before the next job is claimed; a service that is away longer gets its report later
+_ROOM_CHECK_S = 30.0
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """What an agent is told at its start."""
+
+    server: str
+    repository: Path
+    data: Path
+    name: str | None = None
+    token: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    once: bool = False  # one job, or one look for a job, then end
+    least_free_bytes: float = 5 * GIB
+
+
+def run_agent(options: AgentOptions) -> None:
+    """Work until told to stop; PermanentError when the service does not want this agent or the data folder is taken."""
+    signals = StopSignals()
+    cpus = _keep_off_the_measured_cpu()
+    with _only_agent_on(options.data), ServiceClient(options.server, token=options.token) as client:
+        agent = _Agent(options, client, signals, cpus)
+        try:
+            agent.work()
+        except StopAgent:
+            _log.info("stopped")
+
+
+class _Agent:
+    def __init__(
+        self, options: AgentOptions, client: ServiceClient, signals: StopSignals, cpus: frozenset[int]
+    ) -> None:
+        self._options = options
+        self._client = client
+        self._signals = signals
+        self._cpus = cpus
+        self._jobs = options.data / "jobs"
+        self._jobs.mkdir(parents=True, exist_ok=True)
+        self._spool = Spool(options.data / "spool")
+        self._uploads = UploadLoop(client, self._spool)
+        self._engines: EngineSource = engine_source(options.repository)
+        # Hardware decides what an agent can measure; a job names what it needs.
+        self._labels = {"device": "cpu", **options.labels}
+
+    def work(self) -> None:
+        """Enrol, settle what a predecessor left, then take jobs until told to stop."""
+        with self._signals.waiting():
+            enrolment = self._enroll()
+        _log.info("enrolled", agent=enrolment.agent_id, server=self._options.server)
+        self._settle_leftovers()
+        self._uploads.start()
+        while True:
+            with self._signals.waiting():
+                self._wait_for_room()
+                try:
+                    claim = self._claim(enrolment)
+                except RefusedError as refusal:
+                    if refusal.status != httpx.codes.NOT_FOUND:
+                        raise
+                    enrolment = self._enroll()  # the service has a new database
+                    continue
+            if claim is not None:
+                self._do(claim)
+            if self._options.once:
+                return
+
+    def _enroll(self) -> Enrolment:
+        machine = describe_machine()
+        name = self._options.name or str(machine["name"])
+        for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
+            with attempt:
+                enrolment = self._client.enroll(name=name, labels=self._labels, machine=machine)
+        if enrolment.secret is not None:
+            self._client.use_token(enrolment.secret)
+        return enrolment
+
+    def _settle_leftovers(self) -> None:
+        for path in sorted(self._jobs.iterdir()):
+            folder = JobFolder(path)
+            delivery = settle(folder)
+            if delivery is not None:
+                self._spool.put(delivery)
+            folder.remove()
+
+    def _wait_for_room(self) -> None:
+        while reason := lack_of_room(self._options.data, self._spool, least_free_bytes=self._options.least_free_bytes):
+            if self._options.once:
+                raise PermanentError(reason)
+            _log.warning("not claiming jobs", reason=reason)
+            time.sleep(_ROOM_CHECK_S)
+
+    def _claim(self, enrolment: Enrolment) -> Claim | None:
+        for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
+            with attempt:
+                claim = self._client.claim(enrolment.agent_id, labels=self._labels, wait_s=CLAIM_WAIT_S)
+        return claim
+
+    def _do(self, claim: Claim) -> None:
+        """One job: prepare, measure, package, spool; the heartbeat goes on until the service has the outcome."""
+        key = str(uuid.uuid4())  # made before the run, so that no retry of any kind can count it twice
+        folder = JobFolder.create(self._jobs, claim.lease, key)
+        _log.info(
+            "job", id=claim.lease.job_id, attempt=claim.lease.attempt, commit=claim.job.sha, suite=claim.job.suite
+        )
+        with Heartbeat(self._client, claim.lease) as heartbeat:
+            try:
+                delivery = self._measured(claim, folder, key, heartbeat)
+            except JobFailedError as failure:
+                _log.warning("job failed", id=claim.lease.job_id, kind=failure.kind, reason=str(failure))
+                delivery = failure_delivery(claim.lease, failure.kind, str(failure), retryable=failure.retryable)
+            except StopAgent:
+                self._deliver(
+                    failure_delivery(claim.lease, "infra", "the agent was stopped", retryable=True), folder, wait_s=3
+                )
+                raise
+            heartbeat.report(Progress("upload", 1, 1, "sending the report"))
+            self._deliver(delivery, folder, wait_s=_DELIVERY_WAIT_S)
+
+    def _measured(self, claim: Claim, folder: JobFolder, key: str, heartbeat: Heartbeat) -> Delivery:
+        engine = self._engines.extract(claim.job.sha, folder.source)
+        with JobLog(self._client, claim.lease, folder.log):
+            report = measure(
+                claim,
+                engine,
+                folder,
+                key,
+                exact=self._engines.is_exact,
+                cpus=self._cpus,
+                tell=heartbeat.report,
+                cancelled=lambda: heartbeat.answer == "cancel",
+            )
+        return report_delivery(claim.lease, key, report)
+
+    def _deliver(self, delivery: Delivery, folder: JobFolder, *, wait_s: float) -> None:
+        spooled = self._uploads.put(delivery)
+        folder.remove()  # the spool has it now
+        if not self._uploads.wait_for(spooled, wait_s):
+            _log.warning("the service has not taken it yet; it stays in the spool", file=spooled.name)
+
+
+@contextmanager
+def _only_agent_on(data: Path) -> Iterator[None]:
+    """Hold the data folder: two agents in one folder would clean up after each other."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        lock = (data / "agent.lock").open("a")
+    except OSError as error:
+        raise PermanentError(
+            f"the data folder {data} cannot be written ({error.strerror}); give another --data"
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise PermanentError(f"another agent works in {data}; stop it or give another --data") from error
+        yield
+
+
+def _keep_off_the_measured_cpu() -> frozenset[int]:
+    """Move this process to the other CPUs, so that heartbeats do not disturb what they report; returns all CPUs."""
+    if not hasattr(os, "sched_getaffinity"):
+        return frozenset()
+    cpus = frozenset(os.sched_getaffinity(0))
+    measured = cpu_to_pin(sorted(cpus))
+    if len(cpus) > 1 and measured is not None:
+        os.sched_setaffinity(0, cpus - {measured})
+    return cpus

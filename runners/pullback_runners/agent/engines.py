@@ -1,0 +1,131 @@
+"""The engine of a commit, as files in a folder of our own.
+
+Only `engine/` of the commit is taken: harness and workloads are the installed ones, so that two commits are measured
+alike. It is read out of the object store with `git archive` rather than checked out as a worktree: nothing is
+registered in the user's repository, no hook and no filter of that repository runs, a read-only clone is enough, and a
+killed agent leaves nothing behind but its own folder.
+
+A folder without git (a downloaded archive, or git not installed) offers one engine only, the files as they are. Their
+identity is a hash of their content, which no commit of git has.
+"""
+
+import hashlib
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+from pullback_runners.agent.errors import JobFailedError
+
+ENGINE = "engine"
+_PACKAGE = Path("pullback") / "__init__.py"
+_GIT_TIMEOUT_S = 120
+
+
+class EngineSource(Protocol):
+    """Where the engines of commits come from."""
+
+    is_exact: bool
+    """Whether what is extracted is the commit itself, rather than files that only name themselves."""
+
+    def extract(self, sha: str, target: Path) -> Path:
+        """Put the engine of a commit below `target` and return its folder; JobFailedError when it cannot be had."""
+
+
+class GitEngines:
+    """Engines out of a clone."""
+
+    is_exact = True
+
+    def __init__(self, repository: Path) -> None:
+        self.repository = repository
+
+    def extract(self, sha: str, target: Path) -> Path:
+        """Read `engine/` of the commit out of the object store."""
+        if not self._has(sha):
+            fetched = git(self.repository, "fetch", "--quiet", "--no-tags", "--recurse-submodules=no", "origin", sha)
+            if not self._has(sha):
+                raise JobFailedError(
+                    "build",
+                    f"{self.repository} does not have commit {sha} and cannot fetch it"
+                    f"{': ' + _last_line(fetched) if fetched.returncode else ''}; push the commit to the repository's origin",
+                )
+        with tempfile.TemporaryFile() as archive:
+            done = git(self.repository, "archive", "--format=tar", sha, ENGINE, stdout=archive.fileno())
+            if done.returncode != 0:
+                raise JobFailedError("build", f"commit {sha} has no {ENGINE}/ folder ({_last_line(done)})")
+            archive.seek(0)
+            with tarfile.open(fileobj=archive) as tar:
+                tar.extractall(target, filter="data")
+        return _checked(target / ENGINE, f"commit {sha}")
+
+    def _has(self, sha: str) -> bool:
+        return git(self.repository, "cat-file", "-e", f"{sha}^{{commit}}").returncode == 0
+
+
+class FolderEngine:
+    """The one engine of a folder without git."""
+
+    is_exact = False
+
+    def __init__(self, engine: Path) -> None:
+        self.engine = engine
+
+    def extract(self, sha: str, target: Path) -> Path:  # noqa: ARG002 - the files are used where they are
+        """Return the folder itself, if the commit asked for is its content."""
+        if sha != content_hash(self.engine):
+            raise JobFailedError(
+                "build", f"{self.engine} is not under git and its files are not those of {sha}; give a clone instead"
+            )
+        return _checked(self.engine, f"folder {self.engine}")
+
+
+def engine_source(repository: Path) -> EngineSource:
+    """Choose by what the folder is: a git clone, or a folder with an engine in it."""
+    if is_clone(repository):
+        return GitEngines(repository)
+    nested = repository / ENGINE
+    return FolderEngine(nested if (nested / _PACKAGE).is_file() else repository)
+
+
+def is_clone(folder: Path) -> bool:
+    """Whether git is installed and takes this folder for a repository with at least one commit."""
+    try:
+        return git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def content_hash(engine: Path) -> str:
+    """Forty hexadecimal digits that stand for the Python files of an engine; as long as a commit's, equal to none."""
+    digest = hashlib.sha256(b"pullback engine files\0")
+    for path in sorted(engine.rglob("*.py")):
+        digest.update(path.relative_to(engine).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:40]
+
+
+def git(repository: Path, *arguments: str, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProcess[bytes]":
+    """Run git on a repository that may belong to another user, with nothing of that repository executed."""
+    settings = (f"safe.directory={repository.resolve()}", "core.hooksPath=/dev/null", "core.fsmonitor=false")
+    flags = [part for setting in settings for part in ("-c", setting)]
+    return subprocess.run(  # noqa: S603 - git with our own arguments
+        ["git", *flags, "-C", str(repository), *arguments],  # noqa: S607 - whichever git the user has
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=_GIT_TIMEOUT_S,
+    )
+
+
+def _checked(engine: Path, what: str) -> Path:
+    if not (engine / _PACKAGE).is_file():
+        raise JobFailedError("build", f"{what} has no {ENGINE}/{_PACKAGE}")
+    return engine
+
+
+def _last_line(done: "subprocess.CompletedProcess[bytes]") -> str:
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"git ended with status {done.returncode}"

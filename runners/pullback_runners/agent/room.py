@@ -1,0 +1,23 @@
+"""Whether there is room on this disk for another job."""
+
+import shutil
+from pathlib import Path
+
+from pullback_runners.agent.spool import Spool
+
+GIB = 1024**3
+LARGEST_SPOOL_BYTES = GIB
+
+
+def lack_of_room(data: Path, spool: Spool, *, least_free_bytes: float) -> str | None:
+    """Say why no job should be claimed, or None. A full disk accepts jobs and fails them, one after the other."""
+    free_bytes = shutil.disk_usage(data).free
+    if free_bytes < least_free_bytes:
+        return (
+            f"{free_bytes / GIB:.1f} GiB are free at {data} and {least_free_bytes / GIB:.1f} are wanted; "
+            "free some or give --data on a larger disk"
+        )
+    waiting_bytes = spool.waiting_bytes()
+    if waiting_bytes > LARGEST_SPOOL_BYTES:
+        return f"{waiting_bytes / GIB:.1f} GiB of reports wait for the service; they must be delivered first"
+    return None

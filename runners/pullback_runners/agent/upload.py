@@ -1,0 +1,80 @@
+"""The upload loop: wakes when something is spooled, sends it oldest first, retries for as long as it takes."""
+
+import json
+import threading
+from pathlib import Path
+
+import httpx
+import stamina
+import structlog
+
+from pullback_runners.agent.client import ServiceClient
+from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
+from pullback_runners.agent.spool import Delivery, Spool
+
+_log = structlog.get_logger()
+
+LONGEST_WAIT_S = 600.0
+_IDLE_CHECK_S = 60.0
+
+
+class UploadLoop:
+    """A daemon thread over the spool: the process may end at any moment, the spool remembers."""
+
+    def __init__(self, client: ServiceClient, spool: Spool) -> None:
+        self._client = client
+        self._spool = spool
+        self._work = threading.Event()
+        self._idle = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="upload", daemon=True)
+
+    def start(self) -> None:
+        """Begin with whatever an earlier agent left behind."""
+        self._work.set()
+        self._thread.start()
+
+    def put(self, delivery: Delivery) -> Path:
+        """Spool a delivery and send it soon."""
+        path = self._spool.put(delivery)
+        self._work.set()
+        return path
+
+    def wait_for(self, path: Path, timeout_s: float) -> bool:
+        """Wait until a spooled delivery is acknowledged or refused; False when the time ran out first."""
+        with self._idle:
+            return self._idle.wait_for(lambda: not path.exists(), timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            self._work.wait(_IDLE_CHECK_S)
+            self._work.clear()
+            self._spool.forget_old()
+            for path in self._spool.waiting():
+                self._send(path)
+                with self._idle:
+                    self._idle.notify_all()
+
+    def _send(self, path: Path) -> None:
+        try:
+            delivery = self._spool.read(path)
+            for attempt in stamina.retry_context(
+                on=TransientError, attempts=None, timeout=None, wait_initial=0.5, wait_max=LONGEST_WAIT_S
+            ):
+                with attempt:
+                    self._deliver(delivery)
+        except PermanentError as error:
+            self._spool.mark_refused(path, str(error))
+            _log.error("delivery refused", file=path.name, reason=str(error))
+        else:
+            self._spool.mark_sent(path)
+            _log.info("delivered", file=path.name, path=delivery.path)
+
+    def _deliver(self, delivery: Delivery) -> None:
+        body = json.dumps(delivery.body, separators=(",", ":")).encode()
+        try:
+            self._client.deliver(delivery.path, body=body, key=delivery.key, lease_token=delivery.lease_token)
+        except RefusedError as refusal:
+            # A service restored from an older backup knows no such attempt; the report is worth keeping all the same.
+            if refusal.status != httpx.codes.NOT_FOUND or delivery.fallback_path is None:
+                raise
+            self._client.deliver(delivery.fallback_path, body=body, key=delivery.key, lease_token=None)

@@ -1,0 +1,89 @@
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from pullback_cli.main import app
+
+COMMANDS = sorted(get_command(app).commands)
+
+
+def _pullback(*arguments, **options):
+    command = [sys.executable, "-P", "-m", "pullback_cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **options)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_how_it_is_used(name):
+    shown = _pullback(name, "--help")
+    assert shown.returncode == 0
+    assert "Example" in shown.stdout
+    assert f"pullback {name}" in shown.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_wrong_option_is_a_usage_error(name):
+    assert _pullback(name, "--no-such-option").returncode == 2
+
+
+def test_looking_at_the_commands_loads_no_part_of_the_product():
+    program = (
+        "import sys, pullback_cli.main\n"
+        "heavy = {'numpy', 'fastapi', 'sqlalchemy', 'uvicorn', 'httpx', 'psycopg', 'psutil', 'pullback'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("command", "missing", "extra"),
+    [
+        (["serve"], "uvicorn", "service"),
+        (["migrate"], "alembic", "service"),
+        (["up"], "psutil", "service,runner"),
+        (["down"], "psutil", "service"),
+        (["status"], "psutil", "service"),
+        (["agent", "--server", "http://127.0.0.1:1"], "stamina", "runner"),
+    ],
+)
+def test_a_missing_package_is_one_sentence_with_the_remedy(tmp_path, command, missing, extra):
+    (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules[{missing!r}] = None\n")
+    shown = subprocess.run(
+        [sys.executable, "-m", "pullback_cli", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path)},
+        timeout=60,
+    )
+    assert shown.returncode == 2
+    assert shown.stderr.count("\n") == 1
+    assert missing in shown.stderr
+    assert f"pip install 'pullback[{extra}]'" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["agent", "--server", "http://127.0.0.1:1", "--label", "gpu"], "name=value"),
+        (["agent", "--server", "http://127.0.0.1:1", "--token-file", "/no/such/file"], "/no/such/file"),
+        (["migrate"], "DATABASE_URL"),
+        (["serve", "--host", "0.0.0.0"], "PULLBACK_AUTH=token"),  # noqa: S104 - the point is that it is refused
+    ],
+)
+def test_wrong_surroundings_are_one_sentence(tmp_path, arguments, said):
+    shown = _pullback(*arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
+    assert shown.returncode == 2
+    assert shown.stderr.startswith("pullback: ")
+    assert shown.stderr.count("\n") == 1
+    assert said in shown.stderr
+
+
+def test_nothing_running_is_said_and_is_exit_code_1(tmp_path):
+    shown = _pullback("status", "--data", str(tmp_path))
+    assert (shown.returncode, "nothing runs" in shown.stdout) == (1, True)
+    shown = _pullback("down", "--data", str(tmp_path))
+    assert (shown.returncode, "nothing runs" in shown.stdout) == (0, True)

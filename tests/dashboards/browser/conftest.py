@@ -1,0 +1,290 @@
+"""What browser tests share: the real application over a real Postgres, filled through its API, and a real Chromium.
+
+The made history is small but has everything a page must show: a step in time, an array more, memory that goes away, a
+wrong gradient, a tier that an older engine lacks, an ambiguous ratio, a disturbed machine, and names that try to break out.
+"""
+
+import math
+import random
+import socket
+import threading
+import time
+import uuid
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+WILD_NAME = 'q<script>alert("x")</script>&'
+WILD_TITLE = (
+    "Fix <b>bold</b> & 'quotes' \N{CROCODILE} \N{HEBREW LETTER SHIN}\N{HEBREW LETTER LAMED}\N{HEBREW LETTER VAV}"
+    + " long" * 40
+)
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
+COMMITS = (
+    ("Run gradients the plain way", "Ada Field"),
+    ("Fuse bias and activation", "Ben Okri"),
+    ("Hoist packing out of the loop", "Ada Field"),
+    ("Restore in place", "Chen Li"),
+    ("Drop a copy in matmul", "Ada Field"),
+    ("Rename passes", "Ben Okri"),
+    ("Add the softplus rule", "Chen Li"),
+    ("Save outputs only", "Ada Field"),
+    ("Plan offsets in one arena", "Ben Okri"),
+    ("Keep cotangents lazy", "Chen Li"),
+    (WILD_TITLE, "Ada Field"),
+    ("Cut a broadcast copy", "Ben Okri"),
+)
+SHAS = [f"{random.Random(place).getrandbits(160):040x}" for place in range(len(COMMITS))]  # noqa: S311 - made names
+CASES = (
+    ("dense_bias_act", {"n": 100, "act": "tanh"}, "f4", 40e-6, 120_000),
+    ("dense_bias_act", {"n": 1000, "act": "tanh"}, "f4", 9e-3, 12_000_000),
+    ("touch_large_array", {"n": 1_000_000}, "f8", 3e-3, 24_000_000),
+    ("poly9_broadcast", {"n": 10_000}, "f4", 300e-6, 720_000),
+    ("mul_restore", {"n": 300}, "f8", 1.4e-3, 2_160_000),
+)
+FACTORS = {"fused": 0.47, "stateful": 0.34}
+
+
+def made_report(place, *, project="pullback", cases=CASES, machine="lab-7"):
+    """The report of one commit of the made history."""
+    chance = random.Random(f"{project} {place}")  # noqa: S311 - repeatable data
+    title, author = COMMITS[place]
+    return {
+        "format": "pullback-report",
+        "version": 1,
+        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{project} {machine} {place}")),
+        "started_at": (START + timedelta(hours=20 * place, minutes=5)).isoformat(),
+        "duration_s": 48.2,
+        "project": project,
+        "commit": {
+            "sha": SHAS[place],
+            "parents": SHAS[place - 1 : place],
+            "branch": "main",
+            "author": author,
+            "authored_at": (START + timedelta(hours=20 * place)).isoformat(),
+            "title": title,
+            "dirty": False,
+        },
+        "machine": {
+            "fingerprint": f"print-of-{machine}",
+            "name": machine,
+            "facts": {"cpu": "EPYC 7B13", "cores": 8, "memory": "31 GiB", "kernel": "6.1", "numpy": "2.3.4"},
+        },
+        "harness": {
+            "version": "0.1.0",
+            "suite": "quick",
+            "quality": "contaminated" if place == 6 else "clean",
+            "preflight": {"load": 0.12, "governor": "performance"},
+            "job": None,
+        },
+        "cases": [made_case(place, chance, *case) for case in cases],
+        "comparisons": [],
+    }
+
+
+def made_case(place, chance, workload, params, dtype, seconds, size):
+    case = {"workload": workload, "params": params, "dtype": dtype, "device": "cpu"}
+    if workload == "mul_restore" and place == 5:
+        return {
+            "case": case,
+            "gradient": {"ok": False, "max_rel_error": 3.1e-2, "oracle": "closed form"},
+            "error": {"kind": "gradient", "message": "relative error 3.1e-02 against the closed form"},
+            "variants": [],
+            "paired": [],
+        }
+    variants, paired = [], []
+    for variant, ratio, share in shares(place, workload):
+        if share is None:
+            error = {"kind": "missing", "message": "this engine has no stateful tier"}
+            variants.append({"variant": variant, "kind": "tier", "metrics": {}, "error": error})
+            continue
+        middle = ratio and math.log(ratio) + chance.gauss(0, 0.004)
+        drift = chance.lognormvariate(0, 0.08)
+        typical = seconds * drift * (math.exp(middle) if middle else 1.0)
+        processes = [typical * chance.lognormvariate(0, 0.01) for _ in range(20)]
+        variants.append(
+            {
+                "variant": variant,
+                "kind": "tier",
+                "metrics": {
+                    "time": {
+                        "unit": "s",
+                        "clock": "cpu",
+                        "processes": processes,
+                        "slices": [[value * chance.lognormvariate(0, 0.02) for _ in range(4)] for value in processes],
+                    },
+                    "array_bytes": {"unit": "B", "value": int(size * share), "method": "nep49"},
+                    "array_allocs": {"unit": "count", "value": allocations(place, variant, share), "method": "nep49"},
+                    "native_bytes": {"unit": "B", "value": None, "method": None},
+                },
+                "program_hash": f"{variant}-{place // 4}",
+                "plan": {
+                    "arrays": 3,
+                    "bytes": int(size * share),
+                    "copies": 0,
+                    "state_bytes": 0,
+                    "kernels": 2,
+                    "flops": 4e6,
+                }
+                if variant != "unfused"
+                else None,
+            }
+        )
+        if middle is not None:
+            doubt = 0.02 if workload == "touch_large_array" else 0.009
+            outcome = "ambiguous" if abs(middle) < doubt else "faster" if middle < 0 else "slower"
+            paired.append(
+                {
+                    "variant": variant,
+                    "baseline": "unfused",
+                    "metric": "time",
+                    "log_ratio": middle,
+                    "low": middle - doubt,
+                    "high": middle + doubt,
+                    "n": 20,
+                    "outcome": outcome,
+                }
+            )
+    gradient = {"ok": True, "max_rel_error": 2.4e-7, "oracle": "closed form"}
+    return {"case": case, "gradient": gradient, "error": None, "variants": variants, "paired": paired}
+
+
+def shares(place, workload):
+    """(variant, factor of time or None for the baseline, share of the baseline's bytes or None for a failure)."""
+    yield "unfused", None, 1.0
+    for variant, factor in FACTORS.items():
+        ratio = factor * (1.25 if place < 4 else 1.0)
+        if workload == "dense_bias_act" and place >= 9:
+            ratio *= 1.13
+        if workload == "touch_large_array":
+            ratio = 1.2 if variant == "fused" else 0.996
+        share = 0.5 if variant == "fused" else 0.2 if place < 7 else 0.0
+        if workload == "touch_large_array":
+            share = 1.0
+        if workload == "poly9_broadcast" and variant == "stateful" and place < 3:
+            share = None
+        yield variant, ratio, share
+
+
+def allocations(place, variant, share):
+    """Arrays per call; the last commit of the made history costs the fused tier one more."""
+    if share == 0:
+        return 0
+    return 9 if variant == "unfused" else 4 if variant == "fused" and place == len(COMMITS) - 1 else 3
+
+
+@pytest.fixture(scope="session")
+def session_database_url(postgres_server, migrated_template):
+    """A database for all tests of a session that only read."""
+    import psycopg  # noqa: PLC0415 - the service is an extra
+
+    name = f"pages_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{migrated_template}"')
+    return postgres_server.url(name)
+
+
+@contextmanager
+def serving(database_url, **settings):
+    """The application of `pullback serve` in a thread of its own, on a free port."""
+    import uvicorn  # noqa: PLC0415 - the service is an extra
+
+    from pullback_cli.app import create_app  # noqa: PLC0415 - the service is an extra
+    from pullback_service.settings import Settings  # noqa: PLC0415 - the service is an extra
+
+    app = create_app(Settings(DATABASE_URL=database_url, **settings))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not server.started:
+            if not thread.is_alive():
+                raise RuntimeError("the application ended before it began to serve; its log is above")
+            time.sleep(0.02)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="session")
+def base(session_database_url):
+    """Address of the application with the made history."""
+    import httpx  # noqa: PLC0415 - the service is an extra
+
+    with serving(session_database_url) as address, httpx.Client(base_url=address, timeout=30) as client:
+        for place in range(len(COMMITS)):
+            client.post("/api/v1/reports", json=made_report(place)).raise_for_status()
+        wild = (WILD_NAME, {"n": 1, "note": "\N{SNOWMAN}" * 30}, "f8", 1e-3, 800)
+        for place in (10, 11):
+            answer = client.post("/api/v1/reports", json=made_report(place, project="wild/<names>", cases=[wild]))
+            answer.raise_for_status()
+        yield address
+
+
+@pytest.fixture
+def empty_base(database_url):
+    """Address of an application where nothing has been measured."""
+    with serving(database_url) as address:
+        yield address
+
+
+@pytest.fixture
+def guarded_base(database_url, tmp_path):
+    """Address of an application that needs a token."""
+    secret = tmp_path / "token"
+    secret.write_text("the-secret")
+    with serving(database_url, auth="token", token_file=secret) as address:
+        yield address
+
+
+class Watch:
+    """What a page complained of, and what it asked of other hosts."""
+
+    def __init__(self, page, base):
+        self.complaints = []
+        page.on(
+            "console",
+            lambda m: self.complaints.append(f"{m.type}: {m.text}") if m.type in {"error", "warning"} else None,
+        )
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on(
+            "request", lambda r: None if r.url.startswith((base, "data:", "blob:")) else self.complaints.append(r.url)
+        )
+
+
+@pytest.fixture
+def visit(browser, base):
+    """Open an address of the application: `page = visit("/", width=390, theme="dark")`. Fails if the page complained."""
+    contexts, watches = [], []
+
+    def open_page(path, *, width=1440, theme="light", at=base, javascript=True):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=javascript
+        )
+        contexts.append(context)
+        page = context.new_page()
+        watches.append(Watch(page, at))
+        page.goto(at + path)
+        if javascript and page.locator("script[data-figure]").count():
+            page.wait_for_selector("[data-drawn=yes]", timeout=30_000)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [complaint for watch in watches for complaint in watch.complaints] == []
+
+
+@pytest.fixture
+def made():
+    """The functions that make reports."""
+
+    class Made:
+        made_report = staticmethod(made_report)
+
+    return Made

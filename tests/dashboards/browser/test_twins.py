@@ -1,0 +1,107 @@
+"""JSON and CSV twins say what the page shows, over the real application. No browser is needed for that."""
+
+import base64
+import csv
+import io
+import re
+from html import unescape
+
+import httpx
+import pytest
+
+DENSE = "/projects/pullback/workloads/dense_bias_act"
+
+
+def text_of(html):
+    return re.sub(r"[ \n]+", " ", unescape(re.sub(r"<[^>]+>", " ", html)))
+
+
+def test_every_cell_of_the_heat_map_is_in_its_twins(base):
+    page = text_of(httpx.get(f"{base}/?project=pullback").text)
+    view = httpx.get(f"{base}/overview.json?project=pullback").json()
+    rows = list(csv.DictReader(io.StringIO(httpx.get(f"{base}/overview.csv?project=pullback").text)))
+    cells = [cell for group in view["heat"]["groups"] for row in group["rows"] for cell in row["cells"]]
+    assert len(cells) == len(rows) == 15
+    for cell, row in zip(cells, rows, strict=True):
+        assert cell["value"] in page
+        assert row["variant"] == cell["variant"]
+        assert row["words"] == cell["words"]
+
+
+def test_every_mark_of_the_workload_page_is_in_its_twins(base):
+    page = text_of(httpx.get(base + DENSE).text)
+    view = httpx.get(f"{base}{DENSE}.json").json()["view"]
+    rows = list(csv.DictReader(io.StringIO(httpx.get(f"{base}{DENSE}.csv").text)))
+    marks = [mark for row in view["rows"] for mark in row["marks"].values()]
+    assert len(marks) == len(rows) == 72
+    for mark in marks:
+        assert (mark["factor"] or mark["shown"]) in page
+    assert {row["outcome"] for row in rows} >= {"faster", "less"}
+
+
+def test_the_state_of_a_page_is_in_its_address(base):
+    page = httpx.get(f"{base}{DENSE}?y=absolute&scale=log&x=date").text
+    assert f"{DENSE}.json?y=absolute&amp;scale=log&amp;x=date" in page
+    view = httpx.get(f"{base}{DENSE}.json?y=absolute&scale=log&x=date").json()["view"]
+    assert (view["state"]["y"], view["state"]["scale"], view["state"]["x"]) == ("absolute", "log", "date")
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "words"),
+    [
+        ("/?project=nobody", 404, "nobody"),
+        ("/?project=pullback&metric=mood", 404, "array_bytes"),
+        ("/?project=pullback&machine=other", 404, "lab-7"),
+        (f"{DENSE}?case=nope", 404, "dense_bias_act[n=100"),
+        (f"{DENSE}?memory=nope", 404, "array_allocs"),
+        (f"{DENSE}?y=sideways", 422, "query.y"),
+        ("/projects/pullback/workloads/nope", 404, "nope"),
+        ("/projects/pullback/commits/1234567", 404, "1234567"),
+        ("/reports/00000000-0000-0000-0000-000000000000", 404, "no report"),
+        ("/reports/nonsense", 422, "report_id"),
+        ("/jobs/999999", 404, "999999"),
+        ("/jobs?state=lazy", 422, "query.state"),
+    ],
+)
+def test_what_does_not_exist_is_said_in_one_sentence_in_the_pages_style(base, address, status, words):
+    answer = httpx.get(base + address, headers={"accept": "text/html"})
+    assert answer.status_code == status
+    assert words in text_of(answer.text)
+    assert "Back to the overview" in answer.text
+
+
+def test_a_commit_is_found_by_the_beginning_of_its_hash(base):
+    sha = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
+    assert httpx.get(f"{base}/projects/pullback/commits/{sha[:9]}.json").json()["commit"]["sha"] == sha
+
+
+def test_the_content_security_policy_allows_no_script_from_inside_a_page(base):
+    answer = httpx.get(f"{base}/?project=pullback")
+    policy = answer.headers.get_list("content-security-policy")
+    assert len(policy) == 1
+    assert "script-src 'self';" in policy[0]
+    assert not re.search(r"<script(?![^>]*(src=|application/json))", answer.text)
+    assert " onclick" not in answer.text
+
+
+def test_assets_are_cached_for_ever_under_their_hash(base):
+    address = re.search(r'href="(/static/[^"]+\.css)"', httpx.get(base).text)[1]
+    answer = httpx.get(base + address)
+    assert "immutable" in answer.headers["cache-control"]
+    assert "immutable" not in httpx.get(f"{base}/static/0000/pullback.css").headers["cache-control"]
+    assert httpx.get(f"{base}/static/0000/secret").status_code == 404
+
+
+def test_pages_weigh_little_and_only_those_with_figures_load_plotly(base):
+    for address in ("/?project=pullback", DENSE, "/jobs", "/help"):
+        html = httpx.get(base + address).text
+        assert len(html) < 150_000
+        assert ("plotly.min.js" in html) == (address == DENSE)
+
+
+def test_pages_need_the_token_where_the_service_does_and_take_it_from_the_browsers_dialog(guarded_base):
+    refused = httpx.get(guarded_base, headers={"accept": "text/html"})
+    assert refused.status_code == 401
+    assert refused.headers["www-authenticate"].startswith("Basic")
+    login = base64.b64encode(b"anybody:the-secret").decode()
+    assert httpx.get(guarded_base, headers={"authorization": f"Basic {login}"}).status_code == 200

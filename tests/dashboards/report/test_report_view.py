@@ -1,0 +1,67 @@
+import pytest
+
+from pullback_dashboards.history import Commit
+from pullback_dashboards.report.view import case_blocks, facts_of, reproduce_command
+
+
+def document(**entry):
+    case = {"workload": "dense", "params": {"n": 1}, "dtype": "f4", "device": "cpu"}
+    return {
+        "cases": [{"case": case, "gradient": {"ok": True, "max_rel_error": 2e-7, "oracle": "closed form"}, **entry}]
+    }
+
+
+def variant(name, **metrics):
+    return {"variant": name, "kind": "tier", "metrics": metrics, "plan": None, "program_hash": None}
+
+
+def block(raw):
+    (only,) = case_blocks(raw, project="p", labels=["dense[n=1,f4,cpu]"])
+    return only
+
+
+def test_a_variant_tells_its_ratio_and_what_stands_behind_it():
+    time = {"unit": "s", "processes": [1e-3] * 20, "slices": [[1e-3] * 100] * 20}
+    pair = {
+        "variant": "fused", "baseline": "unfused", "metric": "time",
+        "log_ratio": -0.6931, "low": -0.70, "high": -0.68, "n": 20, "outcome": "faster",
+    }  # fmt: skip
+    row = block(document(variants=[variant("fused", time=time)], paired=[pair])).variants[0]
+    assert row.factor == "0.50×"
+    assert row.words == "2.0× faster than unfused"
+    assert row.samples == "20 processes × 100 slices, 20 groups"
+
+
+def test_a_layer_that_could_not_be_seen_is_a_dash_and_never_a_zero():
+    amounts = (
+        block(document(variants=[variant("fused", native_bytes={"unit": "B", "value": None})])).variants[0].amounts
+    )
+    assert (amounts[0].value, amounts[0].exact) == ("–", "not measured")
+
+
+def test_the_plan_is_shown_with_units_and_its_fallbacks():
+    plan = {"arrays": 3, "bytes": 2048, "flops": 4e6, "fallbacks": ["gather"], "hash": "abc", "state_bytes": None}
+    row = block(document(variants=[variant("fused") | {"plan": plan}])).variants[0]
+    told = {fact.name: fact.value.replace("\u202f", " ") for fact in row.plan}
+    assert told == {"arrays": "3", "bytes": "2 KiB", "flops": "4.00 MFLOP", "fallbacks": "gather", "hash": "abc"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"error": {"kind": "missing", "message": "no such tier"}}, "missing: no such tier"),
+        ({"gradient": {"ok": False, "max_rel_error": 0.03}}, "the gradient is wrong, relative error 3.0e-02"),
+    ],
+)
+def test_a_failed_case_says_why(entry, reason):
+    assert block(document(**entry)).failure == reason
+
+
+def test_facts_are_flat_and_leave_out_what_is_unknown():
+    facts = facts_of({"cpu": {"model": "EPYC", "cores": 8}, "gpu": None, "flags": ["a", "b"]})
+    assert [(fact.name, fact.value) for fact in facts] == [("cpu model", "EPYC"), ("cpu cores", "8"), ("flags", "a, b")]
+
+
+def test_the_command_to_measure_again_quotes_what_it_must():
+    command = reproduce_command({"harness": {"suite": "quick:a b*"}}, Commit("f" * 40))
+    assert command.splitlines()[1] == "pullback run --suite 'quick:a b*' -o report.json"

@@ -1,0 +1,42 @@
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from pullback_dashboards import links
+from pullback_dashboards.rendering import csv_twin, embedded, json_twin
+
+
+@pytest.mark.parametrize("wild", ["</script><script>alert(1)</script>", "<!--", "\u2028", "שלום 🐊", "x" * 200])
+def test_a_figure_inside_a_page_cannot_end_its_element_and_stays_the_same(wild):
+    text = embedded({"title": wild})
+    assert "<" not in text
+    assert "\u2028" not in text
+    assert json.loads(text) == {"title": wild}
+
+
+def test_csv_keeps_numbers_and_tames_formulas():
+    answer = csv_twin(
+        "a/b c", [{"name": '=HYPERLINK("x")', "delta": -1.5}, {"name": "plain, with comma"}], ("name", "delta")
+    )
+    rows = list(csv.DictReader(io.StringIO(answer.body.decode())))
+    assert rows[0] == {"name": '\'=HYPERLINK("x")', "delta": "-1.5"}
+    assert rows[1] == {"name": "plain, with comma", "delta": ""}
+    assert re.search(r'filename="a-b-c.csv"', answer.headers["content-disposition"])
+
+
+def test_a_view_is_json_with_its_instants_in_utc(build):
+    said = json.loads(json_twin(build.commits(1)[0]).body)
+    assert said["authored_at"] == "2026-03-01T12:00:00Z"
+
+
+def test_addresses_survive_any_name():
+    address = links.workload("org/repo", "a?b#c/d", case="x[n=1,f4]")
+    assert address == "/projects/org%2Frepo/workloads/a%3Fb%23c%2Fd?case=x%5Bn%3D1%2Cf4%5D"
+
+
+def test_the_twin_of_a_page_has_the_same_state():
+    assert links.twin("/", "project=p", "json") == "/overview.json?project=p"
+    assert links.twin("/jobs", "", "csv") == "/jobs.csv"

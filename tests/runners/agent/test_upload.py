@@ -1,0 +1,81 @@
+import threading
+
+import httpx
+import pytest
+import stamina
+
+from pullback_runners.agent.client import ServiceClient
+from pullback_runners.agent.spool import Delivery, Spool
+from pullback_runners.agent.upload import UploadLoop
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_between_tries():
+    stamina.set_testing(True, attempts=50)
+    yield
+    stamina.set_testing(False)
+
+
+def _delivery(key, fallback_path=None):
+    return Delivery(key, "/attempt/report", {"id": key}, "lease", fallback_path)
+
+
+def test_a_delivery_is_tried_until_the_service_takes_it(tmp_path):
+    statuses = iter([503, 503, 201])
+    spool = Spool(tmp_path)
+    transport = httpx.MockTransport(lambda _: httpx.Response(next(statuses), json={}))
+    with ServiceClient("http://service.test", transport=transport) as client:
+        uploads = UploadLoop(client, spool)
+        uploads.start()
+        path = uploads.put(_delivery("k"))
+        assert uploads.wait_for(path, 10)
+    assert next(statuses, None) is None
+    assert [path.name for path in (tmp_path / "sent").iterdir()] == [path.name]
+
+
+def test_what_an_earlier_agent_left_is_sent_first(tmp_path):
+    Spool(tmp_path).put(_delivery("first"))
+    seen, both = [], threading.Event()
+
+    def answer(request):
+        seen.append(request.headers["Idempotency-Key"])
+        if len(seen) == 2:
+            both.set()
+        return httpx.Response(201, json={})
+
+    with ServiceClient("http://service.test", transport=httpx.MockTransport(answer)) as client:
+        uploads = UploadLoop(client, Spool(tmp_path))
+        path = uploads.put(_delivery("second"))
+        uploads.start()
+        assert both.wait(10)
+        assert uploads.wait_for(path, 10)
+    assert seen == ["first", "second"]
+
+
+def test_a_refused_delivery_makes_room_for_the_next(tmp_path):
+    def answer(request):
+        refused = request.headers["Idempotency-Key"] == "bad"
+        return httpx.Response(422, json={"detail": "no"}) if refused else httpx.Response(201, json={})
+
+    spool = Spool(tmp_path)
+    with ServiceClient("http://service.test", transport=httpx.MockTransport(answer)) as client:
+        uploads = UploadLoop(client, spool)
+        bad, good = uploads.put(_delivery("bad")), uploads.put(_delivery("good"))
+        uploads.start()
+        assert uploads.wait_for(good, 10)
+    assert [path.name for path in (tmp_path / "sent").iterdir()] == [good.name]
+    assert (tmp_path / "refused" / bad.name).exists()
+
+
+def test_a_report_of_an_attempt_nobody_knows_goes_to_the_reports(tmp_path):
+    paths = []
+
+    def answer(request):
+        paths.append((request.url.path, "Pullback-Lease" in request.headers))
+        return httpx.Response(404 if request.url.path == "/attempt/report" else 201, json={})
+
+    with ServiceClient("http://service.test", transport=httpx.MockTransport(answer)) as client:
+        uploads = UploadLoop(client, Spool(tmp_path))
+        uploads.start()
+        assert uploads.wait_for(uploads.put(_delivery("k", "/api/v1/reports")), 10)
+    assert paths == [("/attempt/report", True), ("/api/v1/reports", False)]

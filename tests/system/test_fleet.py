@@ -1,0 +1,205 @@
+"""The parts as processes of their own on an external database, as docker-compose.yml runs them, and what breaks there."""
+
+import os
+import signal
+import socket
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.system
+
+TOKEN = "a-secret-of-the-fleet"  # noqa: S105 - of this test alone
+SUITE = "quick:poly9_broadcast*"
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture
+def secrets(folder, bare_database_url):
+    (folder / "token").write_text(TOKEN + "\n")
+    (folder / "database_url").write_text(bare_database_url + "\n")
+    return {
+        "DATABASE_URL_FILE": str(folder / "database_url"),
+        "PULLBACK_AUTH": "token",
+        "PULLBACK_TOKEN_FILE": str(folder / "token"),
+        "PULLBACK_LEASE_S": "6",
+        "PULLBACK_HEARTBEAT_S": "1",
+    }
+
+
+class Fleet:
+    """The processes of a compose file."""
+
+    def __init__(self, product, secrets, port, connect, until):
+        self.product, self.secrets, self.port = product, secrets, port
+        self.logs = product.home
+        self.until = until
+        self.api = connect(f"http://127.0.0.1:{port}", TOKEN)
+        self.running = []
+
+    def start(self, *arguments, environment):
+        process = self.product.start(*arguments, log=self.logs / f"{arguments[0]}.log", environment=environment)
+        self.running.append(process)
+        return process
+
+    def serve(self):
+        process = self.start("serve", "--port", str(self.port), environment=self.secrets)
+        self.until(self._answers, what="the service to be ready")
+        return process
+
+    def work(self):
+        return self.start("worker", environment=self.secrets)
+
+    def agent(self, *more):
+        return self.start(
+            *("agent", "--server", f"http://127.0.0.1:{self.port}", "--repository", str(self.product.repository)),
+            *("--data", str(self.product.data), "--least-free-gib", "0.1", *more),
+            environment={"PULLBACK_TOKEN_FILE": self.secrets["PULLBACK_TOKEN_FILE"]},
+        )
+
+    def ask_for_job(self, sha):
+        commit = {"sha": sha, "parents": [], "branch": "main", "author": "A", "title": "t"}
+        body = {"project": "pullback", "commit": commit, "suite": SUITE, "timeout_s": 300}
+        answer = self.api.http.post("/api/v1/jobs", json=body)
+        assert answer.is_success, answer.text
+        return answer.json()["id"]
+
+    def measuring(self):
+        return [p for p in self.product.processes() if "pullback_runners.agent.measuring" in p.cmdline()]
+
+    def _answers(self):
+        try:
+            return self.api.http.get("/readyz").is_success
+        except OSError:
+            return False
+        except Exception as error:
+            if type(error).__module__.startswith("httpx"):
+                return False
+            raise
+
+
+@pytest.fixture
+def fleet(product, secrets, port, connect, until):
+    fleet = Fleet(product, secrets, port, connect, until)
+    done = product.start("migrate", log=fleet.logs / "migrate.log", environment=secrets)
+    assert done.wait(60) == 0, (fleet.logs / "migrate.log").read_text()
+    yield fleet
+    for process in reversed(fleet.running):
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.wait(30)
+
+
+@pytest.fixture
+def head(product, git):
+    return git(product.repository, "rev-parse", "HEAD")
+
+
+def _accepted(fleet, head):
+    return fleet.api.get("/api/v1/reports", commit=head)["items"]
+
+
+def test_the_commands_of_the_compose_file_measure_a_commit(fleet, head):
+    fleet.serve()
+    fleet.work()
+    job_id = fleet.ask_for_job(head)
+    assert fleet.agent("--once").wait(120) == 0
+    assert fleet.api.job(job_id)["state"] == "done"
+    assert len(_accepted(fleet, head)) == 1
+    assert fleet.api.http.get("/api/v1/jobs", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert fleet.api.http.get("/api/v1/jobs", headers={"Authorization": ""}).status_code == 401
+
+
+def test_an_agent_that_is_killed_says_so_when_it_is_back_and_its_job_is_done_once(fleet, head):
+    fleet.serve()
+    fleet.work()
+    job_id = fleet.ask_for_job(head)
+    agent = fleet.agent()
+    (measuring,) = fleet.until(fleet.measuring, what="measuring to begin")
+    agent.send_signal(signal.SIGKILL)
+    agent.wait()
+    _, gone = psutil.wait_procs([measuring], timeout=10)
+    assert not [process for process in gone if process.status() != psutil.STATUS_ZOMBIE]
+
+    fleet.agent()
+    job = fleet.api.wait_for_job(job_id, "done", "failed", "lost")
+    assert (job["state"], job["attempts"]) == ("done", 2)
+    assert job["history"][0]["failure_kind"] == "infra"
+    assert len(_accepted(fleet, head)) == 1
+
+
+def test_an_agent_that_never_comes_back_loses_its_lease_to_the_queue(fleet, head):
+    fleet.serve()
+    fleet.work()
+    job_id = fleet.ask_for_job(head)
+    agent = fleet.agent()
+    fleet.until(fleet.measuring, what="measuring to begin")
+    agent.send_signal(signal.SIGKILL)
+    agent.wait()
+    job = fleet.api.wait_for_job(job_id, "queued")
+    assert job["history"][0]["state"] == "lost"
+
+
+def test_a_report_made_while_the_service_is_away_is_delivered_later(fleet, head):
+    service = fleet.serve()
+    job_id = fleet.ask_for_job(head)
+    fleet.agent()
+    fleet.until(fleet.measuring, what="measuring to begin")
+    service.send_signal(signal.SIGKILL)
+    service.wait()
+    spool = fleet.product.data / "spool"
+    fleet.until(lambda: list(spool.glob("*.json")), what="the report to be in the spool")
+    fleet.serve()
+    job = fleet.api.wait_for_job(job_id, "done", "failed", "lost")
+    assert job["state"] == "done"
+    fleet.until(lambda: list((spool / "sent").glob("*.json")), what="the report to be filed as sent")
+    assert not list(spool.glob("*.json"))
+    assert len(_accepted(fleet, head)) == 1
+
+
+def test_a_cancelled_job_ends_its_measuring_and_nothing_is_kept(fleet, head):
+    fleet.serve()
+    job_id = fleet.ask_for_job(head)
+    fleet.agent()
+    fleet.until(fleet.measuring, what="measuring to begin")
+    assert fleet.api.http.post(f"/api/v1/jobs/{job_id}/cancel").is_success
+    assert fleet.api.wait_for_job(job_id, "cancelled", "done")["state"] == "cancelled"
+    assert not fleet.measuring()
+    assert _accepted(fleet, head) == []
+
+
+def test_sigterm_finishes_the_job_and_then_ends(fleet, head):
+    fleet.serve()
+    job_id = fleet.ask_for_job(head)
+    agent = fleet.agent()
+    fleet.until(fleet.measuring, what="measuring to begin")
+    os.kill(agent.pid, signal.SIGTERM)
+    assert agent.wait(90) == 0
+    assert fleet.api.job(job_id)["state"] == "done"
+
+
+def test_sigint_gives_the_job_back_at_once(fleet, head):
+    fleet.serve()
+    job_id = fleet.ask_for_job(head)
+    agent = fleet.agent()
+    fleet.until(fleet.measuring, what="measuring to begin")
+    os.kill(agent.pid, signal.SIGINT)
+    assert agent.wait(30) == 0
+    assert not fleet.measuring()
+    job = fleet.api.job(job_id)
+    assert (job["state"], job["history"][0]["failure_kind"]) == ("queued", "infra")
+
+
+def test_two_agents_in_one_folder_are_refused(fleet):
+    fleet.serve()
+    fleet.agent()
+    fleet.until(lambda: (fleet.product.data / "agent.lock").exists(), what="the first agent")
+    second = fleet.product.run("agent", "--server", "http://127.0.0.1:1", "--data", str(fleet.product.data))
+    assert (second.returncode, second.stderr.count("\n")) == (2, 1)
+    assert "another agent" in second.stderr

@@ -1,0 +1,190 @@
+"""`pullback up`, `status` and `down` as a person lives with them."""
+
+import math
+import os
+import signal
+import socket
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.system
+
+
+def _measured(product, connect):
+    """The API and the jobs of an `up` once all of them are done."""
+    api = connect(product.status()["url"])
+    jobs = api.get("/api/v1/jobs")["items"]
+    for job in jobs:
+        api.wait_for_job(job["id"], "done", "failed", "lost")
+    return api, [api.job(job["id"]) for job in jobs]
+
+
+def test_from_nothing_to_measured_ratios_and_back_to_nothing(product, connect, git):
+    said = product.up().stdout
+    status = product.status()
+    assert status["running"]
+    assert status["ready"]
+    assert sorted(status["processes"]) == ["agent", "api", "up", "worker"]
+    assert status["postgres"]["pid"] in {process.pid for process in product.processes()}
+    assert status["url"] in said
+
+    api, jobs = _measured(product, connect)
+    head, earlier = git(product.repository, "rev-parse", "HEAD"), git(product.repository, "rev-parse", "HEAD~1")
+    assert {job["commit"]["sha"]: job["state"] for job in jobs} == {head: "done", earlier: "done"}
+    assert {job["commit"]["sha"] for job in jobs if job["priority"] == 100} == {head}
+
+    for job in jobs:
+        document = api.get(f"/api/v1/reports/{job['report_id']}")["document"]
+        assert document["commit"]["sha"] == job["commit"]["sha"]
+        assert document["harness"]["job"] == {"id": str(job["id"]), "attempt": 1}
+        (case,) = document["cases"]
+        assert case["gradient"]["ok"]
+        times = [pair for pair in case["paired"] if pair["metric"] == "time"]
+        assert times
+        assert all(0.05 < math.exp(pair["log_ratio"]) < 20 for pair in times)
+        assert "poly9_broadcast" in api.http.get(f"/api/v1/jobs/{job['id']}/log").text
+    assert api.http.get("/").is_success
+
+    log = product.data / "logs" / "up.log"
+    assert f"{head[:10]} is measured: poly9_broadcast fused" in log.read_text()
+
+    assert product.down().returncode == 0
+    assert product.processes() == []
+    assert product.run("status", "--data", str(product.data)).returncode == 1
+
+    started = time.monotonic()
+    product.up()
+    assert time.monotonic() - started < 8 * _patience()
+    _, again = _measured(product, connect)
+    assert {job["id"] for job in again} == {job["id"] for job in jobs}, "what is measured is not measured again"
+
+
+def _patience():
+    """How much slower than alone we may be while other tests keep the machine busy."""
+    return 3 if "PYTEST_XDIST_WORKER" in os.environ else 1
+
+
+def test_killing_up_leaves_what_the_next_up_takes_over(product, until):
+    product.up("--no-agent")
+    before = product.status()
+    os.kill(before["processes"]["up"], signal.SIGKILL)
+    children = [pid for name, pid in before["processes"].items() if name != "up"]
+    until(lambda: not any(_runs(pid) for pid in children), what="the children to die with their parent")
+    assert _runs(before["postgres"]["pid"])
+    assert "left behind: Postgres" in product.run("status", "--data", str(product.data)).stdout
+
+    product.up("--no-agent")
+    after = product.status()
+    assert after["ready"]
+    assert after["postgres"]["pid"] == before["postgres"]["pid"], "the running database is adopted"
+    assert product.down().returncode == 0
+    assert product.processes() == []
+
+
+def test_down_after_a_kill_ends_the_database_too(product):
+    product.up("--no-agent")
+    os.kill(product.status()["processes"]["up"], signal.SIGKILL)
+    assert "Postgres" in product.down().stdout
+    assert product.processes() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_everything(product, until, tmp_path, number):
+    log = tmp_path / "log"
+    up = product.start(*product.up_arguments(), log=log)
+    until(lambda: "is ready" in log.read_text(), what="up to be ready")
+    measuring = until(
+        lambda: [p for p in product.processes() if "pullback_runners.agent.measuring" in p.cmdline()], what="measuring"
+    )
+    up.send_signal(number)
+    assert up.wait(60) == 0
+    assert product.processes() == []
+    assert not any(process.is_running() for process in measuring)
+
+
+def test_a_second_up_on_the_same_folder_is_refused(product):
+    product.up("--no-agent")
+    url = product.status()["url"]
+    refused = product.run(*product.up_arguments("--no-agent"))
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert url in refused.stderr
+    assert product.status()["url"] == url
+
+
+@pytest.mark.parametrize("detach", [[], ["--detach"]])
+def test_a_port_in_use_is_refused_and_nothing_is_started(product, detach):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = product.run("up", "--data", str(product.data), "--port", str(port), *detach)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"pullback: port {port} on 127.0.0.1")
+    assert "--port" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert not (product.data / "postgres").exists()
+    assert product.processes() == []
+
+
+def test_data_of_another_postgres_is_refused(product):
+    postgres = product.data / "postgres"
+    postgres.mkdir(parents=True)
+    (postgres / "PG_VERSION").write_text("15\n")
+    refused = product.run(*product.up_arguments())
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "Postgres 15" in refused.stderr
+    assert product.processes() == []
+
+
+def test_a_database_that_is_not_there_is_refused(product, tmp_path):
+    product._environment["DATABASE_URL"] = f"postgresql://nobody@/nothing?host={tmp_path}"
+    refused = product.run(*product.up_arguments())
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "DATABASE_URL" in refused.stderr
+    assert product.processes() == []
+
+
+def test_a_child_that_dies_is_started_again_and_that_is_said(product, until):
+    product.up("--no-agent")
+    before = product.status()["processes"]["api"]
+    os.kill(before, signal.SIGKILL)
+    until(lambda: (status := product.status())["ready"] and status["processes"]["api"] != before, what="a new API")
+    assert "the api ended unexpectedly (killed by SIGKILL" in (product.data / "logs" / "up.log").read_text()
+
+
+def test_a_database_of_ones_own_is_used_and_left_alone(product, database_url):
+    product._environment["DATABASE_URL"] = database_url
+    product.up("--no-agent")
+    assert product.status()["postgres"] == {"embedded": False, "pid": None}
+    assert not (product.data / "postgres").exists()
+    assert product.down().returncode == 0
+    assert product.processes() == []
+
+
+def _runs(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_an_ordinary_user_can_do_all_this(product, connect, folder):
+    for path in (Path(subprocess.sys.executable), product.repository):
+        if not all(parent.stat().st_mode & stat.S_IXOTH for parent in path.resolve().parents):
+            pytest.skip(f"an ordinary user cannot reach {path}")
+    nobody = 65534
+    for path in (folder, product.home, product.repository, *product.repository.rglob("*")):
+        os.chown(path, nobody, nobody)
+    product._user = nobody
+    product.up()
+    _, jobs = _measured(product, connect)
+    assert {job["state"] for job in jobs} == {"done"}
+    assert product.data.stat().st_uid == nobody
+    assert product.down().returncode == 0
+    assert product.processes() == []
