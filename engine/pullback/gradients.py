@@ -156,10 +156,10 @@ def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
         raise DifferentiationError(
             f"{name} cannot be differentiated by a {type(leaf).__name__}; pass an array or a number"
         )
-    type_ = type_of(leaf)
-    if not type_.is_differentiable:
+    dtype = type_of(leaf).dtype
+    if dtype.kind not in "fc":
         raise DifferentiationError(
-            f"{name} cannot be differentiated by an argument of dtype {type_.dtype}; pass floating-point numbers"
+            f"{name} cannot be differentiated by an argument of dtype {dtype}; pass floating-point numbers"
         )
     return leaf
 
@@ -176,7 +176,7 @@ def scalar(value: Any, function: Callable[..., Any]) -> Any:
             f"grad needs a function that returns one number; {name} returned an array of shape {np.shape(value)} (sum it, or use vjp)"
         )
     own: Any = value if isinstance(value, Traced) else np.asarray(value)[()]
-    if not np.issubdtype(own.dtype, np.floating):
+    if own.dtype.kind != "f":
         raise DifferentiationError(f"grad needs a real floating-point value; {name} returned {own.dtype}")
     return own
 

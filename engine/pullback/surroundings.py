@@ -32,7 +32,7 @@ class Surroundings:
         self._arrays: dict[int, _Getter] = {}
         self._remembered: list[tuple[_Getter, Any]] = []
         self._visited: set[int] = set()
-        self._look_at("the function", lambda: function)
+        self._look_at("the function", _always(function))
 
     def getter(self, array: np.ndarray[Any, Any]) -> _Getter | None:
         """How to read a captured array again; None if it is not one of the surroundings."""
@@ -44,7 +44,11 @@ class Surroundings:
 
     def unchanged(self) -> bool:
         """Whether everything that is not an array is still what it was."""
-        return all(_is_same(getter(), value) for getter, value in self._remembered)
+        for getter, value in self._remembered:
+            now = getter()
+            if now is not value and not _is_same(now, value):
+                return False
+        return True
 
     def _look_at(self, name: str, getter: _Getter) -> None:
         value = getter()
@@ -60,7 +64,8 @@ class Surroundings:
 
     def _look_inside(self, name: str, getter: _Getter, value: Any) -> None:
         if isinstance(value, types.FunctionType):
-            self._remembered.append((getter, value))
+            if name != "the function":  # the plan itself holds that one
+                self._remembered.append((getter, value))
             if value.__module__.partition(".")[0] not in _STABLE_PACKAGES:
                 self._look_into_function(value)
         elif isinstance(value, partial):
@@ -123,4 +128,4 @@ def _length(container: Any) -> int | None:
 
 
 def _is_same(now: Any, then: Any) -> bool:
-    return now is then or (type(now) is type(then) and isinstance(now, (*_FIXED, ArrayType)) and bool(now == then))
+    return type(now) is type(then) and isinstance(now, (*_FIXED, ArrayType)) and bool(now == then)

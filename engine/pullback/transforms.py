@@ -17,13 +17,12 @@ class TieredGradient(Gradient):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run in the tier in force; under an outer transformation always on the tape."""
         tier = current_tier()
-        args = self.positional(args, keywords)
-        if tier == "unfused" or any(isinstance(leaf, Traced) for leaf in trees.flatten(args)[0]):
-            return self.eagerly(args)
+        if tier == "unfused" or any(isinstance(leaf, Traced) for leaf in trees.flatten((args, keywords))[0]):
+            return self.eagerly(self.positional(args, keywords))
         plan = self._plans.get(tier)
         if plan is None:
             plan = self._plans[tier] = Plan(self, tier)
-        return plan(*args)
+        return plan(*args, **keywords)
 
     @cached_property
     def _plans(self) -> dict[str, Plan]:

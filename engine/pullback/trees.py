@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+import numpy as np
+
 Rebuild = Callable[[Iterator[Any]], Any]
 
 
@@ -15,15 +17,15 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
 
 
 def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
+    if isinstance(tree, (np.ndarray, float, int)):  # the usual leaves, without the questions below
+        leaves.append(tree)
+        return next
     if tree is None:
         return lambda _: None
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        parts = [_take_apart(part, leaves) for part in tree]
-        return lambda rest: type(tree)(*(part(rest) for part in parts))
     if isinstance(tree, tuple | list):
         parts = [_take_apart(part, leaves) for part in tree]
-        kind = type(tree)
-        return lambda rest: kind(part(rest) for part in parts)
+        make = getattr(type(tree), "_make", type(tree))  # named tuples are made from an iterable by _make
+        return lambda rest: make(part(rest) for part in parts)
     if isinstance(tree, dict):
         named = {key: _take_apart(part, leaves) for key, part in tree.items()}
         return lambda rest: {key: part(rest) for key, part in named.items()}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import compiling
+from pullback import compiling, program
 
 WEIGHTS = np.ones(3)
 RATE = 2.0
@@ -19,8 +19,8 @@ def uses_globals(x):
 
 def test_a_plan_is_made_once_per_signature(monkeypatch):
     recorded = []
-    record = compiling.record
-    monkeypatch.setattr(compiling, "record", lambda function, types: recorded.append(types) or record(function, types))
+    record = program.record
+    monkeypatch.setattr(program, "record", lambda function, types: recorded.append(types) or record(function, types))
     plan = pb.compile(pb.grad(lambda x: np.sum(x**2)), tier="fused")
     for shape in ((3,), (3,), (2, 2), (3,)):
         np.testing.assert_array_equal(plan(np.ones(shape)), 2 * np.ones(shape))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
@@ -12,6 +13,7 @@ from pullback_dashboards.wording import factors, units
 
 SPARK_COMMITS = 30
 _NEWS_ITEMS = 8
+_LATELY = 5  # commits
 _NEWS_CASES = 3
 
 
@@ -86,6 +88,7 @@ class News:
     mark: str
     variant: str
     text: str
+    note: str
     cases: tuple[Where, ...]
     more: int
     sha: str
@@ -138,6 +141,7 @@ def _told(same: list["_Change"], commit: Commit, project: str, machine: str | No
         mark=factors.mark(first.outcome),
         variant=first.line.variant,
         text=first.text,
+        note=first.note,
         cases=tuple(
             Where(c.line.case, links.workload(project, c.line.workload, case=c.line.case, machine=machine))
             for c in same[:_NEWS_CASES]
@@ -301,24 +305,25 @@ class _Change:
     line: Line
     outcome: str
     text: str
+    note: str = ""
 
 
 def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
-    """The newest change of a line, if its last two readings differ."""
-    measured = [(place, r) for place, r in enumerate(line.readings) if r is not None]
-    if len(measured) < 2:
-        return
-    (_, before), (place, now) = measured[-2:]
-    if place < len(commits) - 5:  # no longer "lately"
-        return
-    if now.failure or before.failure:
-        if now.failure and not before.failure and line.metric.name == "time":
-            yield _Change(place, math.inf, line, "failed", f"fails since this commit: {now.failure}")
-        return
-    if line.metric.exact:
-        yield from _exact_change(place, before, now, line)
-    elif line.metric.name == "time":
-        yield from _moved_ratio(place, before, now, line)
+    """The changes of a line at the newest commits, each against the commit measured before it."""
+    measured = [(place, reading) for place, reading in enumerate(line.readings) if reading is not None]
+    for (_, before), (place, now) in pairwise(measured):
+        if place < len(commits) - _LATELY:
+            continue
+        if now.failure:
+            if not before.failure and line.metric.name == "time":
+                yield _Change(place, math.inf, line, "failed", f"fails since this commit: {now.failure}")
+        elif before.failure:
+            if line.metric.name == "time":
+                yield _Change(place, math.inf, line, "same", "runs again since this commit")
+        elif line.metric.exact:
+            yield from _exact_change(place, before, now, line)
+        elif line.metric.name == "time":
+            yield from _moved_ratio(place, before, now, line)
 
 
 def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
@@ -337,8 +342,6 @@ def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Itera
     moved = factors.move(before.spread, now.spread)
     if moved is None or before.log_ratio is None or now.log_ratio is None:
         return
-    text = (
-        f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}, "
-        "intervals apart, not yet confirmed by a paired comparison"
-    )
-    yield _Change(place, abs(now.log_ratio - before.log_ratio), line, moved, text)
+    text = f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}"
+    note = "intervals apart, not yet confirmed by a paired comparison"
+    yield _Change(place, abs(now.log_ratio - before.log_ratio), line, moved, text, note)

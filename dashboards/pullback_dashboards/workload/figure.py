@@ -49,9 +49,13 @@ def workload_figure(view: WorkloadView) -> Figure:
         }
         if view.state.y == "relative":
             shapes.append(_baseline(f"y{name}"))
-    for row in view.failures:
-        shapes.append(_struck(places[row.place]))
-        annotations.append(_reason(row, places[row.place]))
+    for row in view.rows:
+        if row.failure:
+            shapes.append(_struck(places[row.place]))
+            annotations.append(_reason(row, places[row.place], "✕ failed", row.failure))
+        elif failed := _failed_variants(row):
+            reasons = "; ".join(f"{variant}: {reason}" for variant, reason in failed.items())
+            annotations.append(_reason(row, places[row.place], f"✕ {', '.join(failed)}", reasons))
     layout |= {"annotations": annotations, "shapes": shapes, "height": 140 + 230 * rows}
     narrow: Figure = {"margin": layout["margin"] | {"l": 48, "r": 8, "t": 64}, "height": 120 + 200 * rows}
     for axis in (name for name in layout if name.startswith("xaxis") and "tickvals" in layout[name]):
@@ -233,17 +237,22 @@ def _baseline(axis: str) -> Figure:
 
 def _struck(place: float | str) -> Figure:
     return {
-        "type": "line", "xref": "x", "x0": place, "x1": place, "yref": "paper", "y0": 0, "y1": 1, "layer": "below",
+        "type": "line", "xref": "x", "x0": place, "x1": place, "yref": "paper", "y0": 0, "y1": 1, "layer": "above",
         "line": {"color": "var(--failed)", "width": 1, "dash": "dash"},
     }  # fmt: skip
 
 
-def _reason(row: TableRow, place: float | str) -> Figure:
+def _reason(row: TableRow, place: float | str, text: str, reason: str) -> Figure:
     return {
-        "xref": "x", "x": place, "yref": "paper", "y": 0, "yanchor": "bottom", "text": "✕ failed", "showarrow": False,
+        "xref": "x", "x": place, "yref": "paper", "y": 0, "yanchor": "bottom", "text": _text(text), "showarrow": False,
         "textangle": -90, "xanchor": "right", "font": {"size": 11, "color": "var(--failed)"},
-        "hovertext": f"{row.commit.short} failed: {_text(row.failure or '')}",
+        "hovertext": f"{row.commit.short} failed: {_text(reason)}",
     }  # fmt: skip
+
+
+def _failed_variants(row: TableRow) -> dict[str, str]:
+    """The variants that failed at a commit where others did not, with their reasons."""
+    return {mark.variant: mark.failure for mark in row.marks.values() if mark.failure}
 
 
 def _symbol(mark: Mark | None, look: Look) -> str:

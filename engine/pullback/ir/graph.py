@@ -41,11 +41,6 @@ class ArrayType:
         """Bytes of a dense array of this type."""
         return self.size * self.dtype.itemsize
 
-    @property
-    def is_differentiable(self) -> bool:
-        """Whether values of this type can have a cotangent."""
-        return bool(np.issubdtype(self.dtype, np.inexact))
-
     def __str__(self) -> str:
         dtype = self.dtype.str[1:] if not self.weak else self.dtype.kind
         return f"{dtype}[{','.join(map(str, self.shape))}]"

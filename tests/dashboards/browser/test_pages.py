@@ -121,7 +121,10 @@ def test_the_theme_follows_the_system_until_the_reader_chooses_and_is_remembered
     dark, dark_line = page.evaluate(ground), page.evaluate(line)
     page.get_by_role("button", name="Switch to the light theme").click()
     assert page.evaluate(ground) != dark
-    page.wait_for_timeout(300)  # a redraw; waiting by a condition needs eval, which the page forbids
+    for _ in range(50):  # waiting by a condition inside the page needs eval, which the page forbids
+        if page.evaluate(line) != dark_line:
+            break
+        page.wait_for_timeout(100)
     assert page.evaluate(line) != dark_line
     page.reload()
     assert page.evaluate(ground) != dark

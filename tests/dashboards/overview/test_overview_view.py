@@ -73,7 +73,7 @@ def test_sparklines_follow_the_ratio_with_failures(history, build):
 
 
 def test_news_tell_exact_changes_and_ratios_that_moved(history):
-    told = {(item.variant, item.text.split(" (")[0].split(",")[0]) for item in news(history, project="p", machine=None)}
+    told = {(item.variant, item.text.split(" (")[0]) for item in news(history, project="p", machine=None)}
     assert ("fused", "array bytes 1\u202fKiB → 2\u202fKiB") in told
     assert ("fused", "time against unfused moved 0.40× → 0.50×") in told
 
@@ -110,3 +110,22 @@ def test_a_new_failure_comes_first(build):
 def test_the_case_label_repeats_the_workload_only_where_it_must():
     assert bracket("dense[n=100,f4,cpu]", "dense") == "n=100, f4, cpu"
     assert bracket("something else", "dense") == "something else"
+
+
+def test_a_move_two_commits_ago_is_still_lately_and_one_of_long_ago_is_not(build):
+    def told(readings):
+        lines = (build.line("unfused", [Reading(1.0)] * len(readings)), build.line("fused", readings))
+        return news(build.history(*lines), project="p", machine=None)
+
+    slow, fast = build.paired(0.9), build.paired(0.3)
+    assert len(told([slow, slow, fast, fast, fast])) == 1
+    assert told([slow, *[fast] * 9]) == ()
+
+
+def test_a_variant_that_runs_again_is_news(build):
+    lines = (
+        build.line("unfused", [Reading(1.0)] * 2),
+        build.line("fused", [Reading(failure="missing"), build.paired(0.5)]),
+    )
+    (item,) = news(build.history(*lines), project="p", machine=None)
+    assert item.text == "runs again since this commit"

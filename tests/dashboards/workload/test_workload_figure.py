@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_dashboards.history import Commit
+from pullback_dashboards.history import Commit, Reading
 from pullback_dashboards.workload.figure import workload_figure
 from pullback_dashboards.workload.view import State, workload_view
 
@@ -81,3 +81,13 @@ def test_titles_are_text_and_not_markup(history):
     wild = replace(history, commits=tuple(replace(c, title="<b>bold</b> & <a href='x'>y</a>") for c in history.commits))
     hover = lines_of(figure_of(wild))["fused"]["customdata"][0][0]
     assert "&lt;b&gt;bold&lt;/b&gt; &amp; &lt;a" in hover
+
+
+def test_a_variant_that_failed_alone_is_named_at_the_foot(build):
+    lines = (
+        build.line("unfused", [Reading(1.0)] * 2),
+        build.line("fused", [Reading(failure="no such tier"), build.paired(0.5)]),
+    )
+    layout = figure_of(build.history(*lines))["layout"]
+    assert [a["text"] for a in layout["annotations"]] == ["✕ fused"]
+    assert "no such tier" in layout["annotations"][0]["hovertext"]

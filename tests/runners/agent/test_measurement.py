@@ -54,7 +54,10 @@ def test_a_job_gives_a_report_with_its_commit_its_key_and_real_ratios(folder):
     assert (report["id"], report["commit"], report["harness"]["job"]) == (KEY, COMMIT, {"id": "7", "attempt": 1})
     (case,) = report["cases"]
     assert case["error"] is None
-    assert [pair["n"] for pair in case["paired"] if pair["metric"] == "time"] == [6]
+    assert [(pair["variant"], pair["n"]) for pair in case["paired"] if pair["metric"] == "time"] == [
+        ("fused", 6),
+        ("numpy", 6),
+    ]
     assert steps[-1].done == steps[-1].total
     assert "poly9_broadcast" in folder.log.read_text()
 

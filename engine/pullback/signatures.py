@@ -1,0 +1,32 @@
+"""What tells one call of a compiled function from another: the structure of the arguments and the type of every leaf."""
+
+from typing import Any
+
+import numpy as np
+
+from pullback import trees
+
+_NUMBERS = frozenset({bool, int, float, complex})
+
+
+def signature(args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...] | list[Any]]:
+    """Key of a call, and its leaves in order.
+
+    Arguments that are all arrays and Python numbers, the usual case, are their own leaves and cost no walk over trees.
+    """
+    key: list[Any] = []
+    for argument in args:
+        kind = type(argument)
+        if kind is np.ndarray:
+            key.append(argument.shape)
+            key.append(argument.dtype)
+        elif kind in _NUMBERS:
+            key.append(kind)
+        else:
+            leaves = trees.flatten(args)[0]
+            return (trees.structure(args), *map(_leaf_key, leaves)), leaves
+    return tuple(key), args
+
+
+def _leaf_key(leaf: Any) -> Any:
+    return (type(leaf), leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else type(leaf)

@@ -1,0 +1,57 @@
+"""Every upload is followed up, also the one whose chore was lost."""
+
+import pytest
+from sqlalchemy import func, select, text
+
+from pullback_service import worker
+from pullback_service.chores import following_up
+from pullback_service.models import Project, Report
+
+pytestmark = pytest.mark.anyio
+
+
+async def waiting(session):
+    return await session.scalar(text("SELECT count(*) FROM procrastinate.procrastinate_jobs WHERE status = 'todo'"))
+
+
+async def test_an_upload_defers_its_follow_up_in_its_own_transaction(client, reports, session):
+    refused = reports.report()
+    refused["cases"][0]["paired"][0]["variant"] = "unknown"
+    await client.post("/api/v1/reports", json=refused)
+    assert await waiting(session) == 0
+    await client.post("/api/v1/reports", json=reports.report())
+    assert await waiting(session) == 1
+
+
+async def test_a_lost_follow_up_is_found_by_the_sweep(client, report, database, database_url):
+    await client.post("/api/v1/reports", json=report)
+    async with database.writing.begin() as session:
+        await session.execute(text("DELETE FROM procrastinate.procrastinate_jobs"))
+        assert await following_up.sweep(session) == 0  # too young to be missed
+    async with database.writing.begin() as session:
+        assert await following_up.sweep(session, missed_after_s=0) == 1
+    await worker.run_once(database_url)
+    async with database.writing.begin() as session:
+        assert await session.scalar(select(func.count()).where(Report.followed_up_at.is_(None))) == 0
+        assert await session.scalar(select(Project.points)) == 4
+        assert await following_up.sweep(session, missed_after_s=0) == 0
+
+
+async def test_following_up_twice_changes_nothing(client, report, session):
+    await client.post("/api/v1/reports", json=report)
+    report_id = (await session.scalars(select(Report.id))).one()
+    await following_up.follow_up(session, report_id)
+    before = (
+        await session.execute(select(Project.points, Project.last_report_at, Report.followed_up_at).join(Report))
+    ).one()
+    await following_up.follow_up(session, report_id)
+    after = (
+        await session.execute(select(Project.points, Project.last_report_at, Report.followed_up_at).join(Report))
+    ).one()
+    assert before == after
+
+
+async def test_done_chores_leave_no_rows(client, report, database_url, session):
+    await client.post("/api/v1/reports", json=report)
+    await worker.run_once(database_url)
+    assert await session.scalar(text("SELECT count(*) FROM procrastinate.procrastinate_jobs")) == 0

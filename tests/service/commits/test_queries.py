@@ -1,0 +1,58 @@
+"""Commits learn what they did not know, forget nothing, and take their measurements along when they move."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import select
+
+from pullback_service.commits.queries import ToldCommit, ensure_commit, parents_of
+from pullback_service.ids import ProjectId
+from pullback_service.models import Commit, Failure, Point
+from pullback_service.projects.queries import ensure_project
+
+pytestmark = pytest.mark.anyio
+
+LONG_AGO = datetime(2020, 5, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+async def project_id(session):
+    return ProjectId((await ensure_project(session, "demo")).id)
+
+
+async def test_what_is_told_later_fills_the_gaps_and_overwrites_nothing(session, project_id, reports):
+    sha = reports.sha(1)
+    await ensure_commit(session, project_id, ToldCommit(sha, title="First"))
+    await ensure_commit(session, project_id, ToldCommit(sha, title="Other", author="A", branch="main"))
+    commit = await session.scalar(select(Commit))
+    assert (commit.title, commit.author, commit.branch, commit.authored_at) == ("First", "A", "main", None)
+
+
+async def test_parents_keep_their_order(session, project_id, reports):
+    parents = [reports.sha(9), reports.sha(8)]
+    commit = await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=parents))
+    await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=parents))
+    assert await parents_of(session, [commit.id]) == {commit.id: parents}
+
+
+async def test_measurements_move_with_a_commit_whose_time_becomes_known(client, reports, session):
+    early = reports.report(1, cases=[reports.case(), reports.case("broken", gradient={"ok": False})])
+    del early["commit"]["authored_at"]
+    await client.post("/api/v1/reports", json=early)
+    late = reports.report(1)
+    late["commit"]["authored_at"] = LONG_AGO.isoformat()
+    assert (await client.post("/api/v1/reports", json=late)).status_code == 201
+    assert set(await session.scalars(select(Commit.ordered_at))) == {LONG_AGO}
+    assert set(await session.scalars(select(Point.ordered_at))) == {LONG_AGO}
+    assert set(await session.scalars(select(Failure.ordered_at))) == {LONG_AGO}
+
+
+async def test_uploads_that_place_a_commit_while_others_measure_at_it_agree_in_the_end(client, reports, session):
+    uploads = [reports.report(1) for _ in range(8)]
+    for upload in uploads[::2]:
+        del upload["commit"]["authored_at"]
+    responses = await asyncio.gather(*(client.post("/api/v1/reports", json=upload) for upload in uploads))
+    assert [response.status_code for response in responses] == [201] * 8
+    (ordered_at,) = await session.scalars(select(Commit.ordered_at))
+    assert set(await session.scalars(select(Point.ordered_at))) == {ordered_at}

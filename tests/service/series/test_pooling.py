@@ -1,0 +1,51 @@
+"""Several reports at one commit become one value."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pullback_service.series.pooling import pooled_spread, pooled_value, speaker, spread_of
+
+
+@dataclass
+class Measured:
+    value: float
+    process_values: list[float] | None = None
+    quality: str = "clean"
+    n: int | None = None
+
+
+def test_process_values_of_clean_reports_are_pooled():
+    points = [Measured(2.0, [1.0, 2.0, 3.0]), Measured(9.0, [8.0, 9.0])]
+    assert pooled_value(points) == 3.0
+    assert pooled_spread(points).n == 5
+
+
+def test_contaminated_reports_count_only_when_there_is_nothing_else():
+    bad = Measured(9.0, [9.0], quality="contaminated")
+    assert pooled_value([Measured(1.0, [1.0]), bad]) == 1.0
+    assert pooled_value([bad]) == 9.0
+
+
+def test_an_exact_metric_is_what_the_newest_report_counted():
+    points = [Measured(100.0), Measured(200.0)]
+    assert pooled_value(points) == 200.0
+    assert pooled_spread(points) is None
+
+
+def test_the_ratio_with_the_most_groups_speaks_and_the_newest_among_equals():
+    few, many, newer = Measured(1, n=6), Measured(2, n=20), Measured(3, n=20)
+    assert speaker([few, many]) is many
+    assert speaker([many, newer, few]) is newer
+    assert speaker([Measured(4, n=40, quality="contaminated"), few]) is few
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
+def test_the_spread_is_numpys(values):
+    spread = spread_of(values)
+    expected = np.percentile(values, [0, 25, 50, 75, 100])
+    assert [spread.low, spread.q25, spread.median, spread.q75, spread.high] == pytest.approx(expected.tolist())
+    assert spread.n == len(values)

@@ -1,0 +1,157 @@
+"""What pages read: the newest matrix and the history of a workload, in a fixed number of statements."""
+
+import pytest
+from sqlalchemy import select, text
+
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import ProjectId
+from pullback_service.models import Machine, Project
+from pullback_service.series import queries
+
+pytestmark = pytest.mark.anyio
+
+
+async def upload(client, *reports):
+    for report in reports:
+        response = await client.post("/api/v1/reports", json=report)
+        assert response.status_code == 201, response.text
+
+
+async def project_id(session):
+    return ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
+
+
+def times(cells, variant="fused"):
+    return {cell.case.workload: cell for cell in cells if cell.variant == variant and cell.metric == "time"}
+
+
+async def test_the_matrix_shows_each_case_at_the_newest_commit_that_has_it(client, reports, session):
+    await upload(
+        client,
+        reports.report(3, cases=[reports.case("a")]),
+        reports.report(1, cases=[reports.case("a", log_ratio=-0.1), reports.case("b", log_ratio=-0.2)]),
+    )
+    matrix = await queries.latest_matrix(session, await project_id(session))
+    cells = times(matrix.cells)
+    assert cells["a"].commit.sha == reports.sha(3)  # newest in history, though not the last to arrive
+    assert cells["b"].commit.sha == reports.sha(1)
+    assert len(matrix.cells) == 8
+    assert matrix.failures == []
+
+
+async def test_a_cell_says_everything_about_itself(client, reports, session):
+    await upload(client, reports.report(1))
+    matrix = await queries.latest_matrix(session, await project_id(session))
+    cell = times(matrix.cells)["dense_bias_act"]
+    assert cell.case.label == "dense_bias_act[n=100,act=tanh,f4,cpu]"
+    assert cell.case.params == {"n": 100, "act": "tanh"}
+    assert (cell.unit, cell.direction, cell.exact, cell.variant_kind) == ("s", "smaller", False, "tier")
+    assert (cell.value, cell.spread.n, cell.spread.low, cell.spread.high) == (0.6, 3, 0.5, 0.7)
+    assert (cell.baseline, cell.log_ratio, cell.low, cell.high, cell.n) == ("unfused", -0.5, -0.51, -0.49, 20)
+    assert (cell.outcome, cell.quality, cell.dirty) == ("faster", "clean", False)
+    assert (cell.machine.name, cell.commit.title) == ("box", "Change 1")
+
+
+async def test_several_reports_at_one_commit_are_one_cell(client, reports, session):
+    await upload(client, reports.report(1), reports.report(1, quality="contaminated"), reports.report(1))
+    matrix = await queries.latest_matrix(session, await project_id(session))
+    cell = times(matrix.cells)["dense_bias_act"]
+    assert len(matrix.cells) == 4
+    assert cell.spread.n == 6
+    assert len(cell.report_ids) == 3
+    assert cell.quality == "clean"
+
+
+async def test_machines_stay_apart_and_one_can_be_asked_for(client, reports, session):
+    await upload(client, reports.report(1, machine="big"), reports.report(2, machine="small"))
+    here = await project_id(session)
+    assert len((await queries.latest_matrix(session, here)).cells) == 8
+    small = await session.scalar(select(Machine.id).where(Machine.name == "small"))
+    cells = (await queries.latest_matrix(session, here, machine_id=small)).cells
+    assert {cell.machine.name for cell in cells} == {"small"}
+
+
+async def test_the_matrix_shows_failures_newer_than_the_last_measurement_only(client, reports, session):
+    broken = reports.case("a", error={"kind": "workload", "message": "broke"}, variants=[], paired=[])
+    never = reports.case("never", error={"kind": "missing", "message": "no such rule"}, variants=[], paired=[])
+    await upload(
+        client,
+        reports.report(1, cases=[broken]),
+        reports.report(2, cases=[reports.case("a")]),
+        reports.report(3, cases=[broken, never]),
+    )
+    matrix = await queries.latest_matrix(session, await project_id(session))
+    assert {(failure.case.workload, failure.commit.sha) for failure in matrix.failures} == {
+        ("a", reports.sha(3)),
+        ("never", reports.sha(3)),
+    }
+    assert times(matrix.cells)["a"].commit.sha == reports.sha(2)
+
+
+async def test_other_projects_are_not_seen(client, reports, session):
+    await upload(client, reports.report(1), reports.report(1, project="other", cases=[reports.case("secret")]))
+    here = await project_id(session)
+    matrix = await queries.latest_matrix(session, here)
+    assert {cell.case.workload for cell in matrix.cells} == {"dense_bias_act"}
+    assert await queries.workloads(session, here) == ["dense_bias_act"]
+
+
+async def test_history_comes_in_the_order_of_commits_however_it_arrived(client, reports, session):
+    await upload(client, *(reports.report(number) for number in (4, 1, 3, 2)))
+    history = await queries.workload_history(session, await project_id(session), "dense_bias_act")
+    assert [commit.sha for commit in history.commits] == [reports.sha(number) for number in (1, 2, 3, 4)]
+    assert [cell.commit.sha for cell in history.cells] == [reports.sha(n) for n in (1, 2, 3, 4) for _ in range(4)]
+
+
+async def test_history_is_bounded_by_its_newest_commits(client, reports, session):
+    await upload(client, *(reports.report(number) for number in range(1, 6)))
+    history = await queries.workload_history(session, await project_id(session), "dense_bias_act", commits=2)
+    assert [commit.sha for commit in history.commits] == [reports.sha(4), reports.sha(5)]
+    assert {cell.commit.sha for cell in history.cells} == {reports.sha(4), reports.sha(5)}
+
+
+async def test_history_has_the_commits_at_which_everything_failed(client, reports, session):
+    broken = reports.case(gradient={"ok": False}, variants=[], paired=[])
+    await upload(client, reports.report(1), reports.report(2, cases=[broken]))
+    history = await queries.workload_history(session, await project_id(session), "dense_bias_act")
+    assert [commit.sha for commit in history.commits] == [reports.sha(1), reports.sha(2)]
+    (failure,) = history.failures
+    assert (failure.commit.sha, failure.kind, failure.message) == (
+        reports.sha(2),
+        "gradient",
+        "The gradient was wrong.",
+    )
+
+
+async def test_an_unknown_workload_is_not_an_empty_history(client, reports, session):
+    await upload(client, reports.report(1))
+    with pytest.raises(NotFoundError, match="'nothing'"):
+        await queries.workload_history(session, await project_id(session), "nothing")
+
+
+async def test_pages_take_a_fixed_number_of_statements(client, reports, session, count_statements):
+    cases = [reports.case(f"workload {index}") for index in range(10)]
+    await upload(client, *(reports.report(number, cases=cases) for number in range(1, 6)))
+    here = await project_id(session)
+    async with count_statements() as statements:
+        await queries.latest_matrix(session, here)
+    assert len(statements) == 2
+    async with count_statements() as statements:
+        await queries.workload_history(session, here, "workload 3")
+    assert len(statements) == 3
+
+
+async def test_the_newest_point_of_a_series_is_found_by_its_index(client, reports, session):
+    cases = [reports.case(f"workload {index}") for index in range(10)]
+    await upload(client, *(reports.report(number, cases=cases) for number in range(1, 31)))
+    await session.execute(text("ANALYZE"))
+    plan = "\n".join(
+        await session.scalars(
+            text(
+                "EXPLAIN SELECT p.ordered_at, p.commit_id FROM series s CROSS JOIN LATERAL (SELECT ordered_at, "
+                "commit_id FROM point WHERE series_id = s.id ORDER BY ordered_at DESC, commit_id DESC LIMIT 1) p"
+            )
+        )
+    )
+    assert "ix_point_series_history" in plan
+    assert "Sort" not in plan
