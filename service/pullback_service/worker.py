@@ -6,6 +6,7 @@ import procrastinate
 from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
+from pullback_service import models  # noqa: F401 - every table, so that foreign keys find each other
 from pullback_service.chores.queries import QUEUE
 from pullback_service.chores.tasks import register
 from pullback_service.database import Database
