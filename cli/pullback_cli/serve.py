@@ -32,19 +32,29 @@ def serve(
 
     from pullback_cli.app import create_app  # noqa: PLC0415 - as above
     from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
+    from pullback_service.runtime import runtime_of  # noqa: PLC0415 - as above
     from pullback_service.settings import load_settings, refuse_open_bind  # noqa: PLC0415 - as above
 
     settings = load_settings()
     refuse_open_bind(host, settings)
     configure_logs(settings)
-    listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
+    application = create_app(settings)
+
+    class Server(uvicorn.Server):
+        """Lets waiting agents go before it waits for its connections to close, which would take a long poll otherwise."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await runtime_of(application).bell.close()
+            await super().shutdown(sockets)
+
     config = uvicorn.Config(
-        create_app(),
+        application,
         log_config=None,  # the application logs its requests itself
         access_log=False,
-        timeout_graceful_shutdown=2,  # a long poll of an agent must not hold up the end
+        timeout_graceful_shutdown=5,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
+    Server(config).run(sockets=[listening])
 
 
 def listen(host: str, port: int) -> socket.socket:

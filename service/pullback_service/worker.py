@@ -7,8 +7,8 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
 from pullback_service import models  # noqa: F401 - every table, so that foreign keys find each other
-from pullback_service.chores.queries import NAMESPACE, QUEUE
-from pullback_service.chores.tasks import chores
+from pullback_service.chores.queries import QUEUE
+from pullback_service.chores.tasks import register
 from pullback_service.database import Database
 from pullback_service.logs import logger
 
@@ -37,7 +37,7 @@ def build_app(url: str) -> procrastinate.App:
         max_size=CONCURRENCY + 2,
     )
     app = procrastinate.App(connector=connector)
-    app.add_tasks_from(chores, namespace=NAMESPACE)
+    register(app)
     return app
 
 
@@ -57,7 +57,7 @@ async def _work(url: str, *, wait: bool) -> None:
     try:
         async with build_app(url).open_async() as app:
             await app.run_worker_async(
-                queues=[QUEUE, "builtin"],
+                queues=[QUEUE],
                 wait=wait,
                 concurrency=CONCURRENCY,
                 fetch_job_polling_interval=POLL_EVERY_S,

@@ -59,14 +59,14 @@ def test_from_nothing_to_measured_ratios_and_back_to_nothing(product, connect, g
 
     started = time.monotonic()
     product.up()
-    assert time.monotonic() - started < 8 * _patience()
+    assert time.monotonic() - started < 8 * _business()
     _, again = _measured(product, connect)
     assert {job["id"] for job in again} == {job["id"] for job in jobs}, "what is measured is not measured again"
 
 
-def _patience():
-    """How much slower than alone we may be while other tests keep the machine busy."""
-    return 3 if "PYTEST_XDIST_WORKER" in os.environ else 1
+def _business():
+    """How many programs share a CPU at the moment, other tests and other people's included."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def test_killing_up_leaves_what_the_next_up_takes_over(product, until):
@@ -82,38 +82,36 @@ def test_killing_up_leaves_what_the_next_up_takes_over(product, until):
     after = product.status()
     assert after["ready"]
     assert after["postgres"]["pid"] == before["postgres"]["pid"], "the running database is adopted"
-    assert product.down().returncode == 0
-    assert product.processes() == []
 
-
-def test_down_after_a_kill_ends_the_database_too(product):
-    product.up("--no-agent")
-    os.kill(product.status()["processes"]["up"], signal.SIGKILL)
+    os.kill(after["processes"]["up"], signal.SIGKILL)
     assert "Postgres" in product.down().stdout
     assert product.processes() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_everything(product, until, tmp_path, number):
+def test_ctrl_c_stops_everything_in_the_middle_of_measuring(product, until, tmp_path):
     log = tmp_path / "log"
     up = product.start(*product.up_arguments(), log=log)
     until(lambda: "is ready" in log.read_text(), what="up to be ready")
     measuring = until(
         lambda: [p for p in product.processes() if "pullback_runners.agent.measuring" in p.cmdline()], what="measuring"
     )
-    up.send_signal(number)
+    up.send_signal(signal.SIGINT)
     assert up.wait(60) == 0
     assert product.processes() == []
     assert not any(process.is_running() for process in measuring)
 
 
-def test_a_second_up_on_the_same_folder_is_refused(product):
+def test_one_up_a_folder_whose_children_are_kept_alive(product, until):
     product.up("--no-agent")
-    url = product.status()["url"]
+    status = product.status()
     refused = product.run(*product.up_arguments("--no-agent"))
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert url in refused.stderr
-    assert product.status()["url"] == url
+    assert status["url"] in refused.stderr
+
+    os.kill(status["processes"]["api"], signal.SIGKILL)
+    until(lambda: product.status()["processes"].get("api") not in {None, status["processes"]["api"]}, what="a new API")
+    until(lambda: product.status()["ready"], what="the new API to be ready")
+    assert "the api ended unexpectedly (killed by SIGKILL" in (product.data / "logs" / "up.log").read_text()
 
 
 @pytest.mark.parametrize("detach", [[], ["--detach"]])
@@ -147,14 +145,6 @@ def test_a_database_that_is_not_there_is_refused(product, tmp_path):
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "DATABASE_URL" in refused.stderr
     assert product.processes() == []
-
-
-def test_a_child_that_dies_is_started_again_and_that_is_said(product, until):
-    product.up("--no-agent")
-    before = product.status()["processes"]["api"]
-    os.kill(before, signal.SIGKILL)
-    until(lambda: (status := product.status())["ready"] and status["processes"]["api"] != before, what="a new API")
-    assert "the api ended unexpectedly (killed by SIGKILL" in (product.data / "logs" / "up.log").read_text()
 
 
 def test_a_database_of_ones_own_is_used_and_left_alone(product, database_url):

@@ -145,7 +145,7 @@ class _Agent:
                 delivery = failure_delivery(claim.lease, failure.kind, str(failure), retryable=failure.retryable)
             except StopAgent:
                 self._deliver(
-                    failure_delivery(claim.lease, "infra", "the agent was stopped", retryable=True), folder, wait_s=3
+                    failure_delivery(claim.lease, "infra", "The agent was stopped.", retryable=True), folder, wait_s=3
                 )
                 raise
             heartbeat.report(Progress("upload", 1, 1, "sending the report"))

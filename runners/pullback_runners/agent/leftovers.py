@@ -26,4 +26,4 @@ def settle(folder: JobFolder) -> Delivery | None:
     report = folder.finished_report()
     if report is not None:
         return report_delivery(lease, key, report)
-    return failure_delivery(lease, "infra", "the agent was killed while it worked on this job", retryable=True)
+    return failure_delivery(lease, "infra", "The agent was killed while it worked on this job.", retryable=True)

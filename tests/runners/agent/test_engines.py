@@ -38,6 +38,14 @@ def test_the_engine_of_a_commit_is_that_commits(repository, tmp_path):
     assert (engine / "pullback" / "__init__.py").read_text() == "VALUE = 1\n"
 
 
+def test_a_link_in_the_engine_leads_nowhere(repository, tmp_path):
+    (repository / "engine" / "pullback" / "link.py").symlink_to("/etc/passwd")
+    _git(repository, "add", "-A")
+    _git(repository, "commit", "-qm", "a link")
+    engine = GitEngines(repository).extract(_git(repository, "rev-parse", "HEAD"), tmp_path / "target")
+    assert [path.name for path in (engine / "pullback").iterdir()] == ["__init__.py"]
+
+
 def test_no_hook_of_the_repository_runs_and_nothing_in_it_changes(repository, tmp_path):
     ran = tmp_path / "ran"
     for name in ("post-checkout", "reference-transaction", "post-index-change"):

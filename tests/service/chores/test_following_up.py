@@ -54,4 +54,23 @@ async def test_following_up_twice_changes_nothing(client, report, session):
 async def test_done_chores_leave_no_rows(client, report, database_url, session):
     await client.post("/api/v1/reports", json=report)
     await worker.run_once(database_url)
-    assert await session.scalar(text("SELECT count(*) FROM procrastinate.procrastinate_jobs")) == 0
+    statement = "SELECT count(*) FROM procrastinate.procrastinate_jobs WHERE task_name = 'pullback:follow_up_report'"
+    assert await session.scalar(text(statement)) == 0
+
+
+async def test_two_workers_in_one_process_know_the_same_chores(database_url):
+    first, second = (set(worker.build_app(database_url).tasks) for _ in range(2))
+    ours = {name for name in first if name.startswith("pullback:")}
+    assert ours == {name for name in second if name.startswith("pullback:")}
+    assert len(ours) == 4
+
+
+async def test_a_chore_of_a_killed_worker_is_given_to_another(client, report, database_url, session, database):
+    await client.post("/api/v1/reports", json=report)
+    async with database.writing.begin() as other:
+        await other.execute(text("UPDATE procrastinate.procrastinate_jobs SET status = 'doing'"))
+    app = worker.build_app(database_url)
+    async with app.open_async():
+        await app.tasks["pullback:free_stalled_chores"].defer_async(timestamp=0)
+    await worker.run_once(database_url)
+    assert await session.scalar(select(Project.points)) == 4
