@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from uuid import uuid4
 
+import psycopg
 import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
@@ -353,3 +354,19 @@ async def test_the_database_itself_refuses_a_second_active_attempt(enroll, queue
         machine = await session.scalar(select(func.min(Attempt.machine_id)))
         with pytest.raises(IntegrityError, match="uq_attempt_machine_active"):
             await session.execute(update(Attempt).values(machine_id=machine))
+
+
+async def test_when_the_database_drops_every_connection_nothing_is_lost(
+    enroll, queue, postgres_server, database_url, monkeypatch
+):
+    monkeypatch.setattr("pullback_service.agents.endpoints.LOOK_AGAIN_AFTER_S", 3.0)
+    agent = await enroll()
+    waiting = asyncio.create_task(agent.claim(wait_s=20))
+    await asyncio.sleep(0.2)
+    with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+            [psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]],
+        )
+    job = await queue()
+    assert (await waiting).json()["job"]["id"] == job["id"]
