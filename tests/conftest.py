@@ -124,9 +124,13 @@ def _chromium():
     return None
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    """A headless Chromium that speaks to nobody but the application."""
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium that speaks to nobody but the application.
+
+    Not for the whole session: Playwright keeps an event loop running in this thread, beside which no asynchronous test
+    can run, and a worker takes tests of both kinds in turn.
+    """
     path = _chromium()
     if path is None:
         pytest.skip("NO BROWSER TESTS: no Chromium found; `apt install chromium`, or name one in PULLBACK_CHROMIUM")

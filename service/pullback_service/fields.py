@@ -1,6 +1,7 @@
 """Types of values that come in: bounded, finite, and fit for Postgres (no NUL, no time outside its calendar)."""
 
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Annotated, Any
 
 import orjson
@@ -50,6 +51,10 @@ def storable(value: JsonValue, depth: int = 0) -> JsonValue:
         raise PydanticCustomError("too_deep", "The value is nested too deeply.")
     if isinstance(value, str) and "\x00" in value:
         raise PydanticCustomError("nul", "A string must not contain the character NUL.")
+    if isinstance(value, int) and abs(value) > LARGEST_ID:
+        raise PydanticCustomError("too_many_digits", "A whole number must fit into 64 bits.")
+    if isinstance(value, float) and not isfinite(value):
+        raise PydanticCustomError("not_finite", "A number must be finite.")
     if isinstance(value, dict):
         for key, item in value.items():
             storable(key, depth)
