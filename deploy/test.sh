@@ -24,9 +24,10 @@ export PULLBACK_CHROMIUM=$chromium
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 $bin/coverage erase
-$bin/coverage run -m pytest -n 2 --dist worksteal "$@" 2>&1 | tee "$report"
+COVERAGE_PROCESS_START=$PWD/pyproject.toml $bin/pytest -n 2 --dist worksteal "$@" 2>&1 | tee "$report"
 status=$?
 
+# Of the tests' own processes; what the system tests start is not measured, so the daemons look barer than they are.
 $bin/coverage combine --quiet && $bin/coverage report
 echo
 # pytest's summary once more, so that what closes the output says how it went.

@@ -17,6 +17,10 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NO_COLOR", "1")
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Coverage is for the tests' own processes: what they start would be slowed down, and some of that measures time.
+    os.environ.pop("COVERAGE_PROCESS_START", None)
+
 FOLDER_VARIABLE = "PULLBACK_TEST_POSTGRES"
 TEMPLATE = "pullback_template"
 # Nothing of a test run has to survive a power cut.

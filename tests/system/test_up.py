@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import socket
 import stat
@@ -51,7 +52,8 @@ def test_from_nothing_to_measured_ratios_and_back_to_nothing(product, connect, g
     assert api.http.get("/").is_success
 
     log = product.data / "logs" / "up.log"
-    assert f"{head[:10]} is measured: poly9_broadcast fused" in log.read_text()
+    assert f"{head[:10]} is measured:" in log.read_text()
+    assert re.search(r"poly9_broadcast\[.*\] +fused +\d+\.\d\d× +(faster|slower|ambiguous)", log.read_text())
 
     assert product.down().returncode == 0
     assert product.processes() == []

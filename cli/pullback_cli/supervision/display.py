@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
@@ -34,6 +34,10 @@ class Display:
     def say(self, sentence: str) -> None:
         """Print a sentence above whatever moves."""
         self._console.print(escape(sentence), soft_wrap=True)
+
+    def show_result(self, result: RenderableType) -> None:
+        """Print what a person came for."""
+        self._console.print(result, soft_wrap=True)
 
     def show(self, jobs: Sequence[FollowedJob]) -> None:
         """Draw the jobs as they stand."""

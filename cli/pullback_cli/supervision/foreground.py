@@ -89,7 +89,7 @@ class _Up:
                 self._display.show(jobs)
                 if head_is_open and jobs[0].is_final:
                     head_is_open = False
-                    self._display.say(headline(api, jobs[0], self._options.url))
+                    self._display.show_result(headline(api, jobs[0], self._options.url))
             time.sleep(_LOOK_S)
 
     def _remember(self, name: str, mark: ProcessMark) -> None:

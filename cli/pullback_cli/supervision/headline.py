@@ -1,37 +1,67 @@
-"""The result line `up` prints when the checked-out commit is measured: the ratios a person came for."""
+"""What `up` prints when the checked-out commit is measured: the ratios a person came for."""
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import httpx
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
 
 from pullback_cli.supervision.first_jobs import FollowedJob
 from pullback_cli.supervision.service_api import Item, ServiceApi
+from pullback_runners.workloads import Case
 
 
-def headline(api: ServiceApi, job: FollowedJob, url: str) -> str:
-    """Say what was measured at the commit of a finished job, in words."""
+@dataclass(frozen=True)
+class Ratio:
+    """One variant of one case against the baseline."""
+
+    case: str
+    variant: str
+    baseline: str
+    factor: float
+    outcome: str
+
+
+def headline(api: ServiceApi, job: FollowedJob, url: str) -> RenderableType:
+    """Say what was measured at the commit of a finished job."""
     sha = str(job.commit["sha"])[:10]
     if job.state != "done":
-        return f"{sha} could not be measured ({job.state}: {job.job.get('failure_message') or 'no reason given'})"
+        return escape(
+            f"{sha} could not be measured ({job.state}: {job.job.get('failure_message') or 'no reason given'})"
+        )
     try:
-        ratios = paired_times(api.report(str(job.job["report_id"])))
+        report = api.report(str(job.job["report_id"]))
     except httpx.HTTPError as error:
-        return f"{sha} is measured; its ratios could not be read ({error}): {url}"
-    if not ratios:
-        return f"{sha} is measured: {url}"
-    return f"{sha} is measured: " + "; ".join(ratios) + f". More at {url}"
+        return escape(f"{sha} is measured; its ratios could not be read ({error}): {url}")
+    failures = [escape(failure) for failure in failed_cases(report)]
+    return Group(f"{sha} is measured:", _table(list(time_ratios(report))), *failures, f"More at {url}")
 
 
-def paired_times(report: Item) -> list[str]:
-    """One phrase per case and variant: "dense_bias_act[...] fused 0.61x the time of unfused (faster)"."""
-    phrases = []
+def time_ratios(report: Item) -> Iterator[Ratio]:
+    """Every paired time of a report as a factor of the baseline's: 0.5 is twice as fast."""
     for case in report.get("cases", ()):
-        name = case["case"]["workload"]
-        phrases += [
-            f"{name} {pair['variant']} {math.exp(pair['log_ratio']):.2f}x the time of {pair['baseline']} ({pair['outcome']})"
-            for pair in case.get("paired", ())
-            if pair["metric"] == "time" and pair.get("log_ratio") is not None
-        ]
+        for pair in case.get("paired", ()):
+            if pair["metric"] == "time" and pair.get("log_ratio") is not None:
+                name = Case.of_document(case["case"]).name
+                yield Ratio(name, pair["variant"], pair["baseline"], math.exp(pair["log_ratio"]), pair["outcome"])
+
+
+def failed_cases(report: Item) -> Iterator[str]:
+    """One sentence per case that gave no measurement."""
+    for case in report.get("cases", ()):
         if case.get("error"):
-            phrases.append(f"{name} failed ({case['error']['message']})")
-    return phrases
+            yield f"{Case.of_document(case['case']).name} failed: {case['error']['message']}"
+
+
+def _table(ratios: list[Ratio]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for heading in ("case", "variant"):
+        table.add_column(heading)
+    table.add_column(f"time, × {ratios[0].baseline if ratios else 'baseline'}", justify="right")
+    table.add_column("outcome")
+    for ratio in ratios:
+        table.add_row(escape(ratio.case), escape(ratio.variant), f"{ratio.factor:.2f}×", ratio.outcome)
+    return table

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+HEARTBEAT_S = 2.0  # one agent on the same machine: a beat costs nothing, and progress is seen while it is made
 LEAST_FREE_GIB = 0.5  # a person at a desk wants to see something even on a nearly full disk
 
 
@@ -56,7 +57,7 @@ def plan_processes(options: UpOptions, *, database_url: str, listening_fd: int) 
         "api",
         ("serve", "--host", options.host, "--port", str(options.port), "--fd", str(listening_fd)),
         options.logs / "api.log",
-        database,
+        database | {"PULLBACK_HEARTBEAT_S": str(HEARTBEAT_S)},
         inherited_fd=listening_fd,
     )
     worker = ProcessPlan("worker", ("worker",), options.logs / "worker.log", database)

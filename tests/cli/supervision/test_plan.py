@@ -16,7 +16,7 @@ def test_the_api_comes_first_and_the_agent_last():
 
 def test_the_agent_knows_the_service_and_not_the_database():
     api, worker, agent = plan_processes(OPTIONS, database_url=DATABASE, listening_fd=7)
-    assert api.environment == worker.environment == {"DATABASE_URL": DATABASE}
+    assert api.environment["DATABASE_URL"] == worker.environment["DATABASE_URL"] == DATABASE
     assert agent.environment == {}
     assert "http://127.0.0.1:8123" in agent.arguments
     assert agent.stop_signal == signal.SIGINT
