@@ -2,7 +2,8 @@
 
 PullbackError
 ├── TracingError         a traced value was used where only a number will do
-│   └── NoRuleError      a function the engine has no rule for
+│   ├── NoRuleError      a function the engine has no rule for
+│   └── NeedsValueError  a compiled function looked at a value while only types were there
 ├── DifferentiationError grad of something that has no gradient
 ├── PullbackReuseError   a once-only pullback was called again
 ├── OverwrittenError     an array was read after `pb.inplace` overwrote it
@@ -21,6 +22,10 @@ class TracingError(PullbackError, TypeError):
 
 class NoRuleError(TracingError):
     """A function without a rule met a traced value; a zero gradient would be a lie."""
+
+
+class NeedsValueError(TracingError):
+    """The function looked at a value while only types were there; it runs on the tape instead."""
 
 
 class DifferentiationError(PullbackError, TypeError):

@@ -10,7 +10,7 @@ import numpy as np
 from pullback import trees
 from pullback.errors import DifferentiationError, PullbackReuseError
 from pullback.ir.graph import is_array_like, type_of
-from pullback.primitive import Traced, nested_level
+from pullback.primitive import Traced, tracing
 from pullback.tangents import DualTracer, ForwardTrace
 from pullback.tape import Tape, TapeTracer
 
@@ -39,10 +39,10 @@ class Gradient:
     def _position(self, argument: int | str) -> int:
         if isinstance(argument, int):
             return argument
-        names = list(inspect.signature(self.function).parameters)
+        names = _positional_names(self.function)
         if argument not in names:
             raise DifferentiationError(
-                f"wrt={argument!r} names no argument of {self.function.__name__}; it has {', '.join(names) or 'none'}"
+                f"wrt={argument!r} names no argument of {name_of(self.function)}; it has {', '.join(names) or 'none'}"
             )
         return names.index(argument)
 
@@ -50,17 +50,21 @@ class Gradient:
         """All arguments by position, so that each has a number."""
         if keywords:
             bound = inspect.signature(self.function).bind(*args, **keywords)
-            if bound.kwargs:
+            bound.apply_defaults()
+            by_keyword = bound.kwargs.keys() & keywords.keys()
+            if by_keyword:
                 raise DifferentiationError(
-                    f"{self.function.__name__} takes {', '.join(bound.kwargs)} by keyword only; "
+                    f"{name_of(self.function)} takes {', '.join(sorted(by_keyword))} by keyword only; "
                     "wrap it in a function of positional arguments"
                 )
             args = bound.args
         for position in self.positions:
             if not -len(args) <= position < len(args):
                 raise DifferentiationError(
-                    f"wrt={position} but {self.function.__name__} was called with {len(args)} arguments"
+                    f"wrt={position} but {name_of(self.function)} was called with {len(args)} arguments"
                 )
+        if len({position % len(args) for position in self.positions}) < len(self.positions):
+            raise DifferentiationError(f"wrt={self.wrt!r} asks for one argument twice; name each once")
         return args
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -80,11 +84,11 @@ class Gradient:
             try:
                 output = self.function(*arguments)
                 value = scalar(tape.value_of(output), self.function)
+                inputs = [tracer for _, tracers, _ in watched for tracer in tracers]
+                gradients = iter(tape.sweep([(output, value.dtype.type(1))], inputs, once=True))
             except BaseException:
                 tape.undo()
                 raise
-            inputs = [tracer for _, tracers, _ in watched for tracer in tracers]
-            gradients = iter(tape.sweep([(output, value.dtype.type(1))], inputs, once=True))
         parts = tuple(rebuild(iter([like(next(gradients), leaf) for leaf in leaves])) for leaves, _, rebuild in watched)
         return self.result(value, parts)
 
@@ -103,25 +107,27 @@ def vjp(function: Callable[..., Any], *args: Any, once: bool = False) -> tuple[A
         tracers = [tape.watch(differentiable(argument, function)) for argument in args]
         try:
             output = function(*tracers)
+            value = one_array(tape.value_of(output), "vjp")
         except BaseException:
             tape.undo()
             raise
-        value = tape.value_of(output)
-        if not is_array_like(value) and not isinstance(value, Traced):
-            raise DifferentiationError(f"vjp needs a function that returns one array, not {type(value).__name__}")
+    if isinstance(value, np.ndarray) and not tape.has_overwritten:
+        value = np.array(value)  # what the tape saved is not for the caller to write to
     used = False
 
     def pullback(y_bar: Any) -> tuple[Any, ...]:
         nonlocal used
-        if once and used:
-            raise PullbackReuseError(
-                "this pullback was made with once=True and has been called; make it with vjp(f, …)"
-            )
-        used = True
+        if used and (once or tape.has_overwritten):
+            why = "was made with once=True" if once else "put back what pb.inplace had overwritten"
+            raise PullbackReuseError(f"this pullback {why} and has been called; call vjp(f, …) again for another")
         if np.shape(y_bar) != np.shape(value):
             raise DifferentiationError(
                 f"the pullback got a cotangent of shape {np.shape(y_bar)}, the value has shape {np.shape(value)}"
             )
+        used = True
+        dtype = getattr(value, "dtype", None)
+        if dtype is not None and not isinstance(y_bar, Traced):
+            y_bar = np.asarray(y_bar, dtype)[()]
         gradients = tape.sweep([(output, y_bar)], tracers, once=once)
         return tuple(like(gradient, argument) for gradient, argument in zip(gradients, args, strict=True))
 
@@ -135,29 +141,56 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
             raise DifferentiationError(
                 f"a tangent of shape {np.shape(tangent)} does not fit an argument of shape {np.shape(primal)}"
             )
-    with nested_level() as level:
-        trace = ForwardTrace(level)
+    with tracing(ForwardTrace()) as trace:
         duals = [
             DualTracer(trace, differentiable(primal, function), tangent)
             for primal, tangent in zip(primals, tangents, strict=True)
         ]
         output = function(*duals)
+        one_array(output.value if isinstance(output, DualTracer) else output, "jvp")
     if isinstance(output, DualTracer) and output.trace is trace:
         return output.value, output.tangent
     return output, np.zeros(np.shape(output), getattr(output, "dtype", float))[()]
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What an error calls a function; a partial has no name."""
+    return getattr(function, "__name__", "the function")
+
+
+def _positional_names(function: Callable[..., Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise DifferentiationError(f"{name_of(function)} does not tell its arguments; give wrt by position") from error
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind in positional]
+
+
+def one_array(value: Any, transformation: str) -> Any:
+    """The value, if it is an array or a number."""
+    if not is_array_like(value) and not isinstance(value, Traced):
+        raise DifferentiationError(
+            f"{transformation} needs a function that returns one array, not {type(value).__name__}"
+        )
+    return value
 
 
 def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
     """The leaf, if it can have a gradient."""
     if isinstance(leaf, Traced):
         return leaf
-    name = getattr(function, "__name__", "the function")
+    name = name_of(function)
     if not is_array_like(leaf):
         raise DifferentiationError(
             f"{name} cannot be differentiated by a {type(leaf).__name__}; pass an array or a number"
         )
+    if isinstance(leaf, np.matrix | np.ma.MaskedArray):
+        raise DifferentiationError(f"{name} cannot be differentiated by a {type(leaf).__name__}; pass a plain array")
     dtype = type_of(leaf).dtype
-    if dtype.kind not in "fc":
+    if dtype.kind == "c":
+        raise DifferentiationError(f"{name} cannot be differentiated by complex numbers; this engine takes real ones")
+    if dtype.kind != "f":
         raise DifferentiationError(
             f"{name} cannot be differentiated by an argument of dtype {dtype}; pass floating-point numbers"
         )
@@ -166,7 +199,7 @@ def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
 
 def scalar(value: Any, function: Callable[..., Any]) -> Any:
     """The value of the function with a dtype, if it is one real number."""
-    name = getattr(function, "__name__", "the function")
+    name = name_of(function)
     if not isinstance(value, Traced) and not is_array_like(value):
         raise DifferentiationError(
             f"grad needs a function that returns one number; {name} returned {type(value).__name__}"

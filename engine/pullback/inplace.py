@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitive import Traced
+from pullback.primitive import Traced, innermost_trace
 from pullback.rules.inplace import copy, matmul_into
 
 
 def matmul(c: Any, a: Any, b: Any) -> Any:
     """C <- a @ b; gives back c, which is the only name its new contents may be read under afterwards."""
-    if not any(isinstance(operand, Traced) for operand in (c, a, b)):
+    trace = innermost_trace()
+    if trace is None:
         return np.matmul(a, b, out=c)
-    return matmul_into(c, a, b, copy(c))
+    operands = (c, a, b, copy(c))
+    if any(isinstance(operand, Traced) and operand.trace.level >= trace.level for operand in operands):
+        return matmul_into(*operands)
+    # A product of constants is undone with the rest: the trace must know of it.
+    return trace.apply(matmul_into, operands, {})

@@ -73,8 +73,11 @@ class Scalar(Primitive):
         if params:
             raise TypeError(f"{self.name} takes no parameters, got {sorted(params)}")
         shape = np.broadcast_shapes(*(type_.shape for type_ in types))
-        dtype = _result_dtype(self.ufunc, tuple(_promotable(type_) for type_ in types))
         weak = self.operator is not None and all(type_.weak for type_ in types)
+        operands = tuple(_promotable(type_) for type_ in types)
+        if weak:  # Python counts its truth values as integers
+            operands = tuple(int if operand == np.dtype(bool) else operand for operand in operands)
+        dtype = _result_dtype(self.ufunc, operands)
         return (ArrayType(shape, dtype, weak=weak),)
 
     def pull(

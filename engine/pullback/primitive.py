@@ -13,8 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any, ClassVar
+from itertools import count
+from typing import Any, ClassVar, TypeVar
 
+from pullback.errors import TracingError
 from pullback.ir.graph import ArrayType
 
 
@@ -35,10 +37,13 @@ class Effect(Enum):
 class Trace(ABC):
     """Something that watches primitives being applied: a tape, a recorder, a forward sweep.
 
-    Traces nest; the level tells inner from outer.
+    Traces nest; the level tells inner from outer, also where an inner one runs in another thread. A closed trace is over:
+    a value that was kept from it means nothing any more.
     """
 
-    level: int
+    level: int = 0
+    closed: bool = False
+    records_types: bool = False  # there are no values below, only types
 
     @abstractmethod
     def apply(self, primitive: "Primitive", operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -52,21 +57,31 @@ class Traced:
     trace: Trace
 
 
-class _Nesting(threading.local):
-    depth = 0
+class _Active(threading.local):
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
 
 
-_nesting = _Nesting()
+_active = _Active()
+_levels = count(1)
+_T = TypeVar("_T", bound=Trace)
 
 
 @contextmanager
-def nested_level() -> Iterator[int]:
-    """Level for a trace that lives as long as the block; inner blocks get higher ones, each thread has its own."""
-    _nesting.depth += 1
+def tracing(trace: _T) -> Iterator[_T]:
+    """Let a trace watch for as long as the block runs. Later ones have higher levels."""
+    trace.level = next(_levels)
+    _active.traces.append(trace)
     try:
-        yield _nesting.depth
+        yield trace
     finally:
-        _nesting.depth -= 1
+        _active.traces.remove(trace)
+        trace.closed = True
+
+
+def innermost_trace() -> Trace | None:
+    """The trace that watches in this thread, the latest if there are several."""
+    return _active.traces[-1] if _active.traces else None
 
 
 class Primitive(ABC):
@@ -100,6 +115,10 @@ class Primitive(ABC):
                 trace = operand.trace
         if trace is None:
             return self.evaluate(*operands, **params)
+        if trace.closed:
+            raise TracingError(
+                f"{self.name} met a value kept from a call that is over; return values from the function, do not store them"
+            )
         return trace.apply(self, operands, params)
 
     @abstractmethod

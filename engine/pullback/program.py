@@ -9,13 +9,16 @@ import numpy as np
 
 from pullback import trees
 from pullback.backends import interpreter
+from pullback.errors import TracingError
 from pullback.gradients import Gradient, differentiable, like, scalar
-from pullback.ir.graph import ArrayType, Capture, Graph, is_array_like, type_of
+from pullback.ir.graph import ArrayType, Capture, Graph, Var, is_array_like, type_of
 from pullback.ir.printer import format_graph
 from pullback.passes.differentiate import differentiate
 from pullback.passes.pipeline import Stages, simplify
+from pullback.planning.liveness import analyse
 from pullback.planning.schedule import plan_memory, summarise
-from pullback.recorder import NeedsValueError, record
+from pullback.primitive import Effect
+from pullback.recorder import record
 from pullback.surroundings import Surroundings
 
 Finish = Callable[[tuple[Any, ...], Sequence[Any]], Any]
@@ -37,6 +40,8 @@ class Program:
     summary: dict[str, Any]
     stages: Stages
     text: str
+    overwritten: tuple[int, ...]
+    """Which of the leaves and captured arrays are overwritten and restored; they must share memory with no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Fallback:
     """A signature that runs on the tape, and why."""
 
     reason: str
-    surroundings: Surroundings
+    surroundings: Surroundings | None
 
 
 def build(function: Callable[..., Any], args: tuple[Any, ...]) -> Program | Fallback:
@@ -55,7 +60,7 @@ def build(function: Callable[..., Any], args: tuple[Any, ...]) -> Program | Fall
         return Fallback(surroundings.obstacle, surroundings)
     try:
         return _build(function, inner, args, surroundings)
-    except (CannotCompileError, NeedsValueError) as reason:
+    except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
         return Fallback(str(reason), surroundings)
 
 
@@ -67,9 +72,14 @@ def _build(
     for leaf in leaves:
         if not is_array_like(leaf) or (isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray):
             raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
+        if not type_of(leaf).dtype.isnative:
+            raise CannotCompileError("an argument is not in the byte order of this machine")
 
     def forward(*traced: Any) -> tuple[list[Any], trees.Rebuild]:
-        return trees.flatten(inner(*rebuild(iter(traced))))
+        result = inner(*rebuild(iter(traced)))
+        if wanted is not None and trees.structure(result) != "leaf":
+            raise CannotCompileError(f"the function returns a {type(result).__name__}, not one number")
+        return trees.flatten(result)
 
     stages = Stages()
     graph, rebuild_output = record(forward, [type_of(leaf) for leaf in leaves])
@@ -84,8 +94,20 @@ def _build(
     program, text = interpreter.emit(schedule)
     digest = hashlib.sha256(f"{format_graph(graph, sources=False)}\n{text}".encode()).hexdigest()
     summary = {**summarise(schedule), "fallbacks": [], "hash": digest[:16]}
+    overwritten = _overwritten_inputs(graph)
     captured += tuple(_held(capture) for capture in graph.captures[len(captured) :])
-    return Program(program, finish, captured, surroundings, summary, stages, text)
+    return Program(program, finish, captured, surroundings, summary, stages, text, overwritten)
+
+
+def _overwritten_inputs(graph: Graph) -> tuple[int, ...]:
+    inputs = [*graph.inputs, *(capture.var for capture in graph.captures)]
+    liveness = analyse(graph)
+    targets = {
+        liveness.root(node.inputs[0])
+        for node in graph.nodes
+        if node.primitive.effect is Effect.OVERWRITES and isinstance(node.inputs[0], Var)
+    }
+    return tuple(position for position, var in enumerate(inputs) if var in targets)
 
 
 def _reader(capture: Capture, surroundings: Surroundings) -> Callable[[], Any]:
@@ -131,13 +153,16 @@ def _differentiated(
     gradient: Gradient, graph: Graph, wanted: _Wanted, leaves: Sequence[Any], stages: Stages
 ) -> tuple[Graph, Finish]:
     """The joint graph, and how its outputs become what the caller asked for."""
-    if len(graph.outputs) != 1:
-        raise CannotCompileError("the function returns more than one value")
     result = graph.outputs[0].type
     scalar(np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function)
     joint, mask = differentiate(graph, wanted.leaves, with_value=gradient.with_value)
     stages.add("differentiated", joint)
-    if wanted.flat and all(mask) and all(isinstance(leaves[leaf], np.ndarray) for leaf in wanted.leaves):
+    if (
+        not result.weak
+        and wanted.flat
+        and all(mask)
+        and all(isinstance(leaves[leaf], np.ndarray) for leaf in wanted.leaves)
+    ):
         return joint, _finish_arrays(gradient)
     return joint, _finish_gradients(gradient, wanted, mask)
 
@@ -153,7 +178,7 @@ def _finish_arrays(gradient: Gradient) -> Finish:
 def _finish_gradients(gradient: Gradient, wanted: _Wanted, mask: tuple[bool, ...]) -> Finish:
     def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         values = iter(outputs)
-        value = next(values) if gradient.with_value else None
+        value = np.asarray(next(values))[()] if gradient.with_value else None
         gradients = iter(
             [
                 like(next(values) if present else None, leaves[leaf])

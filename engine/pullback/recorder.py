@@ -7,17 +7,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.errors import OverwrittenError, TracingError
+from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import ArrayType, Atom, Capture, Graph, Literal, Node, Var, is_array_like, type_of
 from pullback.numpy_api.tracer import Tracer
-from pullback.primitive import Effect, Primitive, Trace, Traced, nested_level
+from pullback.primitive import Effect, Primitive, Trace, Traced, tracing
 
 _ENGINE = str(Path(__file__).parent)
 _NUMPY = str(Path(np.__file__).parent)
-
-
-class NeedsValueError(TracingError):
-    """The function looked at a value while only types were there; it runs eagerly instead."""
 
 
 class GraphTracer(Tracer):
@@ -51,8 +47,9 @@ class GraphTracer(Tracer):
 class Recorder(Trace):
     """A trace that writes nodes."""
 
-    def __init__(self, level: int) -> None:
-        self.level = level
+    records_types = True
+
+    def __init__(self) -> None:
         self.source: str | None = None  # the line to note, where the caller knows better than the stack
         self.nodes: list[Node] = []
         self.captures: dict[int, Capture] = {}
@@ -102,12 +99,14 @@ class Recorder(Trace):
         if isinstance(value, GraphTracer) and value.trace is self:
             return value.var
         if isinstance(value, Traced):
-            raise TracingError("a traced value escaped the function that traced it; return it instead of storing it")
+            raise NeedsValueError("the function takes a value that an outer transformation follows")
         if isinstance(value, np.ndarray):
             capture = self.captures.get(id(value))
             if capture is None:
                 capture = self.captures[id(value)] = Capture(self.new_var(type_of(value)), value)
             return capture.var
+        if type(value) is int and not -(2**63) <= value < 2**64:
+            raise NeedsValueError("an integer larger than 64 bits cannot be part of a compiled function")
         if not is_array_like(value):
             raise TracingError(f"an operand of type {type(value).__name__} cannot be part of a compiled function")
         return Literal(value, type_of(value))
@@ -118,8 +117,7 @@ def record(function: Callable[..., Any], types: Sequence[ArrayType]) -> tuple[Gr
 
     The function returns `(values, rest)`; `values` become the outputs of the graph.
     """
-    with nested_level() as level:
-        recorder = Recorder(level)
+    with tracing(Recorder()) as recorder:
         inputs = tuple(recorder.new_var(type_) for type_ in types)
         values, rest = function(*(GraphTracer(recorder, var) for var in inputs))
         outputs = tuple(recorder.atom_of(value) for value in values)
@@ -128,9 +126,17 @@ def record(function: Callable[..., Any], types: Sequence[ArrayType]) -> tuple[Gr
 
 
 def evaluate_graph(
-    graph: Graph, arguments: Sequence[Any], captured: Sequence[Any], before: Callable[[Node], None] = lambda _: None
+    graph: Graph,
+    arguments: Sequence[Any],
+    captured: Sequence[Any],
+    before: Callable[[Node], None] = lambda _: None,
+    *,
+    writes_to: Trace,
 ) -> list[Any]:
-    """Run a graph by calling its primitives, on plain or traced values; `before` is told of each node."""
+    """Run a graph by calling its primitives under a trace; `before` is told of each node.
+
+    Writes to memory are shown to the trace whatever they read, because it has to undo them.
+    """
     environment: dict[Var, Any] = dict(zip(graph.inputs, arguments, strict=True))
     environment.update(zip((capture.var for capture in graph.captures), captured, strict=True))
 
@@ -139,7 +145,11 @@ def evaluate_graph(
 
     for node in graph.nodes:
         before(node)
-        result = node.primitive(*(read(atom) for atom in node.inputs), **dict(node.params))
+        operands = [read(atom) for atom in node.inputs]
+        if node.primitive.effect.writes:
+            result = writes_to.apply(node.primitive, operands, dict(node.params))
+        else:
+            result = node.primitive(*operands, **dict(node.params))
         environment.update(zip(node.outputs, result if node.primitive.results > 1 else (result,), strict=True))
     return [read(atom) for atom in graph.outputs]
 

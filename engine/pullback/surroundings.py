@@ -1,9 +1,9 @@
 """What a function takes from around it: closures, globals and defaults.
 
-A compiled function must not go on with yesterday's values. Arrays it meets are inputs of the plan, read again on each
-call from where they were found; numbers and functions are remembered and compared on each call, and a change means
-recording anew. What cannot be watched (an object whose attributes may change, an array that comes from nowhere we can
-look) keeps the function on the tape, with the reason.
+A compiled function must not go on with yesterday's values. Numbers, functions and small arrays are remembered and compared
+on each call, and a change means recording anew. What cannot be compared cheaply and surely (large arrays, objects whose
+attributes may change, iterators, modules that are not known to be constant) keeps the function on the tape, with the
+reason. The list is of what is allowed: anything unknown is an obstacle.
 """
 
 import dis
@@ -14,24 +14,27 @@ from typing import Any
 
 import numpy as np
 
+from pullback.gradients import Gradient
 from pullback.ir.graph import ArrayType
+from pullback.primitive import Primitive
+
+#: Captured arrays up to this size are compared with a copy on each call; larger ones should be arguments.
+LARGEST_COMPARED_BYTES = 16 * 1024
 
 _Getter = Callable[[], Any]
 _FIXED = (int, float, complex, str, bytes, bool, type(None), np.generic, np.dtype)
-_STATELESS = (types.ModuleType, type, np.ufunc, types.BuiltinFunctionType)
-_STABLE_PACKAGES = ("pullback", "numpy", "scipy", "math", "builtins", "operator", "functools", "typing")
-
+_CONSTANT_PACKAGES = frozenset({"pullback", "numpy", "scipy", "math", "operator", "functools", "itertools", "typing"})
 _UNASSIGNED = object()
 
 
 class Surroundings:
-    """Where the arrays that a function meets are found, and whether the rest is as it was."""
+    """Where the arrays that a function meets are found, and whether everything is as it was."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.obstacle: str | None = None
         self._arrays: dict[int, _Getter] = {}
         self._remembered: list[tuple[_Getter, Any]] = []
-        self._visited: set[int] = set()
+        self._walked: set[int] = set()
         self._look_at("the function", _always(function))
 
     def getter(self, array: np.ndarray[Any, Any]) -> _Getter | None:
@@ -43,7 +46,7 @@ class Surroundings:
         self._remembered.append((getter, value))
 
     def unchanged(self) -> bool:
-        """Whether everything that is not an array is still what it was."""
+        """Whether everything is still what it was."""
         for getter, value in self._remembered:
             now = getter()
             if now is not value and not _is_same(now, value):
@@ -52,45 +55,98 @@ class Surroundings:
 
     def _look_at(self, name: str, getter: _Getter) -> None:
         value = getter()
-        if isinstance(value, np.ndarray):
+        if type(value) is np.ndarray and value.nbytes <= LARGEST_COMPARED_BYTES:
             self._arrays[id(value)] = getter
-        elif isinstance(value, _FIXED):
-            self._remembered.append((getter, value))
-        elif isinstance(value, _STATELESS) or id(value) in self._visited:
-            pass
+            self.watch(getter, _Contents(value))
+        elif isinstance(value, np.ndarray):
+            self.obstacle = f"{name} is an array too large to be compared on each call; pass it as an argument"
+        elif type(value) in (tuple, list, dict):
+            self._look_into_container(name, getter, value)
         else:
-            self._visited.add(id(value))
-            self._look_inside(name, getter, value)
+            self.watch(getter, value)
+            if id(value) not in self._walked and not _is_constant(value):
+                self._walked.add(id(value))
+                self._look_inside(name, value)
 
-    def _look_inside(self, name: str, getter: _Getter, value: Any) -> None:
+    def _look_inside(self, name: str, value: Any) -> None:
         if isinstance(value, types.FunctionType):
-            if name != "the function":  # the plan itself holds that one
-                self._remembered.append((getter, value))
-            if value.__module__.partition(".")[0] not in _STABLE_PACKAGES:
-                self._look_into_function(value)
+            self._look_into_function(value)
         elif isinstance(value, partial):
             for part in (value.func, *value.args, *value.keywords.values()):
                 self._look_at(name, _always(part))
-        elif isinstance(value, tuple | list | dict):
-            self._remembered.append((lambda: _length(getter()), len(value)))
-            for key in value if isinstance(value, dict) else range(len(value)):
-                self._look_at(f"{name}[{key!r}]", _item_of(getter, key))
-        elif type(value).__module__.partition(".")[0] not in _STABLE_PACKAGES:
+        elif isinstance(value, types.MethodType):
+            self._look_at(name, _always(value.__func__))
+            self._look_at(f"what {name} is a method of", _always(value.__self__))
+        elif isinstance(value, Gradient) or type(value).__module__ == "pullback.compiling":
+            self._look_at(name, _always(value.function))
+        else:
             self.obstacle = (
                 f"{name} is a {type(value).__name__}, whose attributes may change between calls; "
                 "pass what is needed of it as an argument"
             )
 
     def _look_into_function(self, function: types.FunctionType) -> None:
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            if _contents(cell) is not _UNASSIGNED:
-                self._look_at(name, partial(_contents, cell))
+        for attribute in function.__dict__.keys() - {"__wrapped__"}:
+            self.obstacle = (
+                f"{function.__name__} has an attribute {attribute}, which may change; pass it as an argument"
+            )
+        code = function.__code__
+        self.watch(lambda: function.__code__, code)
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            self._look_at(name, partial(_contents, cell))
         namespace = function.__globals__
-        for name in _names_used(function.__code__):
-            if name in namespace:
-                self._look_at(name, partial(namespace.get, name))
-        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self._look_at("a default", _always(default))
+        for name in _globals_read(code):
+            self._look_at(name, partial(namespace.get, name, _UNASSIGNED))
+        self._look_at("a default", lambda: function.__defaults__ or ())
+        self._look_at("a default", lambda: function.__kwdefaults__ or {})
+        for module in _modules_imported(code):
+            if module.partition(".")[0] not in _CONSTANT_PACKAGES:
+                self.obstacle = f"the function imports {module}, which may change between calls; pass what it needs"
+        if _draws_random_numbers(code):
+            self.obstacle = "the function draws random numbers, which differ on each call; pass them as an argument"
+
+    def _look_into_container(self, name: str, getter: _Getter, value: Any) -> None:
+        keys = tuple(value) if isinstance(value, dict) else tuple(range(len(value)))
+        self.watch(lambda: _keys(getter()), keys)
+        if id(value) in self._walked and not isinstance(value, tuple):
+            return  # a list that holds itself
+        self._walked.add(id(value))
+        for key in keys:
+            self._look_at(f"{name}[{key!r}]", _item_of(getter, key))
+
+
+class _Contents:
+    """What an array held."""
+
+    __slots__ = ("_bytes", "_dtype", "_shape")
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._shape, self._dtype, self._bytes = array.shape, array.dtype, array.tobytes()
+
+    def matches(self, value: Any) -> bool:
+        """Whether an array holds the same, bit for bit."""
+        return (
+            type(value) is np.ndarray
+            and value.shape == self._shape
+            and value.dtype == self._dtype
+            and value.tobytes() == self._bytes
+        )
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether a value, as long as it is the same object, always does the same."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__.partition(".")[0] in _CONSTANT_PACKAGES
+    if isinstance(value, type):
+        return value.__module__.partition(".")[0] in _CONSTANT_PACKAGES | {"builtins"}
+    if isinstance(value, types.FunctionType):
+        # By its globals: __module__ can be copied from elsewhere (functools.wraps).
+        return str(value.__globals__.get("__name__")).partition(".")[0] in _CONSTANT_PACKAGES
+    if isinstance(value, types.BuiltinFunctionType):
+        return value.__self__ is None or isinstance(value.__self__, types.ModuleType)
+    # NumPy's functions with dispatch are objects of a type of NumPy's own.
+    is_numpy_function = type(value).__name__ == "_ArrayFunctionDispatcher"
+    return isinstance(value, (*_FIXED, np.ufunc, Primitive)) or is_numpy_function or value is _UNASSIGNED
 
 
 def _contents(cell: types.CellType) -> Any:
@@ -115,17 +171,40 @@ def _item_of(getter: _Getter, key: Any) -> _Getter:
     return item
 
 
-def _names_used(code: types.CodeType) -> Iterator[str]:
-    """Globals that a function reads, and functions inside it; `co_names` would also have the names of attributes."""
-    yield from {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+def _keys(container: Any) -> tuple[Any, ...] | None:
+    if isinstance(container, dict):
+        return tuple(container)
+    return tuple(range(len(container))) if isinstance(container, tuple | list) else None
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names_used(constant)
+            yield from _codes(constant)
 
 
-def _length(container: Any) -> int | None:
-    return len(container) if isinstance(container, tuple | list | dict) else None
+def _names(code: types.CodeType, *operations: str) -> set[str]:
+    return {step.argval for part in _codes(code) for step in dis.get_instructions(part) if step.opname in operations}
+
+
+def _globals_read(code: types.CodeType) -> set[str]:
+    """Globals that a function and those inside it read; `co_names` would also have the names of attributes."""
+    return _names(code, "LOAD_GLOBAL", "LOAD_NAME")
+
+
+def _modules_imported(code: types.CodeType) -> set[str]:
+    return _names(code, "IMPORT_NAME")
+
+
+def _draws_random_numbers(code: types.CodeType) -> bool:
+    return bool(_names(code, "LOAD_ATTR", "LOAD_METHOD") & {"random", "default_rng"})
 
 
 def _is_same(now: Any, then: Any) -> bool:
-    return type(now) is type(then) and isinstance(now, (*_FIXED, ArrayType)) and bool(now == then)
+    if isinstance(then, _Contents):
+        return then.matches(now)
+    if type(now) is not type(then) or not isinstance(now, (*_FIXED, ArrayType, tuple)):
+        return False
+    # repr tells -0.0 from 0.0, == does not.
+    return bool(now == then) and (not isinstance(now, float | complex) or repr(now) == repr(then))

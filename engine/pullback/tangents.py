@@ -8,6 +8,7 @@ import numpy as np
 from pullback.ir.graph import type_of
 from pullback.numpy_api.tracer import Tracer
 from pullback.primitive import Primitive, Trace
+from pullback.tape import kind_of
 
 
 class DualTracer(Tracer):
@@ -41,15 +42,14 @@ class DualTracer(Tracer):
 class ForwardTrace(Trace):
     """Pushes tangents along as the function runs."""
 
-    def __init__(self, level: int) -> None:
-        self.level = level
-
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate, and push the tangents of the operands that have one."""
         mine = [isinstance(operand, DualTracer) and operand.trace is self for operand in operands]
         plain = [operand.value if own else operand for operand, own in zip(operands, mine, strict=True)]
         tangents = [operand.tangent if own else None for operand, own in zip(operands, mine, strict=True)]
         y = primitive(*plain, **params)
+        if primitive.results == 1 and kind_of(y) in "biu":
+            return y  # integers and truth values do not move
         if all(tangent is None for tangent in tangents):
             return y
         dy = primitive.push(tangents, y, plain, params)

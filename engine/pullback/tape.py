@@ -14,9 +14,10 @@ from typing import Any, Self
 import numpy as np
 
 from pullback.cotangents import Accumulator, dense
+from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.ir.graph import type_of
 from pullback.numpy_api.tracer import Tracer
-from pullback.primitive import Effect, Primitive, Trace, Traced, nested_level
+from pullback.primitive import Effect, Primitive, Trace, Traced, tracing
 
 
 class TapeTracer(Tracer):
@@ -76,16 +77,17 @@ class Tape(Trace):
     def __init__(self) -> None:
         self.records: list[Record] = []
         self._places = 0
-        self._nested = nested_level()
+        self._overwritten: list[tuple[np.ndarray[Any, Any], int]] = []
+        self._watching = tracing(self)
 
     def __enter__(self) -> Self:
-        self.level = self._nested.__enter__()
+        self._watching.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._nested.__exit__(kind, error, traceback)
+        self._watching.__exit__(kind, error, traceback)
 
     def watch(self, value: Any) -> TapeTracer:
         """Follow a value from here on."""
@@ -107,11 +109,55 @@ class Tape(Trace):
             else:
                 plain.append(operand)
                 places.append(None)
+        writes = primitive.effect is not Effect.NONE and primitive.effect.writes
+        if writes:
+            self.refuse_second_order(primitive, plain)
+        if self._overwritten:
+            self._refuse_overwritten(primitive, plain, places)
         y = primitive(*plain, **params)
         results = y if primitive.results > 1 else (y,)
+        kinds = "".join(map(kind_of, results))
+        if "f" not in kinds and not writes:
+            if "c" in kinds:
+                raise DifferentiationError(
+                    f"{primitive.name} gives a complex value here; this engine differentiates real ones only"
+                )
+            return y  # integers and truth values have no cotangent
         traced = [self.watch(result) for result in results]
         self.records.append(Record(primitive, plain, params, y, places, tuple(tracer.place for tracer in traced)))
+        if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
+            self._overwritten.append((plain[0], traced[0].place))
         return traced[0] if primitive.results == 1 else tuple(traced)
+
+    @property
+    def has_overwritten(self) -> bool:
+        """Whether an in-place rule ran."""
+        return bool(self._overwritten)
+
+    def refuse_second_order(self, primitive: Primitive, plain: Sequence[Any]) -> None:
+        """An in-place rule undoes its write in its pullback, so an outer trace would read what is gone."""
+        outer = [operand.trace for operand in plain if isinstance(operand, Traced)]
+        if any(trace.records_types for trace in outer):
+            raise NeedsValueError(f"{primitive.name} below a derivative inside a compiled function runs on the tape")
+        if outer:
+            raise DifferentiationError(
+                "second derivatives through pb.inplace are not supported; write the product as a @ b"
+            )
+
+    def _refuse_overwritten(self, primitive: Primitive, plain: Sequence[Any], places: Sequence[int | None]) -> None:
+        """Refuse to read new contents under the old name: they would come without their derivative.
+
+        What pb.inplace returned, and everything traced after it, has a later place on the tape than what was overwritten.
+        """
+        if primitive.effect.writes:
+            return  # written to again, which is undone in reverse order
+        for target, result_place in self._overwritten:
+            for operand, place in zip(plain, places, strict=True):
+                is_old = place is None or place < result_place
+                if is_old and isinstance(operand, np.ndarray) and np.may_share_memory(operand, target):
+                    raise OverwrittenError(
+                        f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
+                    )
 
     def sweep(self, seeds: Sequence[tuple[Any, Any]], inputs: Sequence[TapeTracer], *, once: bool = False) -> list[Any]:
         """Cotangents of the inputs, from (traced output, cotangent) pairs; None where an input leads to no output.
@@ -155,6 +201,15 @@ class Tape(Trace):
             if record.primitive.effect is Effect.OVERWRITES:
                 record.primitive.pull([False] * len(record.places), None, record.y, record.operands, record.params)
         self.records.clear()
+
+
+def kind_of(value: Any) -> str:
+    """NumPy's letter for the kind of a value's dtype."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None:
+        kind: str = dtype.kind
+        return kind
+    return "f" if isinstance(value, float) else "c" if isinstance(value, complex) else "i"
 
 
 def _take(sums: list[Accumulator | None], place: int, *, keep: bool) -> Any:

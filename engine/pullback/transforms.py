@@ -24,6 +24,10 @@ class TieredGradient(Gradient):
             plan = self._plans[tier] = Plan(self, tier)
         return plan(*args, **keywords)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the plans: a copy makes its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_plans"}
+
     @cached_property
     def _plans(self) -> dict[str, Plan]:
         return {}

@@ -1,7 +1,8 @@
 """Nested arguments: tuples, lists, dicts, dataclasses and None, taken apart into leaves and put together again."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from copy import copy
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,17 @@ def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
         return lambda rest: {key: part(rest) for key, part in named.items()}
     if is_dataclass(tree) and not isinstance(tree, type):
         members = {field.name: _take_apart(getattr(tree, field.name), leaves) for field in fields(tree)}
-        return lambda rest: replace(tree, **{name: part(rest) for name, part in members.items()})
+        return lambda rest: _with_members(tree, {name: part(rest) for name, part in members.items()})
     leaves.append(tree)
     return next
+
+
+def _with_members(instance: Any, members: dict[str, Any]) -> Any:
+    """A copy of a dataclass with other members; also of frozen ones, and of fields that __init__ does not take."""
+    changed = copy(instance)
+    for name, member in members.items():
+        object.__setattr__(changed, name, member)
+    return changed
 
 
 def structure(tree: Any) -> Any:

@@ -98,7 +98,7 @@ class Model:
     ("make", "reason"),
     [
         (lambda model: lambda x: np.sum(x * model.rate), "model is a Model, whose attributes may change"),
-        (lambda _: lambda x: np.sum(x * np.random.default_rng(0).normal(size=3)), "pass it as an argument"),
+        (lambda _: lambda x: np.sum(x * np.random.default_rng(0).normal(size=3)), "draws random numbers"),
         (lambda _: lambda x: np.sum(x) if x[0] > 0 else np.sum(-x), "control flow that depends on a value"),
     ],
 )

@@ -101,17 +101,18 @@ def test_overwriting_one_of_two_equal_temporaries_leaves_the_other(tier):
 
 
 @TIERS
-def test_reading_the_overwritten_array_through_another_argument(tier):
+def test_reading_the_overwritten_array_through_another_argument_is_refused(tier):
+    """The new contents would come without their derivative."""
+
     def function(c, a, d):
         before = np.sum(d * a)
         pb.inplace.matmul(c, a, B)
         return before + np.sum(d * a)
 
     c = nines()
-    want = function(c, A, c)
-    c = nines()
-    with pb.tier(tier):
-        assert pb.value_and_grad(function, wrt=1)(c, A, c)[0] == pytest.approx(want)
+    with pb.tier(tier), pytest.raises(OverwrittenError):
+        pb.grad(function, wrt=1)(c, A, c)
+    np.testing.assert_array_equal(c, nines())
 
 
 def test_the_array_is_restored_when_a_plan_raises():
@@ -538,12 +539,6 @@ def test_the_summary_is_of_the_latest_call():
     assert on_the_tape.summary()["fallbacks"]
 
 
-def test_the_summary_counts_a_reshape_that_has_to_copy():
-    plan = fused(lambda x: np.sum(np.reshape(np.tanh(x).T, (6,))))
-    plan(np.ones((2, 3)))
-    assert plan.summary()["arrays"] == 2
-
-
 def test_plans_of_several_threads_may_be_evicted_meanwhile(monkeypatch):
     monkeypatch.setattr(compiling, "PLANS_KEPT", 2)
     plan = fused(pb.grad(lambda x: np.sum(x * x)))
@@ -814,13 +809,15 @@ def test_zeros_like_takes_an_empty_shape():
     assert pb.value_and_grad(lambda x: np.sum(np.ones_like(x, shape=())) + 0 * x[0])(THREE)[0] == 1.0
 
 
-def test_the_modulus_of_complex_numbers_moves_along_the_reals():
-    """In the convention of the other rules (the cotangent times dy/dx, no conjugation) as JAX has it."""
+@TIERS
+def test_complex_numbers_are_refused(tier):
     z = np.array([1.0 + 2.0j])
-    _, tangent = pb.jvp(np.abs, [z], [np.ones(1, complex)])
-    assert not np.iscomplexobj(tangent)
-    np.testing.assert_allclose(tangent, 1 / np.sqrt(5))
-    np.testing.assert_allclose(pb.grad(lambda z: np.sum(np.abs(z) ** 2))(z), [2.0 - 4.0j])
+    with pb.tier(tier):
+        for function, argument in ((lambda z: np.sum(np.abs(z)), z), (lambda x: np.sum(np.abs(x * z)), THREE[:1])):
+            with pytest.raises(DifferentiationError, match="complex"):
+                pb.grad(function)(argument)
+    with pytest.raises(DifferentiationError, match="complex"):
+        pb.jvp(np.abs, [z], [z])
 
 
 @TIERS

@@ -18,7 +18,7 @@ import numpy as np
 from pullback.ir.graph import Atom, Literal, Node, Var
 from pullback.kinds import Scalar
 from pullback.planning.schedule import Placement, Schedule, Step
-from pullback.primitive import Primitive
+from pullback.primitive import Effect, Primitive
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.indexing import add_at, index
@@ -38,6 +38,7 @@ class _Writer:
         self.names: dict[Var, str] = {}
         self.lines: list[str] = []
         self.numbers = 0
+        self.writes = any(step.node.primitive.effect.writes for step in schedule.steps)
 
     def write(self) -> str:
         graph = self.schedule.graph
@@ -49,14 +50,23 @@ class _Writer:
             self.names[capture.var] = f"captured{position}"
             parameters.append(f"captured{position}")
         for step in self.schedule.steps:
+            primitive, operands = step.node.primitive, [self.operand(atom) for atom in step.node.inputs]
+            if primitive.effect is Effect.OVERWRITES:
+                self.lines.append(f"overwritten.append(({operands[0]}, {operands[-1]}))")
             self.lines.append(self.statement(step))
+            if primitive.effect is Effect.RESTORES:
+                self.lines.append("overwritten.pop()")
         outputs = [
-            f"array({self.operand(atom)})" if copied else self.operand(atom)
+            f"array({self.operand(atom)})" if copied else self.result(atom)
             for atom, copied in zip(graph.outputs, self.schedule.copied_outputs, strict=True)
         ]
         returned = f"({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"
-        body = "".join(f"    {line}\n" for line in self.lines)
-        return f"def program({', '.join(parameters)}):\n{body}    return {returned}\n"
+        head = f"def program({', '.join(parameters)}):\n"
+        if not self.writes:
+            return head + "".join(f"    {line}\n" for line in [*self.lines, f"return {returned}"])
+        self.namespace["undo"] = _undo
+        body = "".join(f"        {line}\n" for line in [*self.lines, f"return {returned}"])
+        return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
 
     def statement(self, step: Step) -> str:
         node = step.node
@@ -76,16 +86,22 @@ class _Writer:
                 self.names[node.outputs[0]] = name
                 return f"{name} = {self.call(node, operands)}"
 
+    def result(self, atom: Atom) -> str:
+        """What is returned for an output; a number is never an array that somebody else may hold."""
+        is_number = atom.type.shape == () and not atom.type.weak and isinstance(atom, Var)
+        return f"{self.operand(atom)}[()]" if is_number else self.operand(atom)
+
     def operand(self, atom: Atom) -> str:
         if isinstance(atom, Var):
             return self.names[atom]
         return self.constant(atom)
 
     def constant(self, literal: Literal) -> str:
-        if literal.type.weak and np.isfinite(literal.value):
-            return repr(literal.value)
+        value = literal.value
+        if literal.type.weak and (isinstance(value, int) or np.isfinite(value)):
+            return f"({value!r})" if repr(value).startswith("-") else repr(value)  # (-2) ** x is not -2 ** x
         name = f"c{len(self.namespace)}"
-        self.namespace[name] = literal.value
+        self.namespace[name] = value
         return name
 
     def bound(self, name: str, value: Any) -> str:
@@ -97,7 +113,7 @@ class _Writer:
         """An expression that computes the result in memory of NumPy's choosing."""
         primitive, params = node.primitive, dict(node.params)
         first = operands[0]
-        if primitive.name in _OPERATORS and isinstance(primitive, Scalar):
+        if primitive.name in _OPERATORS and isinstance(primitive, Scalar) and not node.outputs[0].type.weak:
             return f"{operands[0]} {_OPERATORS[primitive.name]} {operands[1]}"
         if isinstance(primitive, Scalar):
             return f"{self.bound(primitive.name, primitive.evaluate)}({', '.join(operands)})"
@@ -139,6 +155,12 @@ def emit(schedule: Schedule) -> tuple[Program, str]:
     exec(code, writer.namespace)  # noqa: S102 (our own text, made of names and numbers above)
     program: Program = writer.namespace["program"]
     return program, text
+
+
+def _undo(overwritten: list[tuple[Any, Any]]) -> None:
+    """Put old contents back, latest first, where a program that overwrote arrays did not come to its end."""
+    for target, saved in reversed(overwritten):
+        np.copyto(target, saved)
 
 
 def _key_text(key: Any) -> str:

@@ -42,7 +42,7 @@ def reads_output_only(rule: Scalar) -> bool:
     probe = ArrayType((2,), np.dtype(np.float64))
     (map_,) = rule.maps
     if map_ is None:
-        return True
+        return False  # there is no cotangent to write from anything
     graph, _ = record(lambda v, x, y: ([map_(v, x, y)], None), [probe, probe, probe])
     x = graph.inputs[1]
     return not any(atom is x for node in graph.nodes for atom in node.inputs if isinstance(atom, Var))

@@ -26,11 +26,16 @@ def dense_bias_act(w: Any, x: Any, b: Any = None, act: str | Callable[..., Any] 
         )
     function = activation(act)
     operands = (w, x) if b is None else (w, x, b)
-    if current_tier() == "unfused":
+    if current_tier() == "unfused" or not all(_is_float_array(operand) for operand in operands):
         return reference(function, *operands)
     if isinstance(function, Scalar) and reads_output_only(function):
         return rule.dense_bias_act(*operands, act=function)
     return function(rule.dense_bias_act(*operands, act=identity))
+
+
+def _is_float_array(operand: Any) -> bool:
+    """What the rule's one buffer can hold; a layer of integers or with a number for a bias runs as its pattern."""
+    return np.ndim(operand) > 0 and getattr(operand, "dtype", np.dtype(int)).kind == "f"
 
 
 def reference(function: Callable[..., Any], w: Any, x: Any, b: Any = None) -> Any:

@@ -34,7 +34,10 @@ def normalized_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     refuse("numpy.sum", dtype=dtype, out=out)
     axes = normalized_axes(axis, np.ndim(a))
-    return reductions.sum_(a, axes=axes, keepdims=bool(keepdims)) if axes else a
+    if not axes:
+        summed = np.add.reduce(np.ones(1, a.dtype)).dtype  # truth values and small integers become integers
+        return a if a.dtype == summed else shapes.astype(a, dtype=summed)
+    return reductions.sum_(a, axes=axes, keepdims=bool(keepdims))
 
 
 @implements(np.mean)
@@ -44,6 +47,9 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     count = 1
     for reduced in axes:
         count *= np.shape(a)[reduced]
+    if a.dtype == np.float16:  # summed in single precision, as NumPy does: 100 times 1000 is too large for half
+        wide = shapes.astype(a, dtype=np.dtype(np.float32))
+        return shapes.astype(sum_(wide, axis=axes, keepdims=keepdims) / count, dtype=np.dtype(np.float16))
     return sum_(a, axis=axes, keepdims=keepdims) / count
 
 
@@ -99,7 +105,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     del subok
-    wanted = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    wanted = tuple(map(int, shape)) if isinstance(shape, tuple | list) else (int(shape),)
     return array if wanted == np.shape(array) else shapes.broadcast_to(array, shape=wanted)
 
 
@@ -130,12 +136,17 @@ def size(a: Any, axis: Any = None) -> Any:
 @implements(np.zeros_like)
 def zeros_like(a: Any, **keywords: Any) -> Any:
     """Zeros do not depend on their model: an ordinary array."""
-    return np.zeros(keywords.pop("shape", None) or a.shape, keywords.pop("dtype", None) or a.dtype, **keywords)
+    return np.zeros(**_like(a, keywords))
 
 
 @implements(np.ones_like)
 def ones_like(a: Any, **keywords: Any) -> Any:
-    return np.ones(keywords.pop("shape", None) or a.shape, keywords.pop("dtype", None) or a.dtype, **keywords)
+    return np.ones(**_like(a, keywords))
+
+
+def _like(a: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in keywords.items() if value is not None}
+    return {"shape": a.shape, "dtype": a.dtype, **given}
 
 
 @implements(np.result_type)

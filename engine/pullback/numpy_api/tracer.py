@@ -1,5 +1,6 @@
 """The NumPy face of a traced value: operators, methods and NumPy's two protocols, all leading to primitives."""
 
+import operator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -191,8 +192,11 @@ def basic_key(key: Any, ndim: int) -> Any:
         if part is Ellipsis:
             taken = sum(other is not None and other is not Ellipsis for other in parts)
             checked.extend([slice(None)] * (ndim - taken))
-        elif part is None or isinstance(part, slice):
+        elif part is None:
             checked.append(part)
+        elif isinstance(part, slice):
+            ends = (end if end is None else operator.index(end) for end in (part.start, part.stop, part.step))
+            checked.append(slice(*ends))
         elif isinstance(part, int | np.integer) and not isinstance(part, bool):
             checked.append(int(part))
         else:

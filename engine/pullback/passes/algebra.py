@@ -32,8 +32,7 @@ def simplify_algebra(graph: Graph) -> Graph:
 
 def _simplified(node: Node, makers: dict[Var, Node]) -> Node | Atom:
     if _is_constant(node):
-        value = node.primitive.evaluate(*(atom.value for atom in node.inputs), **dict(node.params))  # type: ignore[union-attr]
-        return Literal(value, node.outputs[0].type)
+        return _folded(node)
     if isinstance(node.primitive, Scalar):
         node = _without_broadcasts(node, makers)
     if node.primitive is elementwise.mul:
@@ -65,8 +64,20 @@ def _without_broadcasts(node: Node, makers: dict[Var, Node]) -> Node:
 
 
 def _square_of(atom: Atom, node: Node) -> Node:
-    # A square of a Python number stays a Python number only through Python's own operators.
-    return node if atom.type.weak else replace(node, primitive=elementwise.square, inputs=(atom,))
+    # A square of a Python number stays a Python number only through Python's own operators; truth values have no square.
+    return (
+        node
+        if atom.type.weak or atom.type.dtype.kind == "b"
+        else replace(node, primitive=elementwise.square, inputs=(atom,))
+    )
+
+
+def _folded(node: Node) -> Literal:
+    operands = [atom.value for atom in node.inputs if isinstance(atom, Literal)]
+    value = node.primitive.evaluate(*operands, **dict(node.params))
+    if isinstance(value, np.ndarray):
+        value = value[()]  # a number, not an array that callers could write to
+    return Literal(value, node.outputs[0].type)
 
 
 def _is_constant(node: Node) -> bool:

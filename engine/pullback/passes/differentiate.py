@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pullback.errors import DifferentiationError
 from pullback.ir.graph import ArrayType, Atom, Capture, Graph, Literal, Node, Var, type_of
-from pullback.primitive import Primitive
+from pullback.primitive import Effect, Primitive
 from pullback.recorder import Recorder, evaluate_graph, record
 from pullback.tape import Record, Tape
 
@@ -24,9 +25,19 @@ class _SourceKeepingTape(Tape):
         self._sources: dict[int, str | None] = {}
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        before = len(self.records)
         result = super().apply(primitive, operands, params)
-        self._sources[id(self.records[-1])] = self._recorder.source
+        for entry in self.records[before:]:  # none, where the result has no cotangent
+            self._sources[id(entry)] = self._recorder.source
         return result
+
+    def refuse_second_order(self, primitive: Primitive, plain: Sequence[Any]) -> None:
+        """The values below are the recorder's, the derivative here is the first; only undoing is not differentiated."""
+        del plain
+        if primitive.effect is Effect.RESTORES:
+            raise DifferentiationError(
+                "second derivatives through pb.inplace are not supported; write the product as a @ b"
+            )
 
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
         self._recorder.source = self._sources.get(id(record))
@@ -49,7 +60,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tupl
             def keep_source(node: Node) -> None:
                 recorder.source = node.source
 
-            (output,) = evaluate_graph(graph, arguments, captured, keep_source)
+            (output,) = evaluate_graph(graph, arguments, captured, keep_source, writes_to=tape)
             value = tape.value_of(output)
             gradients = tape.sweep([(output, seed)], tracers)
         present = [gradient for gradient in gradients if gradient is not None]

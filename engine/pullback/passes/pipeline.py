@@ -30,6 +30,8 @@ class Stages:
 
 def simplify(graph: Graph, stages: Stages) -> Graph:
     """Run the simplifying passes."""
-    for name, run_pass in SIMPLIFYING:
+    # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
+    writes = any(node.primitive.effect.writes for node in graph.nodes)
+    for name, run_pass in SIMPLIFYING[-1:] if writes else SIMPLIFYING:
         graph = stages.add(name, run_pass(graph))
     return graph

@@ -17,7 +17,7 @@ from pullback.ir.graph import ArrayType, Graph, Node, Var
 from pullback.planning.liveness import Liveness, analyse
 from pullback.rules.indexing import add_at
 from pullback.rules.inplace import copy
-from pullback.rules.shapes import astype
+from pullback.rules.shapes import astype, broadcast_to
 
 
 class Placement(Enum):
@@ -124,7 +124,11 @@ def _release(node: Node, position: int, liveness: Liveness, places: dict[Var, in
 
 def _copied_outputs(graph: Graph, liveness: Liveness, places: dict[Var, int]) -> tuple[bool, ...]:
     """Whether each output must be copied: it is the caller's own memory, stretched, or returned twice."""
-    stretched = {node.outputs[0] for node in graph.nodes if node.primitive.name == "broadcast_to"}
+    stretched: set[Var] = set()
+    for node in graph.nodes:
+        of_stretched = node.primitive.aliases_operand and node.inputs[0] in stretched
+        if node.primitive is broadcast_to or of_stretched:
+            stretched.add(node.outputs[0])
     returned: set[Var] = set()
     copied = []
     for atom in graph.outputs:
@@ -138,7 +142,7 @@ def _copied_outputs(graph: Graph, liveness: Liveness, places: dict[Var, int]) ->
 
 
 def summarise(schedule: Schedule) -> dict[str, int]:
-    """What one call of the plan does, counted."""
+    """What one call of the plan does, counted. A reshape is counted as a view; of some layouts NumPy makes a copy."""
     nodes = [step.node for step in schedule.steps]
     outputs = [
         atom.type.nbytes for atom, copied in zip(schedule.graph.outputs, schedule.copied_outputs, strict=True) if copied

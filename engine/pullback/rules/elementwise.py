@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.cases import away_from, cases, normal, positive
+from pullback.errors import DifferentiationError
 from pullback.kinds import Scalar
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
@@ -23,9 +24,9 @@ square = Scalar("square", np.square, lambda v, x, y: v * (2 * x))
 
 def _power_of_base(v: Any, a: Any, b: Any, y: Any) -> Any:
     """Derivative b * a**(b-1); an exponent of two, the common case, costs a product instead of a power."""
-    if isinstance(b, int | float) and b == 2:
-        return v * (2 * a)
-    return v * (b * a ** (b - 1))
+    if isinstance(b, int | float):
+        return v * (2 * a) if b == 2 else v * 0 if b == 0 else v * (b * a ** (b - 1))
+    return v * (b * a ** np.where(b == 0, 1, b - 1))  # 0 * a**-1 would be nan at a = 0
 
 
 def _power_of_exponent(v: Any, a: Any, b: Any, y: Any) -> Any:
@@ -33,7 +34,15 @@ def _power_of_exponent(v: Any, a: Any, b: Any, y: Any) -> Any:
     return v * (y * np.log(np.where(a == 0, 1, a)))
 
 
-power = Scalar("power", np.power, _power_of_base, _power_of_exponent, operator=operator.pow)
+def _power(a: Any, b: Any) -> Any:
+    """Python's own power turns complex for a negative base and a broken exponent."""
+    y = a**b
+    if isinstance(y, complex) and not isinstance(a, complex):
+        raise DifferentiationError(f"{a} to the power {b} is complex; this engine differentiates real values only")
+    return y
+
+
+power = Scalar("power", np.power, _power_of_base, _power_of_exponent, operator=_power)
 
 # --- exponential family ---------------------------------------------------------------------------------------------
 exp = Scalar("exp", np.exp, lambda v, x, y: v * y)
@@ -48,7 +57,7 @@ cos = Scalar("cos", np.cos, lambda v, x, y: -(v * np.sin(x)))
 tanh = Scalar("tanh", np.tanh, lambda v, x, y: v * (1 - np.square(y)))
 
 # --- piecewise ------------------------------------------------------------------------------------------------------
-absolute = Scalar("absolute", np.absolute, lambda v, x, y: v * np.sign(x))
+absolute = Scalar("absolute", np.absolute, lambda v, x, y: v * np.sign(x), operator=abs)
 
 
 def _share(v: Any, mine: Any, other: Any, y: Any) -> Any:
@@ -63,12 +72,12 @@ where = Scalar(
 
 # --- derivative zero wherever it exists -----------------------------------------------------------------------------
 sign = Scalar("sign", np.sign, None)
-equal = Scalar("equal", np.equal, None, None)
-not_equal = Scalar("not_equal", np.not_equal, None, None)
-less = Scalar("less", np.less, None, None)
-less_equal = Scalar("less_equal", np.less_equal, None, None)
-greater = Scalar("greater", np.greater, None, None)
-greater_equal = Scalar("greater_equal", np.greater_equal, None, None)
+equal = Scalar("equal", np.equal, None, None, operator=operator.eq)
+not_equal = Scalar("not_equal", np.not_equal, None, None, operator=operator.ne)
+less = Scalar("less", np.less, None, None, operator=operator.lt)
+less_equal = Scalar("less_equal", np.less_equal, None, None, operator=operator.le)
+greater = Scalar("greater", np.greater, None, None, operator=operator.gt)
+greater_equal = Scalar("greater_equal", np.greater_equal, None, None, operator=operator.ge)
 
 for _binary in (add, sub, mul):
     cases(_binary, normal(3, 4), normal(3, 4))

@@ -40,6 +40,14 @@ class _Writing(Primitive):
         del tangents, y, operands, params
 
 
+def _share_memory(c: Any, operand: Any) -> bool:
+    """Whether two arrays have an element in common; where that is hard to tell, whether their ranges meet."""
+    try:
+        return np.may_share_memory(c, operand) and np.shares_memory(c, operand, max_work=1000)  # type: ignore[arg-type] # any bound is allowed
+    except np.exceptions.TooHardError:
+        return True
+
+
 class _MatmulInto(_Writing):
     effect = Effect.OVERWRITES
 
@@ -47,7 +55,7 @@ class _MatmulInto(_Writing):
         del params
         c, a, b, _ = operands
         for operand, name in ((a, "a"), (b, "b")):
-            if np.may_share_memory(c, operand):
+            if _share_memory(c, operand):
                 raise ValueError(
                     f"pb.inplace.matmul: c and {name} share memory, and the pullback needs {name} as it was; pass a copy"
                 )
