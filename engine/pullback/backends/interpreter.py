@@ -105,8 +105,8 @@ class _Writer:
         return name
 
     def bound(self, name: str, value: Any) -> str:
-        """A name for a function in the text; the same function has one name."""
-        self.namespace[name] = value
+        """A name for a function in the text; a name stands for one function."""
+        assert self.namespace.setdefault(name, value) == value, name  # noqa: S101 - an invariant of ours
         return name
 
     def call(self, node: Node, operands: list[str]) -> str:
@@ -116,7 +116,13 @@ class _Writer:
         if primitive.name in _OPERATORS and isinstance(primitive, Scalar) and not node.outputs[0].type.weak:
             return f"{operands[0]} {_OPERATORS[primitive.name]} {operands[1]}"
         if isinstance(primitive, Scalar):
-            return f"{self.bound(primitive.name, primitive.evaluate)}({', '.join(operands)})"
+            if node.outputs[0].type.weak:
+                function = self.bound(f"python_{primitive.name}", primitive.evaluate)
+            else:
+                function = self.bound(getattr(primitive.ufunc, "__name__", primitive.name), primitive.ufunc)
+            return f"{function}({', '.join(operands)})"
+        if primitive is matmul:
+            return f"{self.bound('matmul', np.matmul)}({', '.join(operands)})"
         if primitive is shapes.transpose:
             return f"{first}.transpose({params['axes']})"
         if primitive is shapes.reshape:
