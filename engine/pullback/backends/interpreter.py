@@ -109,20 +109,23 @@ class _Writer:
         assert self.namespace.setdefault(name, value) == value, name  # noqa: S101 - an invariant of ours
         return name
 
+    def function_of(self, node: Node) -> str:
+        """NumPy's function for an elementwise node or a product; Python's where the result is a Python number."""
+        primitive = node.primitive
+        if not isinstance(primitive, Scalar):
+            return self.bound("matmul", np.matmul)
+        if node.outputs[0].type.weak:
+            return self.bound(f"python_{primitive.name}", primitive.evaluate)
+        return self.bound(getattr(primitive.ufunc, "__name__", primitive.name), primitive.ufunc)
+
     def call(self, node: Node, operands: list[str]) -> str:
         """An expression that computes the result in memory of NumPy's choosing."""
         primitive, params = node.primitive, dict(node.params)
         first = operands[0]
         if primitive.name in _OPERATORS and isinstance(primitive, Scalar) and not node.outputs[0].type.weak:
             return f"{operands[0]} {_OPERATORS[primitive.name]} {operands[1]}"
-        if isinstance(primitive, Scalar):
-            if node.outputs[0].type.weak:
-                function = self.bound(f"python_{primitive.name}", primitive.evaluate)
-            else:
-                function = self.bound(getattr(primitive.ufunc, "__name__", primitive.name), primitive.ufunc)
-            return f"{function}({', '.join(operands)})"
-        if primitive is matmul:
-            return f"{self.bound('matmul', np.matmul)}({', '.join(operands)})"
+        if isinstance(primitive, Scalar) or primitive is matmul:
+            return f"{self.function_of(node)}({', '.join(operands)})"
         if primitive is shapes.transpose:
             return f"{first}.transpose({params['axes']})"
         if primitive is shapes.reshape:
