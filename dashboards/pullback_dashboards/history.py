@@ -34,6 +34,11 @@ class Commit:
         return self.sha[:9]
 
 
+def metric_label(name: str) -> str:
+    """A metric's name in words."""
+    return _LABELS.get(name, name.replace("_", " "))
+
+
 @dataclass(frozen=True)
 class Metric:
     """A metric's name, unit and kind; exact ones are counts, of which any change is a change."""
@@ -46,7 +51,7 @@ class Metric:
     @property
     def label(self) -> str:
         """The name in words."""
-        return _LABELS.get(self.name, self.name.replace("_", " "))
+        return metric_label(self.name)
 
 
 _LABELS = {

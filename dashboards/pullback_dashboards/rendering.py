@@ -18,6 +18,7 @@ from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.layout import Figure
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
+from pullback_dashboards.history import metric_label
 from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.moments import duration, moment
@@ -112,6 +113,7 @@ def _templates() -> Environment:
         "duration": duration,
         "quantity": units.quantity,
         "exact": units.exact,
+        "metric_label": metric_label,
         "embedded": embedded,
         "sparkline": _sparkline,
     }

@@ -62,6 +62,11 @@ class Display:
 
 def _table(jobs: Sequence[FollowedJob]) -> Table:
     table = Table.grid(padding=(0, 2))
+    # One line a job however narrow the terminal: what is being measured matters more than the whole title.
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=2)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
     for job in jobs:
         progress = job.progress
         done, total = int(progress.get("done") or 0), int(progress.get("total") or 0)

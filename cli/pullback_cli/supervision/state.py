@@ -75,7 +75,7 @@ def only_up_on(data: Path) -> Iterator[None]:
             where = f" at {state.url} (process {state.up.pid})" if state else ""
             raise RefusalError(
                 f"another `pullback up` runs on {data}{where}: use that one, stop it with `pullback down`, "
-                "or choose another folder with --data"
+                "or choose another folder with --data or PULLBACK_DATA"
             ) from error
         if not os.access(data, os.W_OK | os.X_OK):
             raise RefusalError(f"the data folder {data} cannot be written: choose another with --data")

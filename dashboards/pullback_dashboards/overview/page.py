@@ -162,7 +162,7 @@ def _which_metric(state: State, current: Metric, metrics: Sequence[Metric]) -> Q
 def _nothing_yet(fleet: Fleet, base: str) -> Empty:
     """What to do next, in the order of what is already under way."""
     for job in fleet.running:
-        how_far = f": {job.progress.done} of {job.progress.total} cases" if job.progress else ""
+        how_far = f": {job.progress.done} of {job.progress.total} steps" if job.progress else ""
         return Empty(
             "The first results are on their way",
             (f"The agent is measuring commit {job.short}{how_far}.", "This page fills itself when they arrive."),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 _NO_BREAK = "\u202f"  # a narrow space that keeps number and unit on one line
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+_PLAIN = frozenset({"count", "1"})  # units of things that are counted: nobody reads "22 1"
 _COUNTS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -22,7 +23,7 @@ def scale_for(values: list[float], unit: str) -> Scale:
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     steps = {"s": _TIMES, "B": _BYTES}.get(unit)
     if steps is None:
-        return Scale(1.0, "" if unit == "count" else unit)
+        return Scale(1.0, "" if unit in _PLAIN else unit)
     if largest == 0.0:
         return Scale(1.0, unit)
     for size, name in steps:
@@ -35,7 +36,7 @@ def quantity(value: float | None, unit: str) -> str:
     """A value as people read it: 1.24 µs, 3.5 MiB, 12 480, 7.1 GFLOP; nothing measured is a dash."""
     if value is None or not math.isfinite(value):
         return "–"
-    if unit == "count":
+    if unit in _PLAIN:
         return whole(value) if value == int(value) else significant(value)
     if unit not in {"s", "B"}:
         return _free_quantity(value, unit)
@@ -52,7 +53,7 @@ def exact(value: float | None, unit: str) -> str:
     if value is None or not math.isfinite(value):
         return "not measured"
     digits = whole(value) if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
-    return digits if unit == "count" else f"{digits} {unit}"
+    return digits if unit in _PLAIN else f"{digits} {unit}"
 
 
 def change(difference: float, unit: str) -> str:
