@@ -65,7 +65,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
             }
         },
     )
-    app.add_middleware(Observing, metrics=metrics)
+    app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
     problems.install(app)
     for router in (projects, commits, machines, reports, series, jobs, agents, health.router):
         app.include_router(router)
