@@ -41,6 +41,8 @@ def agent(
     from pullback_runners.agent.logs import log_plainly  # noqa: PLC0415 - as above
     from pullback_runners.agent.room import GIB  # noqa: PLC0415 - as above
 
+    if not server.startswith(("http://", "https://")):
+        raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
     log_plainly()
     run_agent(
         AgentOptions(
@@ -65,6 +67,8 @@ def _secret(file: Path | None) -> str | None:
         raise RefusalError(
             f"the token file {file} cannot be read ({error.strerror}); name a file with the secret"
         ) from error
+    except UnicodeDecodeError as error:
+        raise RefusalError(f"the token file {file} is not text; put the service's secret into it") from error
     if not secret:
         raise RefusalError(f"the token file {file} is empty; put the service's secret into it")
     return secret

@@ -13,7 +13,7 @@ from pullback_service.addresses import OPENAPI
 from pullback_service.agents.endpoints import router as agents
 from pullback_service.auth import Gate
 from pullback_service.commits.endpoints import router as commits
-from pullback_service.database import Database
+from pullback_service.database import Database, check_address
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.endpoints import router as jobs
 from pullback_service.machines.endpoints import router as machines
@@ -33,6 +33,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     """The API on a database. Connections open with the application's lifespan and close with it."""
     settings = settings or load_settings()
     url = settings.require_database_url()
+    check_address(url)  # before anything is served: inside the lifespan it would be a traceback
     gate = Gate(required=settings.auth is not None, secret=settings.token())
     metrics = Metrics()
 
@@ -65,7 +66,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
             }
         },
     )
-    app.add_middleware(Observing, metrics=metrics)
+    app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
     problems.install(app)
     for router in (projects, commits, machines, reports, series, jobs, agents, health.router):
         app.include_router(router)

@@ -56,11 +56,16 @@ def sync_engine(url: str) -> Engine:
     return create_engine(_address(url), poolclass=NullPool, json_serializer=_dump_json)
 
 
+def check_address(url: str) -> None:
+    """Raise `SetupError` where an address cannot be that of a database of ours."""
+    _address(url)
+
+
 def _address(url: str) -> URL:
     """SQLAlchemy's form of a libpq address, with the driver named."""
     try:
         address = make_url(url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:  # a port that is no number is the second
         raise SetupError("DATABASE_URL is not an address like postgresql://user@host/name.") from error
     if address.get_backend_name() not in {"postgresql", "postgres"}:
         raise SetupError(

@@ -12,6 +12,9 @@ LARGEST_JSON_BYTES = 256 * 1024
 DEEPEST_JSON = 32
 LARGEST_ID = 2**63 - 1
 LARGEST_COUNT = 2**31 - 1
+# Ratios and means of values between these stay finite; nothing that is measured comes near them.
+SMALLEST_VALUE, LARGEST_VALUE = 1e-100, 1e100
+LARGEST_LOG_RATIO = 200.0
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 # A word for tables, labels and addresses: one line, no control characters, no blanks at its ends.
@@ -24,6 +27,7 @@ Name = Annotated[
 Text = Annotated[str, StringConstraints(max_length=20_000, pattern=r"^[^\x00]*$")]
 Sha = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+LogRatio = Annotated[Number, Field(ge=-LARGEST_LOG_RATIO, le=LARGEST_LOG_RATIO)]
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT)]
 Flag = Annotated[bool, Field(strict=True)]
 KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
@@ -33,6 +37,15 @@ def _within_calendar(value: datetime) -> datetime:
     if not EARLIEST <= value <= LATEST:
         raise PydanticCustomError("calendar", "The time must lie between 1970 and 2200.")
     return value.astimezone(UTC)
+
+
+def _countable(value: float) -> float:
+    if value != 0 and not SMALLEST_VALUE <= abs(value) <= LARGEST_VALUE:
+        raise PydanticCustomError("magnitude", "A measured value must be zero or between 1e-100 and 1e100 in size.")
+    return value
+
+
+Measured = Annotated[Number, AfterValidator(_countable)]
 
 
 def _text_only(value: object) -> object:
@@ -46,11 +59,13 @@ Time = Annotated[AwareDatetime, BeforeValidator(_text_only), AfterValidator(_wit
 
 
 def storable(value: JsonValue, depth: int = 0) -> JsonValue:
-    """A JSON value that jsonb can hold: no NUL in any string, not too deep."""
+    """A JSON value that jsonb can hold: no NUL and no half of a character in any string, not too deep."""
     if depth > DEEPEST_JSON:
         raise PydanticCustomError("too_deep", "The value is nested too deeply.")
     if isinstance(value, str) and "\x00" in value:
         raise PydanticCustomError("nul", "A string must not contain the character NUL.")
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        raise PydanticCustomError("surrogate", "A string must not contain half of a surrogate pair.")
     if isinstance(value, int) and abs(value) > LARGEST_ID:
         raise PydanticCustomError("too_many_digits", "A whole number must fit into 64 bits.")
     if isinstance(value, float) and not isfinite(value):

@@ -10,6 +10,7 @@ from uuid import uuid4
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pullback_service.browsers import refusal
 from pullback_service.logs import logger
 from pullback_service.metrics import Metrics
 from pullback_service.problems import problem, unexpected
@@ -25,15 +26,15 @@ SECURITY_HEADERS = (
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 QUIET_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class Observing:
     """The middleware."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, *, local: bool) -> None:
         self._app = app
+        self._local = local
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,10 +62,9 @@ class Observing:
             await send(message)
 
         try:
-            if scope["method"] not in SAFE_METHODS and headers.get(b"sec-fetch-site") in {b"cross-site", b"same-site"}:
-                # A page of another site must not write through the browser of somebody who can reach this service.
-                refusal = problem(403, "cross-site", "Refused", "Pages of other sites may not write to this service.")
-                await refusal(scope, receive, send_with_headers)
+            reason = refusal(scope["method"], headers, local=self._local)
+            if reason is not None:
+                await problem(403, "cross-site", "Refused", reason)(scope, receive, send_with_headers)
             else:
                 await self._app(scope, receive, send_with_headers)
         except Exception as error:

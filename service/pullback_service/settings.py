@@ -86,6 +86,8 @@ def _read_secret(variable: str, path: Path) -> str:
         secret = path.read_text().strip()
     except OSError as error:
         raise SetupError(f"{variable} names {path}, which cannot be read ({error.strerror}).") from error
+    except UnicodeDecodeError as error:
+        raise SetupError(f"{variable} names {path}, which is not text: put the secret into it.") from error
     if not secret:
         raise SetupError(f"{variable} names {path}, which is empty: put the secret into it.")
     return secret

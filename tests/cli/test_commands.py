@@ -68,6 +68,7 @@ def test_a_missing_package_is_one_sentence_with_the_remedy(tmp_path, command, mi
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["agent", "--server", "127.0.0.1:1"], "http://127.0.0.1:8000"),
         (["agent", "--server", "http://127.0.0.1:1", "--label", "gpu"], "name=value"),
         (["agent", "--server", "http://127.0.0.1:1", "--token-file", "/no/such/file"], "/no/such/file"),
         (["migrate"], "DATABASE_URL"),
@@ -80,6 +81,36 @@ def test_wrong_surroundings_are_one_sentence(tmp_path, arguments, said):
     assert shown.stderr.startswith("pullback: ")
     assert shown.stderr.count("\n") == 1
     assert said in shown.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["migrate"], ["serve", "--port", "0"], ["worker"], ["up", "--no-agent", "--port", "0"]]
+)
+@pytest.mark.parametrize("address", ["garbage", "postgresql://u@127.0.0.1:port/name", "mysql://u@127.0.0.1/name"])
+def test_an_address_that_is_none_of_postgres_is_one_sentence(tmp_path, command, address):
+    shown = _pullback(*command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "DATABASE_URL": address})
+    assert shown.returncode == 2, shown.stderr
+    assert shown.stderr.startswith("pullback: DATABASE_URL ")
+    assert shown.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["migrate"], ["agent", "--server", "http://127.0.0.1:1", "--token-file", "secret"]]
+)
+def test_a_secret_that_is_no_text_is_one_sentence(tmp_path, arguments):
+    (tmp_path / "secret").write_bytes(b"\xff\xfe")
+    environment = {"PATH": "/usr/bin:/bin", "DATABASE_URL_FILE": "secret", "PYTHONUTF8": "1"}
+    shown = _pullback(*arguments, cwd=tmp_path, env=environment)
+    assert (shown.returncode, shown.stderr.count("\n")) == (2, 1)
+    assert "is not text" in shown.stderr
+
+
+@pytest.mark.parametrize("flags", [[], ["--detach"]])
+def test_a_data_folder_that_cannot_be_made_is_one_sentence(tmp_path, flags):
+    (tmp_path / "file").touch()
+    shown = _pullback("up", *flags, "--port", "0", "--data", str(tmp_path / "file" / "data"))
+    assert (shown.returncode, shown.stderr.count("\n")) == (2, 1)
+    assert "choose another with --data" in shown.stderr
 
 
 def test_nothing_running_is_said_and_is_exit_code_1(tmp_path):

@@ -70,6 +70,16 @@ def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(arguments, rem
     assert remedy in line
 
 
+@pytest.mark.parametrize("text", ["raise RuntimeError('boom')", "def (", "import sys; sys.exit(3)", "import no_such"])
+def test_a_workload_file_that_cannot_be_loaded_is_wrong_usage(tmp_path, text):
+    file = tmp_path / "mine.py"
+    file.write_text(f"\n{text}\n")
+    done = pullback_run("--list", "--workloads", str(file))
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert f"{file} cannot be loaded (line 2)" in line
+
+
 def test_the_list_measures_nothing():
     done = pullback_run("--list", "--json", "--case", "*f4*")
     assert done.returncode == 0

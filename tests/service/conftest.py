@@ -28,7 +28,7 @@ async def serving(settings):
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(
-            transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://service", timeout=30
+            transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://127.0.0.1", timeout=30
         ) as client,
     ):
         yield client

@@ -46,6 +46,17 @@ async def test_a_body_that_is_no_json_is_a_problem(client):
     assert_problem(response, 400)
 
 
+@pytest.mark.parametrize("labels", ['{"\\ud800": 1}', '{"gpu": "\\udfff"}', '{"gpu": ["a\\u0000b"]}'])
+async def test_text_that_postgres_cannot_hold_is_named(client, labels):
+    body = f'{{"name": "a", "labels": {labels}, "machine": {{"fingerprint": "f", "name": "n"}}}}'
+    answer = await client.post("/api/v1/agents/enroll", content=body, headers={"content-type": "application/json"})
+    assert assert_problem(answer, 422)["errors"][0]["path"].startswith("$.labels")
+
+
+async def test_a_name_pointed_at_loopback_by_somebody_else_is_refused(client):
+    assert_problem(await client.get("/api/v1/projects", headers={"host": "evil.example"}), 403)
+
+
 async def test_an_unexpected_error_is_a_problem_that_tells_nothing_of_the_inside(client, monkeypatch):
     def explode(*_, **__):
         raise RuntimeError("secret detail")
@@ -100,7 +111,7 @@ async def test_without_a_database_answers_are_503_and_say_what_to_do():
     app = create_service(Settings(database_url="postgresql://nobody@127.0.0.1:1/nothing"))
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client,
     ):
         assert (await client.get("/healthz")).status_code == 200
         response = await client.get("/api/v1/projects")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+from pullback_cli.refusals import RefusalError
 from pullback_cli.supervision.plan import UpOptions
 from pullback_cli.supervision.state import UpState, read_state
 
@@ -13,7 +14,12 @@ READY_TIMEOUT_S = 120.0
 
 def start_detached(options: UpOptions, *, suite: str) -> "tuple[UpState | None, int, str]":
     """Start `up` in the background; returns its state once ready, or None with its exit code and its complaint."""
-    options.logs.mkdir(parents=True, exist_ok=True)
+    try:
+        options.logs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RefusalError(
+            f"the data folder {options.data} cannot be written ({error.strerror}): choose another with --data"
+        ) from error
     log, errors = options.logs / "up.log", options.logs / "up-errors.log"
     arguments = ["--data", str(options.data), "--host", options.host, "--port", str(options.port)]
     arguments += ["--repository", str(options.repository), "--suite", suite]

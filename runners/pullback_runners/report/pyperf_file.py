@@ -19,9 +19,18 @@ KEY = "pullback"
 
 
 def write_report(report: dict[str, Any], path: Path) -> None:
-    """Write a report so that a reader sees the old file or the whole new one, never half of it."""
+    """Write a report so that a reader sees the old file or the whole new one, never half of it.
+
+    A pipe or a device, as in `-o /dev/stdout`, is written to: it must not be replaced by a file.
+    """
     content = {**_pyperf_document(report), KEY: report}
+    path = path.resolve()
     try:
+        if path.exists() and not path.is_file():
+            with path.open("w", encoding="utf-8") as file:
+                json.dump(content, file, separators=(",", ":"))
+                file.write("\n")
+            return
         handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(content, file, separators=(",", ":"))

@@ -4,6 +4,7 @@ import importlib
 import itertools
 import pkgutil
 import runpy
+import traceback
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -130,7 +131,18 @@ def load_workload_file(path: Path) -> None:
     """Register the workloads of a Python file that is not part of this package."""
     if not path.is_file():
         raise UsageError(f"no workload file {path}; give the path of a Python file that declares workloads")
-    runpy.run_path(str(path), run_name=f"pullback_workloads_{path.stem}")
+    try:
+        runpy.run_path(str(path), run_name=f"pullback_workloads_{path.stem}")
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{path} cannot be loaded{_line_in(path, error)}: {error!r}; mend the file") from error
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    """Where in the file it went wrong, as far as the error tells."""
+    if isinstance(error, SyntaxError):
+        return f" (line {error.lineno})"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f" (line {lines[-1]})" if lines else ""
 
 
 def find_workload(name: str) -> Workload:

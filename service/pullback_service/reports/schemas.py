@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from pullback_service.fields import Count, Flag, JsonObject, Name, Number, Sha, Text, Time
+from pullback_service.fields import Count, Flag, JsonObject, LogRatio, Measured, Name, Number, Sha, Text, Time
 
 FORMAT = "pullback-report"
 VERSION = 1
@@ -95,8 +95,8 @@ class MetricDocument(_Document):
     """One metric of one variant: a value per process, or one count. Neither means that it could not be seen."""
 
     unit: Unit
-    value: Number | None = None
-    processes: list[Number] | None = Field(default=None, max_length=MOST_PROCESSES)
+    value: Measured | None = None
+    processes: list[Measured] | None = Field(default=None, max_length=MOST_PROCESSES)
     slices: list[list[Number]] | None = Field(default=None, max_length=MOST_PROCESSES)
     clock: Name | None = None
     method: Text | None = None
@@ -118,9 +118,9 @@ class VariantDocument(_Document):
 class RatioDocument(_Document):
     """A natural-log ratio with its interval over `n` groups."""
 
-    log_ratio: Number | None = None
-    low: Number | None = None
-    high: Number | None = None
+    log_ratio: LogRatio | None = None
+    low: LogRatio | None = None
+    high: LogRatio | None = None
     n: Count | None = None
     outcome: Outcome
 

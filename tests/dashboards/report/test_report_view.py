@@ -1,6 +1,8 @@
 import pytest
 
+from pullback_dashboards import links
 from pullback_dashboards.history import Commit
+from pullback_dashboards.rendering import _templates
 from pullback_dashboards.report.view import case_blocks, facts_of, reproduce_command
 
 
@@ -30,6 +32,17 @@ def test_a_variant_tells_its_ratio_and_what_stands_behind_it():
     assert row.factor == "0.50×"
     assert row.words == "2.0× faster than unfused"
     assert row.samples == "20 processes × 100 slices, 20 groups"
+
+
+def test_a_variant_that_lacks_a_metric_of_another_shows_a_dash():
+    counted = variant("fused", array_bytes={"unit": "B", "value": 4096, "method": "nep49"})
+    shown = block(document(variants=[variant("unfused"), counted]))
+    macros = _templates().get_template("case_block.html").make_module({"links": links})
+    _, without, having = macros.case(shown, 1).split('<th scope="row">')
+    amount = shown.variants[1].amounts[0]
+    assert f">{amount.value}</td>" in having
+    assert f">{amount.value}</td>" not in without
+    assert '<td class="number">–</td>' in without
 
 
 def test_a_layer_that_could_not_be_seen_is_a_dash_and_never_a_zero():

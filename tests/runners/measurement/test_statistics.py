@@ -44,8 +44,10 @@ def test_the_estimate_lies_in_its_interval_and_among_its_values(values):
 @given(log_ratios, st.floats(-1, 1))
 def test_a_shift_of_all_pairs_shifts_the_interval(values, shift):
     before, after = ratio_estimate(values), ratio_estimate([value + shift for value in values])
-    assert after.low == pytest.approx(before.low + shift, abs=1e-6)
-    assert after.high == pytest.approx(before.high + shift, abs=1e-6)
+    # Two values far apart make a wide interval (their t factor is near 13), and rounding grows with its width.
+    rounding = 1e-6 * max(1.0, before.high - before.low)
+    assert after.low == pytest.approx(before.low + shift, abs=rounding)
+    assert after.high == pytest.approx(before.high + shift, abs=rounding)
 
 
 def test_the_interval_is_the_winsorized_one_by_its_textbook_formula():

@@ -48,6 +48,21 @@ def test_numbers_that_are_none_are_named(report, constant):
     assert "NaN or an infinity" in error.detail
 
 
+@pytest.mark.parametrize("value", [1e101, -1e308, 5e-324])
+def test_a_measured_value_beyond_all_measure_is_refused(report, value):
+    report["cases"][0]["variants"][0]["metrics"]["time"]["processes"][1] = value
+    error = complaint(report)
+    assert error.errors[0]["path"] == "$.cases[0].variants[0].metrics.time.processes[1]"
+    assert "between 1e-100 and 1e100" in error.detail
+
+
+@pytest.mark.parametrize("name", ["log_ratio", "low", "high"])
+@pytest.mark.parametrize("value", [201, -1e308])
+def test_a_ratio_whose_factor_no_number_could_hold_is_refused(report, name, value):
+    report["cases"][0]["paired"][0][name] = value
+    assert complaint(report).errors[0]["path"] == f"$.cases[0].paired[0].{name}"
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"nonsense", b'"\\ud800"', b"[" * 5000])
 def test_what_is_no_json_is_told_by_line_and_column(body):
     error = complaint(body)
