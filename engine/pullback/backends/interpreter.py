@@ -23,6 +23,7 @@ from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.indexing import add_at, index
 from pullback.rules.inplace import restore
+from pullback.rules.reductions import sum_
 
 Program = Callable[..., tuple[Any, ...]]
 
@@ -38,6 +39,12 @@ class _Writer:
         self.names: dict[Var, str] = {}
         self.lines: list[str] = []
         self.numbers = 0
+        # NumPy's ufuncs, sums and products give numbers, not arrays of shape (); so does an index that selects one element.
+        self.numbers_made = {
+            node.outputs[0]
+            for node in schedule.graph.nodes
+            if isinstance(getattr(node.primitive, "ufunc", None), np.ufunc) or node.primitive in (sum_, matmul, index)
+        }
         self.writes = any(step.node.primitive.effect.writes for step in schedule.steps)
 
     def write(self) -> str:
@@ -88,8 +95,10 @@ class _Writer:
 
     def result(self, atom: Atom) -> str:
         """What is returned for an output; a number is never an array that somebody else may hold."""
-        is_number = atom.type.shape == () and not atom.type.weak and isinstance(atom, Var)
-        return f"{self.operand(atom)}[()]" if is_number else self.operand(atom)
+        may_be_array = (
+            isinstance(atom, Var) and atom.type.shape == () and not atom.type.weak and atom not in self.numbers_made
+        )
+        return f"{self.operand(atom)}[()]" if may_be_array else self.operand(atom)
 
     def operand(self, atom: Atom) -> str:
         if isinstance(atom, Var):
