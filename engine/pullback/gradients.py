@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.errors import DifferentiationError, PullbackReuseError
-from pullback.ir.graph import is_array_like, type_of
+from pullback.ir.types import is_array_like, type_of
 from pullback.primitive import Traced, tracing
 from pullback.tangents import DualTracer, ForwardTrace
 from pullback.tape import Tape, TapeTracer

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.graph import ArrayType, Shape
+from pullback.ir.types import ArrayType, Shape
 from pullback.primitive import Primitive
 
 ScalarMap = Callable[..., Any] | None

@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any, ClassVar, TypeVar
 
 from pullback.errors import TracingError
-from pullback.ir.graph import ArrayType
+from pullback.ir.types import ArrayType
 
 
 class Effect(Enum):

@@ -11,8 +11,9 @@ from pullback import trees
 from pullback.backends import interpreter
 from pullback.errors import TracingError
 from pullback.gradients import Gradient, differentiable, like, scalar
-from pullback.ir.graph import ArrayType, Capture, Graph, Var, is_array_like, type_of
+from pullback.ir.graph import Capture, Graph, Var
 from pullback.ir.printer import format_graph
+from pullback.ir.types import ArrayType, is_array_like, type_of
 from pullback.passes.differentiate import differentiate
 from pullback.passes.pipeline import Stages, simplify
 from pullback.planning.liveness import analyse

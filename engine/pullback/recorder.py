@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
-from pullback.ir.graph import ArrayType, Atom, Capture, Graph, Literal, Node, Var, is_array_like, type_of
+from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var
+from pullback.ir.types import ArrayType, is_array_like, type_of
 from pullback.numpy_api.tracer import Tracer
 from pullback.primitive import Effect, Primitive, Trace, Traced, tracing
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.gradients import Gradient
-from pullback.ir.graph import ArrayType
+from pullback.ir.types import ArrayType
 from pullback.primitive import Primitive
 
 #: Captured arrays up to this size are compared with a copy on each call; larger ones should be arguments.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.graph import type_of
+from pullback.ir.types import type_of
 from pullback.numpy_api.tracer import Tracer
 from pullback.primitive import Primitive, Trace
 from pullback.tape import kind_of

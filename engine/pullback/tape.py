@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.cotangents import Accumulator, dense
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
-from pullback.ir.graph import type_of
+from pullback.ir.types import type_of
 from pullback.numpy_api.tracer import Tracer
 from pullback.primitive import Effect, Primitive, Trace, Traced, tracing
 

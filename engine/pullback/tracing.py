@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback import trees
-from pullback.ir.graph import Graph, type_of
+from pullback.ir.graph import Graph
 from pullback.ir.printer import format_graph
+from pullback.ir.types import type_of
 from pullback.recorder import record
 from pullback.tiers import current_tier, tier
 

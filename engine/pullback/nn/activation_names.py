@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.graph import ArrayType, Var
+from pullback.ir.graph import Var
+from pullback.ir.types import ArrayType
 from pullback.kinds import Scalar
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.recorder import record

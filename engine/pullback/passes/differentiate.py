@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from pullback.errors import DifferentiationError
-from pullback.ir.graph import ArrayType, Atom, Capture, Graph, Literal, Node, Var, type_of
+from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var
+from pullback.ir.types import ArrayType, type_of
 from pullback.primitive import Effect, Primitive
 from pullback.recorder import Recorder, evaluate_graph, record
 from pullback.tape import Record, Tape

@@ -13,7 +13,8 @@ but for what in-place rules write and put back. What is returned gets memory tha
 from dataclasses import dataclass
 from enum import Enum
 
-from pullback.ir.graph import ArrayType, Graph, Node, Var
+from pullback.ir.graph import Graph, Node, Var
+from pullback.ir.types import ArrayType
 from pullback.planning.liveness import Liveness, analyse
 from pullback.rules.indexing import add_at
 from pullback.rules.inplace import copy

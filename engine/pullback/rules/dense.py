@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.cases import away_from, cases, normal
-from pullback.ir.graph import ArrayType
+from pullback.ir.types import ArrayType
 from pullback.kinds import Scalar, unbroadcast
 from pullback.primitive import Primitive
 from pullback.rules import activations, elementwise

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.cases import cases, normal
-from pullback.ir.graph import ArrayType, Shape
+from pullback.ir.types import ArrayType, Shape
 from pullback.kinds import Linear
 from pullback.primitive import Primitive
 from pullback.scattered import Scattered

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.graph import ArrayType
+from pullback.ir.types import ArrayType
 from pullback.kinds import Linear
 from pullback.primitive import Effect, Primitive
 from pullback.rules.contractions import matmul

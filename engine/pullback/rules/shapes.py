@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback.cases import cases, normal
-from pullback.ir.graph import ArrayType, Shape
+from pullback.ir.types import ArrayType, Shape
 from pullback.kinds import Linear, unbroadcast
 
 

@@ -8,7 +8,8 @@ import pytest
 import pullback as pb
 from pullback.errors import GraphError
 from pullback.ir.checker import check_graph
-from pullback.ir.graph import ArrayType, Var
+from pullback.ir.graph import Var
+from pullback.ir.types import ArrayType
 
 
 @pytest.fixture

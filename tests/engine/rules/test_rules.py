@@ -6,7 +6,7 @@ import pytest
 import pullback as pb
 from pullback import rules
 from pullback.cases import ALL, Case
-from pullback.ir.graph import type_of
+from pullback.ir.types import type_of
 from pullback.kinds import Scalar
 from pullback.primitive import Primitive
 
