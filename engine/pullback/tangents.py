@@ -3,40 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from pullback.ir.types import type_of
-from pullback.numpy_api.tracer import Tracer
+from pullback.numpy_api.valued import ValuedTracer, kind_of
 from pullback.primitive import Primitive, Trace
-from pullback.tape import kind_of
 
 
-class DualTracer(Tracer):
+class DualTracer(ValuedTracer):
     """A value and its tangent."""
 
-    __slots__ = ("tangent", "value")
+    __slots__ = ("tangent",)
 
     def __init__(self, trace: "ForwardTrace", value: Any, tangent: Any) -> None:
         self.trace = trace
         self.value = value
         self.tangent = tangent
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the value."""
-        return np.shape(self.value)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Dtype of the value."""
-        dtype = getattr(self.value, "dtype", None)
-        return dtype if dtype is not None else type_of(self.value).dtype
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __int__(self) -> int:
-        return int(self.value)
 
 
 class ForwardTrace(Trace):

@@ -15,38 +15,19 @@ import numpy as np
 
 from pullback.cotangents import Accumulator, dense
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
-from pullback.ir.types import type_of
-from pullback.numpy_api.tracer import Tracer
+from pullback.numpy_api.valued import ValuedTracer, kind_of
 from pullback.primitive import Effect, Primitive, Trace, Traced, tracing
 
 
-class TapeTracer(Tracer):
+class TapeTracer(ValuedTracer):
     """A value on a tape: the value itself, and the place of its cotangent."""
 
-    __slots__ = ("place", "value")
+    __slots__ = ("place",)
 
     def __init__(self, trace: "Tape", value: Any, place: int) -> None:
         self.trace = trace
         self.value = value
         self.place = place
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the value."""
-        return np.shape(self.value)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Dtype of the value."""
-        dtype = getattr(self.value, "dtype", None)
-        return dtype if dtype is not None else type_of(self.value).dtype
-
-    # The value is at hand, so Python's control flow may look at it: the tape records the branch that was taken.
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __int__(self) -> int:
-        return int(self.value)
 
 
 class Record:
@@ -201,15 +182,6 @@ class Tape(Trace):
             if record.primitive.effect is Effect.OVERWRITES:
                 record.primitive.pull([False] * len(record.places), None, record.y, record.operands, record.params)
         self.records.clear()
-
-
-def kind_of(value: Any) -> str:
-    """NumPy's letter for the kind of a value's dtype."""
-    dtype = getattr(value, "dtype", None)
-    if dtype is not None:
-        kind: str = dtype.kind
-        return kind
-    return "f" if isinstance(value, float) else "c" if isinstance(value, complex) else "i"
 
 
 def _take(sums: list[Accumulator | None], place: int, *, keep: bool) -> Any:
