@@ -1,33 +1,13 @@
 """NumPy functions that are not ufuncs, in terms of primitives. The signatures are NumPy's; what is not honoured is refused."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pullback.errors import TracingError
+from pullback.numpy_api.table import implements, normalized_axes, refuse
 from pullback.rules import elementwise, reductions, shapes
 from pullback.rules.contractions import matmul
-
-FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-
-
-def implements(*numpy_functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the translation of a NumPy function."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        for numpy_function in numpy_functions:
-            FUNCTIONS[numpy_function] = function
-        return function
-
-    return register
-
-
-def normalized_axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Axes as a sorted tuple of non-negative integers; None means all."""
-    if axis is None:
-        return tuple(range(ndim))
-    return tuple(sorted(np.lib.array_utils.normalize_axis_tuple(axis, ndim)))
 
 
 @implements(np.sum)
@@ -152,10 +132,3 @@ def _like(a: Any, keywords: dict[str, Any]) -> dict[str, Any]:
 @implements(np.result_type)
 def result_type(*operands: Any) -> Any:
     return np.result_type(*(getattr(operand, "dtype", operand) for operand in operands))
-
-
-def refuse(function: str, **options: Any) -> None:
-    """Say which option of a NumPy function cannot be traced."""
-    for name, value in options.items():
-        if value is not None:
-            raise TracingError(f"{function}(…, {name}=…) cannot be differentiated; leave {name} out")

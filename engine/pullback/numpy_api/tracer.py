@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.errors import NoRuleError, TracingError
 from pullback.numpy_api import functions
-from pullback.numpy_api.functions import FUNCTIONS
+from pullback.numpy_api.table import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.primitive import Traced
 from pullback.rules import elementwise as e
