@@ -96,6 +96,8 @@ class Primitive(ABC):
     into: Callable[..., Any] | None = None
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
+    # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.
+    lower: Callable[..., Any] | None = None
     table: ClassVar[dict[str, "Primitive"]] = {}
 
     def __init__(self, name: str) -> None:
@@ -141,6 +143,11 @@ class Primitive(ABC):
     @abstractmethod
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Tangent of the result; a tangent is None for an operand that does not move."""
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
+        del types, params
+        return ()
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""
