@@ -3,6 +3,8 @@
     graph(a: f8[3], b: f8[3]):
       c = mul a b                            f8[3]    loss.py:4
       d = sum c {axis=(0,)}                  f8[]     loss.py:4
+      e = greater d 0                        b1[]     loss.py:5
+      guard e is True
       return d
 
 The text names no memory address and no order of sets, so equal programs print equally: the plan's hash is taken of it.
@@ -45,13 +47,22 @@ def format_graph(graph: Graph, *, sources: bool = True) -> str:
     header = ", ".join(f"{declare(var)}: {var.type}" for var in graph.inputs)
     captured = ", ".join(f"{declare(capture.var)}: {capture.var.type}" for capture in graph.captures)
     lines = [f"graph({header}{' | ' + captured if captured else ''}):"]
-    for node in graph.nodes:
+    guards = graph.guards_after()
+
+    def show_guards(position: int) -> None:
+        for number in guards.get(position, ()):
+            guard = graph.guards[number]
+            lines.append(f"  guard {show(guard.atom)} is {guard.seen}")
+
+    show_guards(-1)
+    for position, node in enumerate(graph.nodes):
         operands = " ".join(show(atom) for atom in node.inputs)
         params = f" {{{', '.join(f'{key}={show_param(value)}' for key, value in node.params)}}}" if node.params else ""
         results = ", ".join(declare(var) for var in node.outputs)
         types = ", ".join(str(var.type) for var in node.outputs)
         line = f"  {results} = {node.primitive.name} {operands}{params}"
         lines.append(f"{line:<48} {types:<12} {node.source if sources else ''}".rstrip())
+        show_guards(position)
     lines.append(f"  return {', '.join(show(atom) for atom in graph.outputs) or '()'}")
     return "\n".join(lines)
 
