@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pullback import errors, inplace, nn, testing
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
+    from pullback.control.branching import cond, switch
+    from pullback.control.looping import fori_loop, while_loop
+    from pullback.control.scanning import scan
     from pullback.gradients import jvp, vjp
     from pullback.tiers import TIERS, tier
     from pullback.tracing import trace
@@ -21,31 +24,41 @@ if TYPE_CHECKING:
 __all__ = [
     "TIERS",
     "compile",
+    "cond",
     "errors",
+    "fori_loop",
     "grad",
     "inplace",
     "jvp",
     "nn",
+    "scan",
+    "switch",
     "testing",
     "tier",
     "trace",
     "value_and_grad",
     "vjp",
+    "while_loop",
 ]
 
 _HOMES = {
     "TIERS": "pullback.tiers:TIERS",
     "compile": "pullback.compiling:compile_",
+    "cond": "pullback.control.branching:cond",
     "errors": "pullback.errors",
+    "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms:grad",
     "inplace": "pullback.inplace",
     "jvp": "pullback.gradients:jvp",
     "nn": "pullback.nn",
+    "scan": "pullback.control.scanning:scan",
+    "switch": "pullback.control.branching:switch",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",
     "value_and_grad": "pullback.transforms:value_and_grad",
     "vjp": "pullback.gradients:vjp",
+    "while_loop": "pullback.control.looping:while_loop",
 }
 
 
