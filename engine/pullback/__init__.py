@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
     from pullback.constants import cut, stop_gradient, uncut
+    from pullback.control.branching import cond, switch
+    from pullback.control.looping import fori_loop, while_loop
+    from pullback.control.scanning import scan
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
     from pullback.tiers import TIERS, tier
@@ -26,9 +29,11 @@ __all__ = [
     "TIERS",
     "checkpoint",
     "compile",
+    "cond",
     "cut",
     "debug",
     "errors",
+    "fori_loop",
     "grad",
     "hessian",
     "hvp",
@@ -37,7 +42,9 @@ __all__ = [
     "jvp",
     "linearize",
     "nn",
+    "scan",
     "stop_gradient",
+    "switch",
     "testing",
     "tier",
     "trace",
@@ -45,31 +52,37 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]
 
 _HOMES = {
     "TIERS": "pullback.tiers:TIERS",
     "checkpoint": "pullback.checkpoints:checkpoint",
     "compile": "pullback.compiling:compile_",
+    "cond": "pullback.control.branching:cond",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
     "errors": "pullback.errors",
-    "stop_gradient": "pullback.constants:stop_gradient",
-    "uncut": "pullback.constants:uncut",
+    "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms:grad",
-    "inplace": "pullback.inplace",
     "hessian": "pullback.jacobians:hessian",
     "hvp": "pullback.jacobians:hvp",
+    "inplace": "pullback.inplace",
     "jacobian": "pullback.jacobians:jacobian",
     "jvp": "pullback.linearizing:jvp",
     "linearize": "pullback.linearizing:linearize",
-    "vmap": "pullback.batching:vmap",
     "nn": "pullback.nn",
+    "scan": "pullback.control.scanning:scan",
+    "stop_gradient": "pullback.constants:stop_gradient",
+    "switch": "pullback.control.branching:switch",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",
+    "uncut": "pullback.constants:uncut",
     "value_and_grad": "pullback.transforms:value_and_grad",
     "vjp": "pullback.linearizing:vjp",
+    "vmap": "pullback.batching:vmap",
+    "while_loop": "pullback.control.looping:while_loop",
 }
 
 
