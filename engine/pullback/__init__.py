@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import errors, inplace, nn, testing
+    from pullback import errors, inplace, nn, numpy, scipy, testing
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
     from pullback.gradients import jvp, vjp
     from pullback.tiers import TIERS, tier
@@ -26,6 +26,8 @@ __all__ = [
     "inplace",
     "jvp",
     "nn",
+    "numpy",
+    "scipy",
     "testing",
     "tier",
     "trace",
@@ -41,6 +43,8 @@ _HOMES = {
     "inplace": "pullback.inplace",
     "jvp": "pullback.gradients:jvp",
     "nn": "pullback.nn",
+    "numpy": "pullback.numpy",
+    "scipy": "pullback.scipy",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",
