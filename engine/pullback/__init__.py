@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pullback import errors, inplace, nn, numpy, scipy, testing
     from pullback import debug, errors, inplace, nn, testing
     from pullback.batching import vmap
     from pullback.checkpoints import checkpoint
@@ -43,6 +44,8 @@ __all__ = [
     "linearize",
     "nn",
     "scan",
+    "numpy",
+    "scipy",
     "stop_gradient",
     "switch",
     "testing",
@@ -75,6 +78,8 @@ _HOMES = {
     "scan": "pullback.control.scanning:scan",
     "stop_gradient": "pullback.constants:stop_gradient",
     "switch": "pullback.control.branching:switch",
+    "numpy": "pullback.numpy",
+    "scipy": "pullback.scipy",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",
