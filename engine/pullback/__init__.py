@@ -11,8 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import errors, inplace, nn, numpy, scipy, testing
-    from pullback import debug, errors, inplace, nn, testing
+    from pullback import debug, errors, inplace, nn, numpy, scipy, testing
     from pullback.batching import vmap
     from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
@@ -43,8 +42,8 @@ __all__ = [
     "jvp",
     "linearize",
     "nn",
-    "scan",
     "numpy",
+    "scan",
     "scipy",
     "stop_gradient",
     "switch",
@@ -75,11 +74,11 @@ _HOMES = {
     "jvp": "pullback.linearizing:jvp",
     "linearize": "pullback.linearizing:linearize",
     "nn": "pullback.nn",
+    "numpy": "pullback.numpy",
     "scan": "pullback.control.scanning:scan",
+    "scipy": "pullback.scipy",
     "stop_gradient": "pullback.constants:stop_gradient",
     "switch": "pullback.control.branching:switch",
-    "numpy": "pullback.numpy",
-    "scipy": "pullback.scipy",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",
