@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
+    from pullback.elementwise import elementwise
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
     from pullback.tiers import TIERS, tier
@@ -32,6 +33,7 @@ __all__ = [
     "cond",
     "cut",
     "debug",
+    "elementwise",
     "errors",
     "fori_loop",
     "grad",
@@ -64,6 +66,7 @@ _HOMES = {
     "cond": "pullback.control.branching:cond",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
+    "elementwise": "pullback.elementwise:elementwise",
     "errors": "pullback.errors",
     "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms:grad",

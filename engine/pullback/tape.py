@@ -190,9 +190,11 @@ class Tape(Trace):
 
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
         """Cotangents of the operands of one application."""
+        cotangents = record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
         for counts in counters.active:
             counts.pulled[record.primitive.name] += 1
-        return record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+            counts.cotangents[record.primitive.name] += sum(cotangent is not None for cotangent in cotangents)
+        return cotangents
 
     def undo(self) -> None:
         """Put back everything that in-place rules overwrote, latest first; for functions that raised."""

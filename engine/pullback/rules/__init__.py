@@ -1,12 +1,26 @@
 """The rule table: importing this package registers every primitive."""
 
-from pullback.rules import activations, contractions, dense, elementwise, indexing, inplace, joining, reductions, shapes
+from pullback.rules import (
+    activations,
+    constants,
+    contractions,
+    dense,
+    elementwise,
+    elementwise_map,
+    indexing,
+    inplace,
+    joining,
+    reductions,
+    shapes,
+)
 
 __all__ = [
     "activations",
+    "constants",
     "contractions",
     "dense",
     "elementwise",
+    "elementwise_map",
     "indexing",
     "inplace",
     "joining",
