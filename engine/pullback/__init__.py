@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pullback import errors, inplace, nn, testing
+    from pullback.blocks import Block
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
     from pullback.gradients import jvp, vjp
+    from pullback.packing import pack
     from pullback.tiers import TIERS, tier
     from pullback.tracing import trace
     from pullback.transforms import grad, value_and_grad
 
 __all__ = [
     "TIERS",
+    "Block",
     "compile",
     "errors",
     "grad",
     "inplace",
     "jvp",
     "nn",
+    "pack",
     "testing",
     "tier",
     "trace",
@@ -34,6 +38,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Block": "pullback.blocks:Block",
     "TIERS": "pullback.tiers:TIERS",
     "compile": "pullback.compiling:compile_",
     "errors": "pullback.errors",
@@ -41,6 +46,7 @@ _HOMES = {
     "inplace": "pullback.inplace",
     "jvp": "pullback.gradients:jvp",
     "nn": "pullback.nn",
+    "pack": "pullback.packing:pack",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",
