@@ -15,7 +15,7 @@ def pack(*views: Any, copy: bool | None = None) -> Any:
 
     Where the arrays are views that fill their parent in order, the result is that memory, and of a whole block the very
     `block.array`: no copy. Otherwise it is a new array: views that overlap, repeat, leave gaps or come in another order,
-    and arrays of different dtypes. `pb.debug.counting()` tells the cases apart as `tiles` and `pack`, and with
+    and arrays of different dtypes. `pb.debug.counting()` tells the cases apart as `tiles` and `concatenate`, and with
     `copy=False` a copy is an error that says so. In a compiled function memory is not known beforehand, and pack copies.
 
     `pb.pack(block.Wi, block.Wh, block.b) is block.array`
@@ -29,7 +29,7 @@ def pack(*views: Any, copy: bool | None = None) -> Any:
         if not all(isinstance(_concrete(array), np.ndarray) for array in arrays):
             raise NeedsValueError("pack(…, copy=False) has to see memory, which a compiled function does not")
         raise ValueError("pack: the arrays do not fill one parent in order, so they must be copied; allow copy=None")
-    return packing.pack(*arrays)
+    return packing.joined(arrays)
 
 
 def _concrete(view: Any) -> Any:

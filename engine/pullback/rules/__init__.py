@@ -1,6 +1,17 @@
 """The rule table: importing this package registers every primitive."""
 
-from pullback.rules import activations, contractions, dense, elementwise, indexing, inplace, packing, reductions, shapes
+from pullback.rules import (
+    activations,
+    contractions,
+    dense,
+    elementwise,
+    indexing,
+    inplace,
+    joining,
+    packing,
+    reductions,
+    shapes,
+)
 
 __all__ = [
     "activations",
@@ -9,6 +20,7 @@ __all__ = [
     "elementwise",
     "indexing",
     "inplace",
+    "joining",
     "packing",
     "reductions",
     "shapes",

@@ -1,9 +1,8 @@
-"""Several arrays as one array of one dimension.
+"""tiles: neighbouring arrays as the one array they already are.
 
-`pack` makes a new array of all elements, one operand after the other. `tiles` is the same function for operands that lie
-so in memory already, as the views of a block do: it gives their memory and copies nothing. Which of the two applies is
-seen from data pointers, so whoever has arrays at hand decides (`pullback.packing`); where only types are known it is
-`pack`. Both are linear. In reverse every operand gets its slice of the one cotangent.
+The views of a block lie one after the other in memory; `tiles` gives that memory and copies nothing. Whether arrays lie
+so is seen from their data pointers, so whoever has arrays at hand decides (`pullback.packing`); all others concatenate.
+Linear: in reverse every operand gets its slice of the one cotangent.
 """
 
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from pullback.cases import cases, normal
 from pullback.ir.types import ArrayType
 from pullback.primitive import Primitive
+from pullback.rules.joining import concatenate
 
 
 def tiling(views: Sequence[Any]) -> Any:
@@ -42,14 +42,20 @@ def tiling(views: Sequence[Any]) -> Any:
 
 def _owner(view: np.ndarray[Any, Any]) -> Any:
     """The array whose memory a view shows, if that is one whole piece."""
-    owner = view if view.base is None else view.base
+    owner: Any = view if view.base is None else view.base
     return owner if isinstance(owner, np.ndarray) and owner.flags.c_contiguous else None
 
 
-class _Pack(Primitive):
+class _Tiles(Primitive):
+    """Gives the memory of its operands."""
+
+    aliases_operand = True
+
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         del params
-        return np.concatenate([np.ravel(operand) for operand in operands])
+        whole = tiling(operands)
+        # Batches are cut along their first axis, and tiles that are cut so are no tiles.
+        return whole if whole is not None else joined(operands)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         del params
@@ -76,7 +82,7 @@ class _Pack(Primitive):
             np.zeros(np.shape(operand), operand.dtype) if tangent is None else tangent
             for tangent, operand in zip(tangents, operands, strict=True)
         ]
-        return pack(*moved)
+        return joined(moved)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         del types, result
@@ -88,20 +94,12 @@ def _as_operand(v: Any, operand: Any) -> Any:
     return shaped if shaped.dtype == operand.dtype else shaped.astype(operand.dtype)
 
 
-class _Tiles(_Pack):
-    """Gives the memory of its operands."""
-
-    aliases_operand = True
-
-    def evaluate(self, *operands: Any, **params: Any) -> Any:
-        whole = tiling(operands)
-        # Batches are cut along the first axis, and tiles that are cut so are no tiles.
-        return whole if whole is not None else super().evaluate(*operands, **params)
+def joined(operands: Sequence[Any]) -> Any:
+    """All elements, one array after the other, in a new array."""
+    return concatenate(*[np.ravel(operand) for operand in operands], axis=0)
 
 
-pack = _Pack("pack")
 tiles = _Tiles("tiles")
 
-for _either in (pack, tiles):
-    cases(_either, normal(3, 4), normal(2), normal(1, 2))
-    cases(_either, normal(5), because="a single array")
+cases(tiles, normal(3, 4), normal(2), normal(1, 2), because="arrays that are not neighbours are joined")
+cases(tiles, normal(5), because="a single array")
