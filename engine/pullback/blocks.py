@@ -7,7 +7,8 @@
 
 To a transformation a block is one leaf, its array; the views a function takes of it are read from that one traced
 array. So the gradient is a block too: one array in the same layout, and views of it. What is copied, pickled, cast or
-moved to a device is the array, once; the views are taken anew of whatever comes out.
+moved to a device is the array, once; the views are taken anew of whatever comes out. Of a batch of blocks (per-example
+gradients by `vmap`, rows of a Jacobian) the array has leading axes, and so has every view.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -64,7 +65,7 @@ class Block(Mapping[str, Any]):
 
     @property
     def array(self) -> Any:
-        """The whole as one array of one dimension. Assigning to it writes the values into it."""
+        """The whole as one array, of one dimension. Assigning to it writes the values into it."""
         return self._array
 
     @array.setter
@@ -124,9 +125,9 @@ class Block(Mapping[str, Any]):
         `on_device = block.map(cupy.asarray)`, and back `on_device.map(cupy.asnumpy)`.
         """
         array = function(self._array)
-        if tuple(array.shape) != (self._layout.size,):
+        if tuple(array.shape) != tuple(self._array.shape):
             raise ValueError(
-                f"Block.map: the function made shape {tuple(array.shape)} of shape {(self._layout.size,)}; "
+                f"Block.map: the function made shape {tuple(array.shape)} of shape {tuple(self._array.shape)}; "
                 "it must keep every element in its place"
             )
         return _of(type(self), array, self._layout)

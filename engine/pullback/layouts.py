@@ -24,9 +24,10 @@ class Slot:
     shape: "Shape | Layout"
 
     def view(self, array: Any) -> Any:
-        """The view of an array: plain, traced, or of a device."""
-        part = array[self.start : self.stop]
-        return part.reshape(self.shape) if isinstance(self.shape, tuple) else part
+        """The view of an array: plain, traced, or of a device; its leading axes, those of a batch, are kept."""
+        *batch, _ = array.shape
+        part = array[(*[slice(None)] * len(batch), slice(self.start, self.stop))]
+        return part.reshape((*batch, *self.shape)) if isinstance(self.shape, tuple) else part
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Other kinds of nodes tell how they are taken apart with `register`.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -20,6 +20,7 @@ class _NodeKind:
     parts: Callable[[Any], tuple[Any, ...]]
     rebuild: Callable[[Any, tuple[Any, ...]], Any]
     structure: Callable[[Any], Hashable]
+    gradient: Callable[[Any, tuple[Any, ...]], Any]
 
 
 _KINDS: dict[type, _NodeKind] = {}
@@ -30,12 +31,27 @@ def register(
     parts: Callable[[Any], tuple[Any, ...]],
     rebuild: Callable[[Any, tuple[Any, ...]], Any],
     structure: Callable[[Any], Hashable],
+    gradient: Callable[[Any, tuple[Any, ...]], Any] | None = None,
 ) -> None:
     """Make a type a node of trees: its parts, a node like another from new parts, and what it is besides its parts.
 
-    The new parts may be anything that stands for the old ones: arrays, traced values, the positions of leaves.
+    The new parts may be anything that stands for the old ones: arrays, traced values, the positions of leaves. The
+    gradient by a node is a node like it, unless `gradient` makes something else of the gradients by its parts.
     """
-    _KINDS[kind] = _NodeKind(parts, rebuild, structure)
+    _KINDS[kind] = _NodeKind(parts, rebuild, structure, gradient or rebuild)
+
+
+class Gradients:
+    """Leaves that are gradients: a tree rebuilt from them is a gradient by the tree."""
+
+    def __init__(self, leaves: Iterable[Any]) -> None:
+        self._leaves = iter(leaves)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._leaves)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
@@ -68,7 +84,9 @@ def _take_node_apart(node: Any, leaves: list[Any]) -> Rebuild:
     kind = _KINDS.get(type(node))
     if kind is not None:
         children = [_take_apart(part, leaves) for part in kind.parts(node)]
-        return lambda rest: kind.rebuild(node, tuple(child(rest) for child in children))
+        return lambda rest: (kind.gradient if isinstance(rest, Gradients) else kind.rebuild)(
+            node, tuple(child(rest) for child in children)
+        )
     members = {field.name: _take_apart(getattr(node, field.name), leaves) for field in fields(node)}
     return lambda rest: _with_members(node, {name: part(rest) for name, part in members.items()})
 

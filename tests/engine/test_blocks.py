@@ -157,3 +157,33 @@ def test_second_derivatives_of_a_block_are_right():
     second = pb.grad(slope)(block)
     np.testing.assert_allclose(second.a, 6 * block.a * 9 + 3 * block.a**2 * 6)
     np.testing.assert_allclose(second.b, np.sum(3 * block.a**2) * 6 + np.sum(block.a**3) * 2)
+
+
+def test_a_batch_of_blocks_has_views_with_the_axis_of_the_batch():
+    block, xs = numbered(), np.arange(8.0).reshape(4, 2)
+
+    def loss(block, x):
+        return np.sum((block.w @ x + block.b) ** 2)
+
+    gradients = pb.vmap(pb.grad(loss), in_axes=(None, 0))(block, xs)
+    assert gradients.array.shape == (4, 10)
+    assert gradients.w.shape == (4, 3, 2)
+    for gradient, x in zip(gradients.w, xs, strict=True):
+        np.testing.assert_allclose(gradient, pb.grad(loss)(block, x).w)
+    values = pb.vmap(loss)(gradients, xs)
+    assert values.shape == (4,)
+
+
+def test_transforms_take_and_give_blocks():
+    block = numbered()
+
+    def function(block):
+        return np.sin(block.b) * block.scale
+
+    value, pullback = pb.vjp(function, block)
+    (cotangent,) = pullback(np.ones(3))
+    np.testing.assert_allclose(cotangent.b, np.cos(block.b) * block.scale)
+    _, tangent = pb.jvp(function, (block,), (block,))
+    np.testing.assert_allclose(tangent, np.cos(block.b) * block.b * block.scale + value)
+    jacobian = pb.jacobian(function)(block)
+    np.testing.assert_allclose(jacobian.b, np.diag(np.cos(block.b) * block.scale), atol=1e-15)
