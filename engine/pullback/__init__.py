@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pullback import debug, errors, inplace, nn, numpy, scipy, testing
     from pullback.batching import vmap
+    from pullback.blocks import Block
     from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
     from pullback.constants import cut, stop_gradient, uncut
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from pullback.elementwise import elementwise
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
+    from pullback.packing import pack
     from pullback.tiers import TIERS, tier
     from pullback.tracing import trace
     from pullback.transforms import grad, value_and_grad
 
 __all__ = [
     "TIERS",
+    "Block",
     "checkpoint",
     "compile",
     "cond",
@@ -45,6 +48,7 @@ __all__ = [
     "linearize",
     "nn",
     "numpy",
+    "pack",
     "scan",
     "scipy",
     "stop_gradient",
@@ -60,6 +64,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Block": "pullback.blocks:Block",
     "TIERS": "pullback.tiers:TIERS",
     "checkpoint": "pullback.checkpoints:checkpoint",
     "compile": "pullback.compiling:compile_",
@@ -78,6 +83,7 @@ _HOMES = {
     "linearize": "pullback.linearizing:linearize",
     "nn": "pullback.nn",
     "numpy": "pullback.numpy",
+    "pack": "pullback.packing:pack",
     "scan": "pullback.control.scanning:scan",
     "scipy": "pullback.scipy",
     "stop_gradient": "pullback.constants:stop_gradient",

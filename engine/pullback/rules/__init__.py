@@ -10,6 +10,13 @@ from pullback.rules import (
     indexing,
     inplace,
     joining,
+    contractions,
+    dense,
+    elementwise,
+    indexing,
+    inplace,
+    joining,
+    packing,
     reductions,
     shapes,
 )
@@ -24,6 +31,7 @@ __all__ = [
     "indexing",
     "inplace",
     "joining",
+    "packing",
     "reductions",
     "shapes",
 ]
