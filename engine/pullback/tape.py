@@ -16,6 +16,7 @@ import numpy as np
 from pullback.cotangents import Accumulator, dense
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of
+from pullback.ownership import is_sole_owner
 from pullback.primitive import Effect, Primitive, Trace, Traced, tracing
 
 
@@ -58,6 +59,7 @@ class Tape(Trace):
     def __init__(self) -> None:
         self.records: list[Record] = []
         self._places = 0
+        self._once = False
         self._overwritten: list[tuple[np.ndarray[Any, Any], int]] = []
         self._watching = tracing(self)
 
@@ -145,6 +147,7 @@ class Tape(Trace):
 
         With `once` what was saved for an application is let go as soon as it has been pulled back.
         """
+        self._once = once
         sums: list[Accumulator | None] = [None] * self._places
 
         def accumulate(place: int, cotangent: Any) -> None:
@@ -173,7 +176,9 @@ class Tape(Trace):
         return separate([None if (total := sums[tracer.place]) is None else total.dense() for tracer in inputs], seeds)
 
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
-        """Cotangents of the operands of one application."""
+        """Cotangents of the operands of one application, over its result where that is this record's alone."""
+        if self._once and record.primitive.overwrites_result and is_sole_owner(record, y_bar):
+            return record.primitive.pull_once(needed, y_bar, record.y, record.operands, record.params)
         return record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
 
     def undo(self) -> None:

@@ -1,5 +1,25 @@
 """The rule table: importing this package registers every primitive."""
 
-from pullback.rules import activations, contractions, dense, elementwise, indexing, inplace, reductions, shapes
+from pullback.rules import (
+    activations,
+    bias_act,
+    contractions,
+    dense,
+    elementwise,
+    indexing,
+    inplace,
+    reductions,
+    shapes,
+)
 
-__all__ = ["activations", "contractions", "dense", "elementwise", "indexing", "inplace", "reductions", "shapes"]
+__all__ = [
+    "activations",
+    "bias_act",
+    "contractions",
+    "dense",
+    "elementwise",
+    "indexing",
+    "inplace",
+    "reductions",
+    "shapes",
+]
