@@ -31,7 +31,7 @@ def dense_bias_act(w: Any, x: Any, b: Any = None, act: Act = "identity") -> Any:
 
 
 def dense_reference(w: Any, x: Any, b: Any = None) -> Any:
-    """w @ x + b in primitives."""
+    """Give w @ x + b in primitives."""
     z = w @ x
     return z if b is None else z + dense_rule.column(b, np.ndim(z))
 

@@ -8,6 +8,7 @@ from pullback.rules import (
     elementwise,
     indexing,
     inplace,
+    joining,
     reductions,
     shapes,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "elementwise",
     "indexing",
     "inplace",
+    "joining",
     "reductions",
     "shapes",
 ]

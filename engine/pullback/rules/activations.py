@@ -310,8 +310,9 @@ hardswish = Activation(
 
 for _smooth in (sigmoid, sigmoid_fast, softplus, logsigmoid, tanh_fast, softsign, logcosh, lisht, tanhshrink):
     cases(_smooth, away_from(0.0, 3, 4), because="softsign has a second derivative on both sides of 0 only")
-for _smooth in (swish, gelu_sigmoid, gelu_tanh, normal_cdf, gelu_erf, mish, identity):
-    cases(_smooth, normal(3, 4))
+for _gate in (swish, gelu_sigmoid, gelu_tanh, normal_cdf, gelu_erf, mish):
+    cases(_gate, normal(3, 4))
+cases(identity, normal(3, 4))
 for _kinked_at_0 in (relu, selu):
     cases(_kinked_at_0, away_from(0.0, 16), because="the kink at 0 has no derivative")
 for _kinked, _kink in ((relu6, 6.0), (hardsigmoid, 3.0), (hardsigmoid, -3.0), (hardswish, -3.0), (hardswish, 3.0)):

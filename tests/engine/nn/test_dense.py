@@ -71,7 +71,7 @@ def test_inputs_are_left_alone():
     ("args", "error", "message"),
     [
         ((W, X, True), TypeError, "True and False say nothing"),
-        ((W, X, None, "swoosh"), ValueError, "there is no activation 'swoosh'; there are identity"),
+        ((W, X, None, "swoosh"), ValueError, "there is no activation 'swoosh'; there are celu, elu"),
         ((W[0], X), ValueError, r"got shapes \(5,\) and \(5, 3\)"),
         ((W, X, np.ones(7)), ValueError, "shape"),
     ],
