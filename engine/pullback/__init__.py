@@ -11,45 +11,71 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import errors, inplace, nn, testing
+    from pullback import debug, errors, inplace, nn, testing
+    from pullback.batching import vmap
+    from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
     from pullback.gradients import jvp, vjp
+    from pullback.constants import cut, stop_gradient, uncut
+    from pullback.jacobians import hessian, hvp, jacobian
+    from pullback.linearizing import jvp, linearize, vjp
     from pullback.tiers import TIERS, tier
     from pullback.tracing import trace
     from pullback.transforms import grad, value_and_grad
 
 __all__ = [
     "TIERS",
+    "checkpoint",
     "compile",
     "cond",
+    "cut",
+    "debug",
     "errors",
     "fori_loop",
     "grad",
+    "hessian",
+    "hvp",
     "inplace",
+    "jacobian",
     "jvp",
+    "linearize",
     "nn",
     "scan",
     "switch",
+    "stop_gradient",
     "testing",
     "tier",
     "trace",
+    "uncut",
     "value_and_grad",
     "vjp",
     "while_loop",
+    "vmap",
 ]
 
 _HOMES = {
     "TIERS": "pullback.tiers:TIERS",
+    "checkpoint": "pullback.checkpoints:checkpoint",
     "compile": "pullback.compiling:compile_",
     "cond": "pullback.control.branching:cond",
     "errors": "pullback.errors",
     "fori_loop": "pullback.control.looping:fori_loop",
+    "cut": "pullback.constants:cut",
+    "debug": "pullback.debug",
+    "errors": "pullback.errors",
+    "stop_gradient": "pullback.constants:stop_gradient",
+    "uncut": "pullback.constants:uncut",
     "grad": "pullback.transforms:grad",
     "inplace": "pullback.inplace",
-    "jvp": "pullback.gradients:jvp",
+    "hessian": "pullback.jacobians:hessian",
+    "hvp": "pullback.jacobians:hvp",
+    "jacobian": "pullback.jacobians:jacobian",
+    "jvp": "pullback.linearizing:jvp",
+    "linearize": "pullback.linearizing:linearize",
+    "vmap": "pullback.batching:vmap",
     "nn": "pullback.nn",
     "scan": "pullback.control.scanning:scan",
     "switch": "pullback.control.branching:switch",
@@ -59,6 +85,7 @@ _HOMES = {
     "value_and_grad": "pullback.transforms:value_and_grad",
     "vjp": "pullback.gradients:vjp",
     "while_loop": "pullback.control.looping:while_loop",
+    "vjp": "pullback.linearizing:vjp",
 }
 
 

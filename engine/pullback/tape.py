@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from pullback import counters
 from pullback.cotangents import Accumulator, dense
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of
@@ -57,7 +58,7 @@ class Tape(Trace):
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self._places = 0
+        self.places = 0  # how many values there are a cotangent may be asked of
         self._overwritten: list[tuple[np.ndarray[Any, Any], int]] = []
         self._watching = tracing(self)
 
@@ -72,8 +73,8 @@ class Tape(Trace):
 
     def watch(self, value: Any) -> TapeTracer:
         """Follow a value from here on."""
-        self._places += 1
-        return TapeTracer(self, value, self._places - 1)
+        self.places += 1
+        return TapeTracer(self, value, self.places - 1)
 
     def value_of(self, value: Any) -> Any:
         """The plain value behind one of this tape's tracers; anything else is itself."""
@@ -98,12 +99,8 @@ class Tape(Trace):
         y = primitive(*plain, **params)
         results = y if primitive.results > 1 else (y,)
         kinds = "".join(map(kind_of, results))
-        if "f" not in kinds and not writes:
-            if "c" in kinds:
-                raise DifferentiationError(
-                    f"{primitive.name} gives a complex value here; this engine differentiates real ones only"
-                )
-            return y  # integers and truth values have no cotangent
+        if not writes and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
+            return y  # integers, truth values and what moves in steps have no cotangent
         traced = [self.watch(result) for result in results]
         self.records.append(Record(primitive, plain, params, y, places, tuple(tracer.place for tracer in traced)))
         if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
@@ -145,7 +142,7 @@ class Tape(Trace):
 
         With `once` what was saved for an application is let go as soon as it has been pulled back.
         """
-        sums: list[Accumulator | None] = [None] * self._places
+        sums: list[Accumulator | None] = [None] * self.places
 
         def accumulate(place: int, cotangent: Any) -> None:
             accumulator = sums[place]
@@ -172,8 +169,29 @@ class Tape(Trace):
                     accumulate(place, cotangent)
         return separate([None if (total := sums[tracer.place]) is None else total.dense() for tracer in inputs], seeds)
 
+    def push(self, tangents: Sequence[tuple[TapeTracer, Any]], outputs: Sequence[Any]) -> list[Any]:
+        """Tangents of the outputs, from (traced input, tangent) pairs; None where an output does not move."""
+        moving = {tracer.place: tangent for tracer, tangent in tangents if tangent is not None}
+        for record in self.records:
+            own = [None if place is None else moving.get(place) for place in record.places]
+            if all(tangent is None for tangent in own):
+                continue
+            for counts in counters.active:
+                counts.pushed[record.primitive.name] += 1
+            pushed = record.primitive.push(own, record.y, record.operands, record.params)
+            several = pushed if record.primitive.results > 1 else (pushed,)
+            moving.update(
+                (place, dy) for place, dy in zip(record.result_places, several, strict=True) if dy is not None
+            )
+        return [
+            moving.get(output.place) if isinstance(output, TapeTracer) and output.trace is self else None
+            for output in outputs
+        ]
+
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
         """Cotangents of the operands of one application."""
+        for counts in counters.active:
+            counts.pulled[record.primitive.name] += 1
         return record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
 
     def undo(self) -> None:
