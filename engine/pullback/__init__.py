@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pullback.batching import vmap
     from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
+    from pullback.constants import cut, stop_gradient, uncut
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
     from pullback.gradients import jvp, vjp
-    from pullback.constants import cut, stop_gradient, uncut
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
     from pullback.tiers import TIERS, tier
@@ -44,16 +44,16 @@ __all__ = [
     "linearize",
     "nn",
     "scan",
-    "switch",
     "stop_gradient",
+    "switch",
     "testing",
     "tier",
     "trace",
     "uncut",
     "value_and_grad",
     "vjp",
-    "while_loop",
     "vmap",
+    "while_loop",
 ]
 
 _HOMES = {

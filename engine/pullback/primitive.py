@@ -92,6 +92,11 @@ def watching() -> tuple[Trace, ...]:
     return tuple(_active.traces)
 
 
+def innermost_recorder() -> Trace | None:
+    """The recorder that watches in this thread, the latest if there are several."""
+    return next((trace for trace in reversed(watching()) if trace.records_types), None)
+
+
 class Primitive(ABC):
     """One row of the rule table."""
 
@@ -104,6 +109,8 @@ class Primitive(ABC):
     into: Callable[..., Any] | None = None
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
+    # Whether value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
+    joint: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
     table: ClassVar[dict[str, "Primitive"]] = {}
@@ -153,6 +160,20 @@ class Primitive(ABC):
     @abstractmethod
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Tangent of the result; a tangent is None for an operand that does not move."""
+
+    def value_and_pull(
+        self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Callable[[Any], Sequence[Any]]]:
+        """Result of an application and what pulls it back, for rules that save more than operands and result."""
+        y = self(*operands, **params)
+        return y, lambda y_bar: self.pull(needed, y_bar, y, operands, params)
+
+    def value_and_push(
+        self, tangents: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        """Result of an application and its tangent, for rules whose tangent is not computed from the result."""
+        y = self(*operands, **params)
+        return y, self.push(tangents, y, operands, params)
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
         """Result for operands of which those flagged have one more, leading axis; the result has it too.

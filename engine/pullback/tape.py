@@ -7,7 +7,7 @@ Only values that depend on a requested input are traced, so a primitive whose op
 evaluated and leaves nothing behind, and a rule is asked only for the cotangents of traced operands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -34,7 +34,7 @@ class TapeTracer(ValuedTracer):
 class Record:
     """One application on the tape."""
 
-    __slots__ = ("operands", "params", "places", "primitive", "result_places", "y")
+    __slots__ = ("operands", "params", "places", "primitive", "pullback", "result_places", "y")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class Record:
         y: Any,
         places: list[int | None],
         result_places: tuple[int, ...],
+        pullback: Callable[[Any], Sequence[Any]] | None = None,
     ) -> None:
         self.primitive = primitive
         self.operands = operands
@@ -51,6 +52,7 @@ class Record:
         self.y = y
         self.places = places
         self.result_places = result_places
+        self.pullback = pullback  # where the rule made one when it was applied
 
 
 class Tape(Trace):
@@ -96,13 +98,18 @@ class Tape(Trace):
             self.refuse_second_order(primitive, plain)
         if self._overwritten:
             self._refuse_overwritten(primitive, plain, places)
-        y = primitive(*plain, **params)
+        pullback = None
+        if primitive.joint:
+            y, pullback = primitive.value_and_pull([place is not None for place in places], plain, params)
+        else:
+            y = primitive(*plain, **params)
         results = y if primitive.results > 1 else (y,)
         kinds = "".join(map(kind_of, results))
         if not writes and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
             return y  # integers, truth values and what moves in steps have no cotangent
         traced = [self.watch(result) for result in results]
-        self.records.append(Record(primitive, plain, params, y, places, tuple(tracer.place for tracer in traced)))
+        result_places = tuple(tracer.place for tracer in traced)
+        self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
         if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
             self._overwritten.append((plain[0], traced[0].place))
         return traced[0] if primitive.results == 1 else tuple(traced)
@@ -192,6 +199,8 @@ class Tape(Trace):
         """Cotangents of the operands of one application."""
         for counts in counters.active:
             counts.pulled[record.primitive.name] += 1
+        if record.pullback is not None:
+            return record.pullback(y_bar)
         return record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
 
     def undo(self) -> None:
