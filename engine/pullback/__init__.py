@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import debug, errors, inplace, nn, testing
+    from pullback import debug, errors, inplace, nn, numpy, scipy, testing
     from pullback.batching import vmap
     from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
@@ -43,7 +43,9 @@ __all__ = [
     "jvp",
     "linearize",
     "nn",
+    "numpy",
     "scan",
+    "scipy",
     "stop_gradient",
     "switch",
     "testing",
@@ -61,31 +63,31 @@ _HOMES = {
     "checkpoint": "pullback.checkpoints:checkpoint",
     "compile": "pullback.compiling:compile_",
     "cond": "pullback.control.branching:cond",
-    "errors": "pullback.errors",
-    "fori_loop": "pullback.control.looping:fori_loop",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
     "errors": "pullback.errors",
-    "stop_gradient": "pullback.constants:stop_gradient",
-    "uncut": "pullback.constants:uncut",
+    "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms:grad",
-    "inplace": "pullback.inplace",
     "hessian": "pullback.jacobians:hessian",
     "hvp": "pullback.jacobians:hvp",
+    "inplace": "pullback.inplace",
     "jacobian": "pullback.jacobians:jacobian",
     "jvp": "pullback.linearizing:jvp",
     "linearize": "pullback.linearizing:linearize",
-    "vmap": "pullback.batching:vmap",
     "nn": "pullback.nn",
+    "numpy": "pullback.numpy",
     "scan": "pullback.control.scanning:scan",
+    "scipy": "pullback.scipy",
+    "stop_gradient": "pullback.constants:stop_gradient",
     "switch": "pullback.control.branching:switch",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",
+    "uncut": "pullback.constants:uncut",
     "value_and_grad": "pullback.transforms:value_and_grad",
-    "vjp": "pullback.gradients:vjp",
-    "while_loop": "pullback.control.looping:while_loop",
     "vjp": "pullback.linearizing:vjp",
+    "vmap": "pullback.batching:vmap",
+    "while_loop": "pullback.control.looping:while_loop",
 }
 
 
