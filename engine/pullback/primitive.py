@@ -113,6 +113,8 @@ class Primitive(ABC):
     joint: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
+    # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.
+    lower: Callable[..., Any] | None = None
     table: ClassVar[dict[str, "Primitive"]] = {}
 
     def __init__(self, name: str) -> None:
@@ -190,6 +192,11 @@ class Primitive(ABC):
             empty = tuple(np.zeros((0, *type_.shape), type_.dtype) for type_ in self.infer(*types, **params))
             return empty if self.results > 1 else empty[0]
         return tuple(map(np.stack, zip(*rows, strict=True))) if self.results > 1 else np.stack(rows)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
+        del types, params
+        return ()
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""
