@@ -14,7 +14,19 @@ assert rules  # importing the package fills the table
 assert elementwise
 
 WITHOUT_DERIVATIVE = {"sign", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-TESTED_ELSEWHERE = {"copy", "matmul_into", "restore", "stop_gradient", "where"}
+DECOMPOSITIONS = {
+    "cholesky",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "qr",
+    "slogdet",
+    "svd",
+    "svdvals",
+}  # of some matrices
+OF_LINEAR_ALGEBRA = DECOMPOSITIONS | {"fft", "rfft", "largest_component", "matrix_rank", "phase_free"}
+TESTED_ELSEWHERE = OF_LINEAR_ALGEBRA | {"copy", "matmul_into", "restore", "stop_gradient", "where"}
 
 
 def _name(case: Case) -> str:
