@@ -2,17 +2,12 @@
 
 from pullback.rules import (
     activations,
+    bias_act,
     constants,
     contractions,
     dense,
     elementwise,
     elementwise_map,
-    indexing,
-    inplace,
-    joining,
-    contractions,
-    dense,
-    elementwise,
     indexing,
     inplace,
     joining,
@@ -23,6 +18,7 @@ from pullback.rules import (
 
 __all__ = [
     "activations",
+    "bias_act",
     "constants",
     "contractions",
     "dense",
