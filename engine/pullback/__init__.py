@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
+    from pullback.elementwise import elementwise
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
     from pullback.packing import pack
@@ -35,6 +36,7 @@ __all__ = [
     "cond",
     "cut",
     "debug",
+    "elementwise",
     "errors",
     "fori_loop",
     "grad",
@@ -69,6 +71,7 @@ _HOMES = {
     "cond": "pullback.control.branching:cond",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
+    "elementwise": "pullback.elementwise:elementwise",
     "errors": "pullback.errors",
     "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms:grad",
@@ -79,12 +82,12 @@ _HOMES = {
     "jvp": "pullback.linearizing:jvp",
     "linearize": "pullback.linearizing:linearize",
     "nn": "pullback.nn",
+    "numpy": "pullback.numpy",
     "pack": "pullback.packing:pack",
     "scan": "pullback.control.scanning:scan",
+    "scipy": "pullback.scipy",
     "stop_gradient": "pullback.constants:stop_gradient",
     "switch": "pullback.control.branching:switch",
-    "numpy": "pullback.numpy",
-    "scipy": "pullback.scipy",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",

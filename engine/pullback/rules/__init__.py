@@ -2,9 +2,12 @@
 
 from pullback.rules import (
     activations,
+    bias_act,
+    constants,
     contractions,
     dense,
     elementwise,
+    elementwise_map,
     indexing,
     inplace,
     joining,
@@ -15,9 +18,12 @@ from pullback.rules import (
 
 __all__ = [
     "activations",
+    "bias_act",
+    "constants",
     "contractions",
     "dense",
     "elementwise",
+    "elementwise_map",
     "indexing",
     "inplace",
     "joining",
