@@ -16,8 +16,11 @@ from enum import Enum
 from itertools import count
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
+from pullback import counters
 from pullback.errors import TracingError
-from pullback.ir.types import ArrayType
+from pullback.ir.types import ArrayType, type_of
 
 
 class Effect(Enum):
@@ -84,6 +87,16 @@ def innermost_trace() -> Trace | None:
     return _active.traces[-1] if _active.traces else None
 
 
+def watching() -> tuple[Trace, ...]:
+    """The traces that watch in this thread, outermost first."""
+    return tuple(_active.traces)
+
+
+def innermost_recorder() -> Trace | None:
+    """The recorder that watches in this thread, the latest if there are several."""
+    return next((trace for trace in reversed(watching()) if trace.records_types), None)
+
+
 class Primitive(ABC):
     """One row of the rule table."""
 
@@ -96,6 +109,12 @@ class Primitive(ABC):
     into: Callable[..., Any] | None = None
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
+    # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.
+    overwrites_result: bool = False
+    # Whether value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
+    joint: bool = False
+    # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
+    moves: bool = True
     # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.
     lower: Callable[..., Any] | None = None
     table: ClassVar[dict[str, "Primitive"]] = {}
@@ -116,6 +135,8 @@ class Primitive(ABC):
             if isinstance(operand, Traced) and (trace is None or operand.trace.level > trace.level):
                 trace = operand.trace
         if trace is None:
+            for counts in counters.active:
+                counts.evaluated[self.name] += 1
             return self.evaluate(*operands, **params)
         if trace.closed:
             raise TracingError(
@@ -140,9 +161,45 @@ class Primitive(ABC):
         `y_bar` is None only for primitives that write memory: they are pulled back even if nobody wants their result.
         """
 
+    def pull_once(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """As `pull`, with leave to write over y: it is a plain array, and nothing else holds it."""
+        return self.pull(needed, y_bar, y, operands, params)
+
     @abstractmethod
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Tangent of the result; a tangent is None for an operand that does not move."""
+
+    def value_and_pull(
+        self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Callable[[Any], Sequence[Any]]]:
+        """Result of an application and what pulls it back, for rules that save more than operands and result."""
+        y = self(*operands, **params)
+        return y, lambda y_bar: self.pull(needed, y_bar, y, operands, params)
+
+    def value_and_push(
+        self, tangents: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        """Result of an application and its tangent, for rules whose tangent is not computed from the result."""
+        y = self(*operands, **params)
+        return y, self.push(tangents, y, operands, params)
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """Result for operands of which those flagged have one more, leading axis; the result has it too.
+
+        Right for every rule, and slow: one application per example. Kinds and rules that can do better override it.
+        """
+        examples = range(next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own))
+        rows = [
+            self(*(x[row] if own else x for x, own in zip(operands, batched, strict=True)), **params)
+            for row in examples
+        ]
+        if not rows:
+            types = [_example_type(x, batched=own) for x, own in zip(operands, batched, strict=True)]
+            empty = tuple(np.zeros((0, *type_.shape), type_.dtype) for type_ in self.infer(*types, **params))
+            return empty if self.results > 1 else empty[0]
+        return tuple(map(np.stack, zip(*rows, strict=True))) if self.results > 1 else np.stack(rows)
 
     def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
         """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
@@ -152,3 +209,9 @@ class Primitive(ABC):
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""
         return result.size
+
+
+def _example_type(x: Any, *, batched: bool) -> ArrayType:
+    """Type of one example of an operand."""
+    type_ = type_of(x)
+    return ArrayType(type_.shape[1:], type_.dtype) if batched else type_

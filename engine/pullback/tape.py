@@ -7,15 +7,17 @@ Only values that depend on a requested input are traced, so a primitive whose op
 evaluated and leaves nothing behind, and a rule is asked only for the cotangents of traced operands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from pullback import counters
 from pullback.cotangents import Accumulator, dense
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of
+from pullback.ownership import is_sole_owner
 from pullback.primitive import Effect, Primitive, Trace, Traced, tracing
 
 
@@ -33,7 +35,7 @@ class TapeTracer(ValuedTracer):
 class Record:
     """One application on the tape."""
 
-    __slots__ = ("operands", "params", "places", "primitive", "result_places", "y")
+    __slots__ = ("operands", "params", "places", "primitive", "pullback", "result_places", "y")
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class Record:
         y: Any,
         places: list[int | None],
         result_places: tuple[int, ...],
+        pullback: Callable[[Any], Sequence[Any]] | None = None,
     ) -> None:
         self.primitive = primitive
         self.operands = operands
@@ -50,6 +53,7 @@ class Record:
         self.y = y
         self.places = places
         self.result_places = result_places
+        self.pullback = pullback  # where the rule made one when it was applied
 
 
 class Tape(Trace):
@@ -57,7 +61,8 @@ class Tape(Trace):
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self._places = 0
+        self.places = 0  # how many values there are a cotangent may be asked of
+        self._once = False
         self._overwritten: list[tuple[np.ndarray[Any, Any], int]] = []
         self._watching = tracing(self)
 
@@ -72,8 +77,8 @@ class Tape(Trace):
 
     def watch(self, value: Any) -> TapeTracer:
         """Follow a value from here on."""
-        self._places += 1
-        return TapeTracer(self, value, self._places - 1)
+        self.places += 1
+        return TapeTracer(self, value, self.places - 1)
 
     def value_of(self, value: Any) -> Any:
         """The plain value behind one of this tape's tracers; anything else is itself."""
@@ -95,17 +100,18 @@ class Tape(Trace):
             self.refuse_second_order(primitive, plain)
         if self._overwritten:
             self._refuse_overwritten(primitive, plain, places)
-        y = primitive(*plain, **params)
+        pullback = None
+        if primitive.joint:
+            y, pullback = primitive.value_and_pull([place is not None for place in places], plain, params)
+        else:
+            y = primitive(*plain, **params)
         results = y if primitive.results > 1 else (y,)
         kinds = "".join(map(kind_of, results))
-        if "f" not in kinds and not writes:
-            if "c" in kinds:
-                raise DifferentiationError(
-                    f"{primitive.name} gives a complex value here; this engine differentiates real ones only"
-                )
-            return y  # integers and truth values have no cotangent
+        if not writes and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
+            return y  # integers, truth values and what moves in steps have no cotangent
         traced = [self.watch(result) for result in results]
-        self.records.append(Record(primitive, plain, params, y, places, tuple(tracer.place for tracer in traced)))
+        result_places = tuple(tracer.place for tracer in traced)
+        self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
         if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
             self._overwritten.append((plain[0], traced[0].place))
         return traced[0] if primitive.results == 1 else tuple(traced)
@@ -145,7 +151,8 @@ class Tape(Trace):
 
         With `once` what was saved for an application is let go as soon as it has been pulled back.
         """
-        sums: list[Accumulator | None] = [None] * self._places
+        self._once = once
+        sums: list[Accumulator | None] = [None] * self.places
 
         def accumulate(place: int, cotangent: Any) -> None:
             accumulator = sums[place]
@@ -172,9 +179,38 @@ class Tape(Trace):
                     accumulate(place, cotangent)
         return separate([None if (total := sums[tracer.place]) is None else total.dense() for tracer in inputs], seeds)
 
+    def push(self, tangents: Sequence[tuple[TapeTracer, Any]], outputs: Sequence[Any]) -> list[Any]:
+        """Tangents of the outputs, from (traced input, tangent) pairs; None where an output does not move."""
+        moving = {tracer.place: tangent for tracer, tangent in tangents if tangent is not None}
+        for record in self.records:
+            own = [None if place is None else moving.get(place) for place in record.places]
+            if all(tangent is None for tangent in own):
+                continue
+            for counts in counters.active:
+                counts.pushed[record.primitive.name] += 1
+            pushed = record.primitive.push(own, record.y, record.operands, record.params)
+            several = pushed if record.primitive.results > 1 else (pushed,)
+            moving.update(
+                (place, dy) for place, dy in zip(record.result_places, several, strict=True) if dy is not None
+            )
+        return [
+            moving.get(output.place) if isinstance(output, TapeTracer) and output.trace is self else None
+            for output in outputs
+        ]
+
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
-        """Cotangents of the operands of one application."""
-        return record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+        """Cotangents of the operands of one application, over its result where that is this record's alone."""
+        primitive = record.primitive
+        if record.pullback is not None:
+            cotangents = record.pullback(y_bar)
+        else:
+            alone = self._once and primitive.overwrites_result and is_sole_owner(record, y_bar)
+            pull = primitive.pull_once if alone else primitive.pull
+            cotangents = pull(needed, y_bar, record.y, record.operands, record.params)
+        for counts in counters.active:
+            counts.pulled[primitive.name] += 1
+            counts.cotangents[primitive.name] += sum(cotangent is not None for cotangent in cotangents)
+        return cotangents
 
     def undo(self) -> None:
         """Put back everything that in-place rules overwrote, latest first; for functions that raised."""
