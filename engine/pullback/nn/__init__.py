@@ -31,11 +31,15 @@ from pullback.nn.activations import (
     tanhshrink,
     trelu,
 )
+from pullback.nn.conv import conv, conv_bias_act, max_pool, mean_pool
 from pullback.nn.dense import bias_act, dense_bias_act
+from pullback.nn.softmax import logitcrossentropy, logsoftmax, logsumexp, softmax
 
 __all__ = [
     "bias_act",
     "celu",
+    "conv",
+    "conv_bias_act",
     "dense_bias_act",
     "elu",
     "gelu",
@@ -49,7 +53,12 @@ __all__ = [
     "leakyrelu",
     "lisht",
     "logcosh",
+    "logitcrossentropy",
     "logsigmoid",
+    "logsoftmax",
+    "logsumexp",
+    "max_pool",
+    "mean_pool",
     "mish",
     "relu",
     "relu6",
@@ -57,6 +66,7 @@ __all__ = [
     "selu",
     "sigmoid",
     "sigmoid_fast",
+    "softmax",
     "softplus",
     "softshrink",
     "softsign",
