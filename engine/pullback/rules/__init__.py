@@ -3,6 +3,7 @@
 from pullback.rules import (
     activations,
     bias_act,
+    constants,
     contractions,
     conv_layer,
     convolution,
@@ -11,6 +12,7 @@ from pullback.rules import (
     indexing,
     inplace,
     joining,
+    packing,
     pooling,
     reductions,
     shapes,
@@ -20,6 +22,7 @@ from pullback.rules import (
 __all__ = [
     "activations",
     "bias_act",
+    "constants",
     "contractions",
     "conv_layer",
     "convolution",
@@ -28,6 +31,7 @@ __all__ = [
     "indexing",
     "inplace",
     "joining",
+    "packing",
     "pooling",
     "reductions",
     "shapes",
