@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import elementwise, rules
+from pullback import elementwise, nn, rules
 from pullback.cases import ALL, Case
 from pullback.ir.types import type_of
 from pullback.kinds import Scalar
@@ -12,21 +12,39 @@ from pullback.primitive import Primitive
 
 assert rules  # importing the package fills the table
 assert elementwise
+assert nn
 
 WITHOUT_DERIVATIVE = {"sign", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-DECOMPOSITIONS = {
+TESTED_ELSEWHERE = {
+    "rnn_gradient",
+    "lstm_gradient",
+    "lstm",
+    "gru_reset_before_gradient",
+    "gru_reset_before",
+    "gru_reset_after_gradient",
+    "gru_reset_after",
     "cholesky",
+    "copy",
     "eig",
     "eigh",
     "eigvals",
     "eigvalsh",
+    "fft",
+    "largest_component",
+    "matmul_into",
+    "matrix_rank",
+    "max_select",
+    "max_spread",
+    "phase_free",
     "qr",
+    "restore",
+    "rfft",
     "slogdet",
+    "stop_gradient",
     "svd",
     "svdvals",
-}  # of some matrices
-OF_LINEAR_ALGEBRA = DECOMPOSITIONS | {"fft", "rfft", "largest_component", "matrix_rank", "phase_free"}
-TESTED_ELSEWHERE = OF_LINEAR_ALGEBRA | {"copy", "matmul_into", "restore", "stop_gradient", "where"}
+    "where",
+}
 
 
 def _name(case: Case) -> str:
