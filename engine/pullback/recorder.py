@@ -147,10 +147,14 @@ class Recorder(Trace):
             return met[-1][1]
         if array.dtype.kind not in "biufc":
             raise TracingError(f"an array of dtype {array.dtype} cannot be part of a compiled function")
-        capture = Capture(self.new_var(type_of(array)), np.array(array))
+        capture = Capture(self.new_var(type_of(array)), self.kept(array))
         met.append((array, capture))  # the array too: its id must not become another's
         self.captures.append(capture)
         return capture
+
+    def kept(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What is remembered of an array."""
+        return np.array(array)
 
     def see(self, var: Var, kind: type) -> bool | int:
         """What the function sees when it looks at a value; the graph is right only where it would see the same."""
