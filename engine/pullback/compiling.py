@@ -17,6 +17,7 @@ from pullback import tiers
 from pullback.backends.interpreter import Changed
 from pullback.gradients import Gradient
 from pullback.ir.printer import format_graph
+from pullback.outputs import written_into
 from pullback.program import Fallback, Program, build, inner_function
 from pullback.signatures import signature
 from pullback.surroundings import Surroundings
@@ -56,8 +57,19 @@ class Plan:
         self._families: OrderedDict[Any, Family] = OrderedDict()
         self._last: Program | Fallback | None = None
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Run, compiling first if arguments of these types have not been seen."""
+    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
+        """Run, compiling first if arguments of these types have not been seen.
+
+        In the stateful tier a result is an array of the plan's state as long as the caller does not have it any more: what
+        is still referred to is never written to again, what was dropped is. With `out`, arrays in the structure of the
+        result, the result is written into them, and they are what is returned.
+
+            dw = plan(w, x, out=dw)
+        """
+        result = self._call(args, keywords)
+        return result if out is None else written_into(out, result)
+
+    def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if keywords and isinstance(self.function, Gradient):
             args, keywords = self.function.positional(args, keywords), {}
         if self.tier == "unfused" or keywords:
@@ -77,10 +89,11 @@ class Plan:
         recorded = False
         while family.fallback is None:
             program = program or family.programs[0]
-            if program.overwritten and _share_memory(values, program.overwritten):
+            overwritten = program.compiled.overwritten
+            if overwritten and _share_memory(values, overwritten):
                 return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
-            outputs = program.run(*values, *program.constants)
-            if type(outputs) is not Changed:
+            outputs = program.compiled.run(values)
+            if not isinstance(outputs, Changed):
                 self._last = program
                 return program.finish(outputs, leaves)
             program = family.following(program, outputs)
@@ -94,9 +107,9 @@ class Plan:
         """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and a hash."""
         last = self._latest()
         if isinstance(last, Fallback):
-            counts = dict.fromkeys(("arrays", "bytes", "copies", "state_bytes", "kernels", "flops"))
+            counts = dict.fromkeys(("arrays", "bytes", "copies", "peak_bytes", "state_bytes", "kernels", "flops"))
             return {**counts, "fallbacks": [last.reason], "hash": None}
-        return dict(last.summary)
+        return dict(last.compiled.summary)
 
     def explain(self) -> str:
         """The graph after each pass, and the program it became."""
@@ -104,7 +117,7 @@ class Plan:
         if isinstance(last, Fallback):
             return f"runs on the tape: {last.reason}"
         parts = [f"# {name}\n{format_graph(graph)}" for name, graph in last.stages.graphs]
-        return "\n\n".join([*parts, f"# program\n{last.text}"])
+        return "\n\n".join([*parts, f"# program\n{last.compiled.text}"])
 
     def _latest(self) -> Program | Fallback:
         if self._last is None:
@@ -126,7 +139,7 @@ class Plan:
             )
         else:
             with tiers.tier(self.tier):
-                program = build(self.function, args, family.surroundings)
+                program = build(self.function, args, family.surroundings, keeps=self.tier in tiers.KEEPING)
         if isinstance(program, Fallback):
             family = replace(family, programs=(), fallback=program)
         else:

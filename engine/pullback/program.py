@@ -1,6 +1,5 @@
 """A function compiled for one signature: recorded, differentiated, simplified, planned, written."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,17 +8,13 @@ import numpy as np
 
 from pullback import trees
 from pullback.arguments import differentiable, like
-from pullback.backends import interpreter
+from pullback.compiled import Compiled, compile_graph
 from pullback.errors import PullbackError, TracingError
 from pullback.gradients import Gradient, scalar
-from pullback.ir.graph import Graph, Guard, Var
-from pullback.ir.printer import format_graph
+from pullback.ir.graph import Graph, Guard
 from pullback.ir.types import is_array_like, type_of
 from pullback.passes.differentiate import differentiate
 from pullback.passes.pipeline import Stages, simplify
-from pullback.planning.liveness import analyse
-from pullback.planning.schedule import plan_memory, summarise
-from pullback.primitive import Effect
 from pullback.recorder import record
 from pullback.surroundings import Surroundings
 
@@ -35,16 +30,10 @@ class CannotCompileError(Exception):
 class Program:
     """What runs for one signature and one way through the function, and how it came to be."""
 
-    run: interpreter.Program
+    compiled: Compiled
     finish: Finish
-    constants: tuple[Any, ...]
-    """Arrays that the function makes for itself."""
     guards: tuple[Guard, ...]
-    summary: dict[str, Any]
     stages: Stages
-    text: str
-    overwritten: tuple[int, ...]
-    """Which of the leaves and captured arrays are overwritten and restored; they must share memory with no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +43,17 @@ class Fallback:
     reason: str
 
 
-def build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
-    """Compile a function or a gradient for arguments like these, on the way through it that these lead to."""
+def build(
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool
+) -> Program | Fallback:
+    """Compile a function or a gradient for arguments like these, on the way through it that these lead to.
+
+    A program that `keeps` its memory allocates it once.
+    """
     if surroundings.obstacle is not None:
         return Fallback(surroundings.obstacle)
     try:
-        return _build(function, args, surroundings)
+        return _build(function, args, surroundings, keeps=keeps)
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
         return Fallback(str(reason))
 
@@ -69,7 +63,9 @@ def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.function if isinstance(function, Gradient) else function
 
 
-def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings) -> Program:
+def _build(
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool
+) -> Program:
     leaves, rebuild = trees.flatten(args)
     wanted = _wanted_leaves(function, leaves, rebuild) if isinstance(function, Gradient) else None
     for leaf in leaves:
@@ -81,15 +77,8 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
         graph, finish = _differentiated(function, graph, wanted, leaves, stages)
     else:
         finish = _finish_values(rebuild_output)
-    graph = simplify(graph, stages)
-    schedule = plan_memory(graph)
-    emitted = interpreter.emit(schedule)
-    digest = hashlib.sha256(f"{format_graph(graph, sources=False)}\n{emitted.text}".encode()).hexdigest()
-    summary = {**summarise(schedule), "fallbacks": [], "hash": digest[:16]}
-    constants = tuple(capture.value for capture in graph.captures)
-    return Program(
-        emitted.program, finish, constants, graph.guards, summary, stages, emitted.text, _overwritten_inputs(graph)
-    )
+    compiled = compile_graph(simplify(graph, stages, lowered=keeps), keeps=keeps)
+    return Program(compiled, finish, graph.guards, stages)
 
 
 def _require_plain(leaf: Any) -> None:
@@ -127,17 +116,6 @@ def _recorded(
         raise CannotCompileError(f"{type(error).__name__} while recording: {error}") from error
 
 
-def _overwritten_inputs(graph: Graph) -> tuple[int, ...]:
-    inputs = [*graph.inputs, *(capture.var for capture in graph.captures)]
-    liveness = analyse(graph)
-    targets = {
-        liveness.root(node.inputs[0])
-        for node in graph.nodes
-        if node.primitive.effect is Effect.OVERWRITES and isinstance(node.inputs[0], Var)
-    }
-    return tuple(position for position, var in enumerate(inputs) if var in targets)
-
-
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """Which leaves to differentiate by, in order, and how their gradients become trees, one per wanted argument."""
@@ -163,7 +141,9 @@ def _differentiated(
 ) -> tuple[Graph, Finish]:
     """The joint graph, and how its outputs become what the caller asked for."""
     result = graph.outputs[0].type
-    scalar(np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function)
+    scalar(
+        np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function, holomorphic=gradient.holomorphic
+    )
     joint, mask = differentiate(graph, wanted.leaves, with_value=gradient.with_value)
     stages.add("differentiated", joint)
     if (

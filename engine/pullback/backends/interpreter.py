@@ -146,7 +146,8 @@ class _Writer:
         if copied:
             return f"array({self.operand(atom)})"
         may_be_array = isinstance(atom, Var) and atom.type.shape == () and not atom.type.weak
-        if may_be_array and (self.keeps or atom not in self.numbers_made):
+        is_buffer = isinstance(atom, Var) and not self.may_be_number(atom)
+        if may_be_array and (is_buffer or atom not in self.numbers_made):  # of a number [()] would make an array
             return f"{self.operand(atom)}[()]"
         return self.operand(atom)
 

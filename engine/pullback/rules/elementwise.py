@@ -66,9 +66,22 @@ def _share(v: Any, mine: Any, other: Any, y: Any) -> Any:
 
 maximum = Scalar("maximum", np.maximum, _share, lambda v, a, b, y: _share(v, b, a, y))
 minimum = Scalar("minimum", np.minimum, _share, lambda v, a, b, y: _share(v, b, a, y))
+
+
+def _write_chosen(out: Any, c: Any, a: Any, b: Any) -> None:
+    np.copyto(out, b)
+    np.copyto(out, a, where=c if getattr(c, "dtype", None) == bool else np.not_equal(c, 0))
+
+
 where = Scalar(
-    "where", np.where, None, lambda v, c, a, b, y: np.where(c, v, 0), lambda v, c, a, b, y: np.where(c, 0, v)
+    "where",
+    np.where,
+    None,
+    lambda v, c, a, b, y: np.where(c, v, 0),
+    lambda v, c, a, b, y: np.where(c, 0, v),
+    into=_write_chosen,
 )
+where.in_place = False  # written in two steps: an operand must outlive the first
 
 # --- derivative zero wherever it exists -----------------------------------------------------------------------------
 sign = Scalar("sign", np.sign, None)
