@@ -1,35 +1,5 @@
-"""Layers as functions: activations under NNlib's names, and fused rules behind plain signatures."""
+"""Layers as functions: activations under NNlib's names, fused rules behind plain signatures, recurrent layers."""
 
-from pullback.nn.dense import dense_bias_act
-from pullback.nn.recurrent import (
-    glorot_uniform,
-    gru,
-    gru_block,
-    gru_cell,
-    gru_gates,
-    lstm,
-    lstm_block,
-    lstm_cell,
-    lstm_gates,
-    rnn,
-    rnn_block,
-    rnn_cell,
-)
-
-__all__ = [
-    "dense_bias_act",
-    "glorot_uniform",
-    "gru",
-    "gru_block",
-    "gru_cell",
-    "gru_gates",
-    "lstm",
-    "lstm_block",
-    "lstm_cell",
-    "lstm_gates",
-    "rnn",
-    "rnn_block",
-    "rnn_cell",
 from pullback.nn.activations import (
     celu,
     elu,
@@ -62,6 +32,20 @@ from pullback.nn.activations import (
     trelu,
 )
 from pullback.nn.dense import bias_act, dense_bias_act
+from pullback.nn.recurrent import (
+    glorot_uniform,
+    gru,
+    gru_block,
+    gru_cell,
+    gru_gates,
+    lstm,
+    lstm_block,
+    lstm_cell,
+    lstm_gates,
+    rnn,
+    rnn_block,
+    rnn_cell,
+)
 
 __all__ = [
     "bias_act",
@@ -72,6 +56,11 @@ __all__ = [
     "gelu_erf",
     "gelu_sigmoid",
     "gelu_tanh",
+    "glorot_uniform",
+    "gru",
+    "gru_block",
+    "gru_cell",
+    "gru_gates",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -80,9 +69,16 @@ __all__ = [
     "lisht",
     "logcosh",
     "logsigmoid",
+    "lstm",
+    "lstm_block",
+    "lstm_cell",
+    "lstm_gates",
     "mish",
     "relu",
     "relu6",
+    "rnn",
+    "rnn_block",
+    "rnn_cell",
     "rrelu",
     "selu",
     "sigmoid",

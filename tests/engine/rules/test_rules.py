@@ -30,7 +30,14 @@ every_case = pytest.mark.parametrize("case", ALL, ids=_name)
 
 def test_every_rule_has_cases_or_says_where_it_is_tested():
     with_cases = {case.primitive.name for case in ALL}
-    assert set(Primitive.table) - with_cases == WITHOUT_DERIVATIVE | TESTED_ELSEWHERE
+    in_rules = {
+        name
+        for name, rule in Primitive.table.items()
+        if not type(rule).__module__.startswith(
+            ("pullback.nn.", "pullback.control.")
+        )  # tested beside their layer or loop
+    }
+    assert in_rules - with_cases == WITHOUT_DERIVATIVE | TESTED_ELSEWHERE
 
 
 def test_functions_without_derivative_are_those_whose_maps_are_all_none():

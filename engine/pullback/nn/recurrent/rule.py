@@ -217,10 +217,11 @@ class _Gradient(Primitive):
         return (x, w, *_spread(given, params["given"]))
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        x, w = types[:2]
-        del w
-        steps, batch, inputs = x.shape
-        return 2 * steps * batch * inputs * (1 if result.size else 0)
+        """The products for the weights, through time, and for x if its cotangent, the first result, is wanted."""
+        steps, batch, inputs = types[0].shape
+        hidden = next(type_.shape[-1] for type_ in types[2:] if len(type_.shape) == 3)
+        columns = inputs + 2 * hidden + (inputs if result.size else 0)
+        return 2 * self.rule.gates * hidden * steps * batch * columns
 
     def _roles(self, operands: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """What the rule was applied to, its results, and the cotangents."""
