@@ -4,16 +4,29 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import rules
+from pullback import elementwise, rules
 from pullback.cases import ALL, Case
 from pullback.ir.types import type_of
 from pullback.kinds import Scalar
 from pullback.primitive import Primitive
 
 assert rules  # importing the package fills the table
+assert elementwise
 
 WITHOUT_DERIVATIVE = {"sign", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-TESTED_ELSEWHERE = {"copy", "matmul_into", "restore", "stop_gradient", "where"}
+DECOMPOSITIONS = {
+    "cholesky",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "qr",
+    "slogdet",
+    "svd",
+    "svdvals",
+}  # of some matrices
+OF_LINEAR_ALGEBRA = DECOMPOSITIONS | {"fft", "rfft", "largest_component", "matrix_rank", "phase_free"}
+TESTED_ELSEWHERE = OF_LINEAR_ALGEBRA | {"copy", "matmul_into", "restore", "stop_gradient", "where"}
 
 
 def _name(case: Case) -> str:
