@@ -1,4 +1,4 @@
-"""Layers as functions: activations under NNlib's names, fused rules behind plain signatures, recurrent layers."""
+"""Layers as functions: activations under NNlib's names, and fused rules behind plain signatures."""
 
 from pullback.nn.activations import (
     celu,
@@ -31,6 +31,7 @@ from pullback.nn.activations import (
     tanhshrink,
     trelu,
 )
+from pullback.nn.conv import conv, conv_bias_act, max_pool, mean_pool
 from pullback.nn.dense import bias_act, dense_bias_act
 from pullback.nn.recurrent import (
     glorot_uniform,
@@ -46,10 +47,13 @@ from pullback.nn.recurrent import (
     rnn_block,
     rnn_cell,
 )
+from pullback.nn.softmax import logitcrossentropy, logsoftmax, logsumexp, softmax
 
 __all__ = [
     "bias_act",
     "celu",
+    "conv",
+    "conv_bias_act",
     "dense_bias_act",
     "elu",
     "gelu",
@@ -68,11 +72,16 @@ __all__ = [
     "leakyrelu",
     "lisht",
     "logcosh",
+    "logitcrossentropy",
     "logsigmoid",
+    "logsoftmax",
+    "logsumexp",
     "lstm",
     "lstm_block",
     "lstm_cell",
     "lstm_gates",
+    "max_pool",
+    "mean_pool",
     "mish",
     "relu",
     "relu6",
@@ -83,6 +92,7 @@ __all__ = [
     "selu",
     "sigmoid",
     "sigmoid_fast",
+    "softmax",
     "softplus",
     "softshrink",
     "softsign",
