@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
-    from pullback.gradients import jvp, vjp
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
     from pullback.tiers import TIERS, tier

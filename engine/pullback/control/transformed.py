@@ -79,7 +79,7 @@ def pulled(graph: Graph, active: Sequence[bool], accumulated: Sequence[bool], re
         *(moving_type(graph.outputs[number].type) for number in seeded),
     ]
 
-    def values_and_cotangents(*values: Any) -> tuple[list[Any], list[Any]]:
+    def values_and_cotangents(*values: Any) -> tuple[list[Any], tuple[list[int], frozenset[int]]]:
         primals, given = list(values[: len(types)]), dict(zip(extra, values[len(types) :], strict=True))
         with Tape() as tape:
             tracers = {number: tape.watch(primals[number]) for number, is_active in enumerate(active) if is_active}
