@@ -13,25 +13,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pullback import debug, errors, inplace, nn, numpy, scipy, testing
     from pullback.batching import vmap
+    from pullback.blocks import Block
     from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
     from pullback.constants import cut, stop_gradient, uncut
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
+    from pullback.elementwise import elementwise
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
+    from pullback.packing import pack
     from pullback.tiers import TIERS, tier
     from pullback.tracing import trace
     from pullback.transforms import grad, value_and_grad
 
 __all__ = [
     "TIERS",
+    "Block",
     "checkpoint",
     "compile",
     "cond",
     "cut",
     "debug",
+    "elementwise",
     "errors",
     "fori_loop",
     "grad",
@@ -43,6 +48,7 @@ __all__ = [
     "linearize",
     "nn",
     "numpy",
+    "pack",
     "scan",
     "scipy",
     "stop_gradient",
@@ -58,12 +64,14 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Block": "pullback.blocks:Block",
     "TIERS": "pullback.tiers:TIERS",
     "checkpoint": "pullback.checkpoints:checkpoint",
     "compile": "pullback.compiling:compile_",
     "cond": "pullback.control.branching:cond",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
+    "elementwise": "pullback.elementwise:elementwise",
     "errors": "pullback.errors",
     "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms:grad",
@@ -75,6 +83,7 @@ _HOMES = {
     "linearize": "pullback.linearizing:linearize",
     "nn": "pullback.nn",
     "numpy": "pullback.numpy",
+    "pack": "pullback.packing:pack",
     "scan": "pullback.control.scanning:scan",
     "scipy": "pullback.scipy",
     "stop_gradient": "pullback.constants:stop_gradient",

@@ -109,6 +109,8 @@ class Primitive(ABC):
     into: Callable[..., Any] | None = None
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
+    # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.
+    overwrites_result: bool = False
     # Whether value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
     joint: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
@@ -158,6 +160,12 @@ class Primitive(ABC):
 
         `y_bar` is None only for primitives that write memory: they are pulled back even if nobody wants their result.
         """
+
+    def pull_once(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """As `pull`, with leave to write over y: it is a plain array, and nothing else holds it."""
+        return self.pull(needed, y_bar, y, operands, params)
 
     @abstractmethod
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:

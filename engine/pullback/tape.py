@@ -17,6 +17,7 @@ from pullback import counters
 from pullback.cotangents import Accumulator, dense
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of
+from pullback.ownership import is_sole_owner
 from pullback.primitive import Effect, Primitive, Trace, Traced, tracing
 
 
@@ -61,6 +62,7 @@ class Tape(Trace):
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.places = 0  # how many values there are a cotangent may be asked of
+        self._once = False
         self._overwritten: list[tuple[np.ndarray[Any, Any], int]] = []
         self._watching = tracing(self)
 
@@ -149,6 +151,7 @@ class Tape(Trace):
 
         With `once` what was saved for an application is let go as soon as it has been pulled back.
         """
+        self._once = once
         sums: list[Accumulator | None] = [None] * self.places
 
         def accumulate(place: int, cotangent: Any) -> None:
@@ -196,12 +199,18 @@ class Tape(Trace):
         ]
 
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
-        """Cotangents of the operands of one application."""
-        for counts in counters.active:
-            counts.pulled[record.primitive.name] += 1
+        """Cotangents of the operands of one application, over its result where that is this record's alone."""
+        primitive = record.primitive
         if record.pullback is not None:
-            return record.pullback(y_bar)
-        return record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+            cotangents = record.pullback(y_bar)
+        else:
+            alone = self._once and primitive.overwrites_result and is_sole_owner(record, y_bar)
+            pull = primitive.pull_once if alone else primitive.pull
+            cotangents = pull(needed, y_bar, record.y, record.operands, record.params)
+        for counts in counters.active:
+            counts.pulled[primitive.name] += 1
+            counts.cotangents[primitive.name] += sum(cotangent is not None for cotangent in cotangents)
+        return cotangents
 
     def undo(self) -> None:
         """Put back everything that in-place rules overwrote, latest first; for functions that raised."""

@@ -23,6 +23,7 @@ from pullback.ir.types import ArrayType
 from pullback.planning.liveness import Liveness, analyse
 from pullback.rules.indexing import add_at
 from pullback.rules.inplace import copy
+from pullback.rules.joining import concatenate
 from pullback.rules.shapes import astype, broadcast_to
 
 
@@ -241,7 +242,7 @@ def summarise(schedule: Schedule) -> dict[str, int]:
     return {
         "arrays": len(fresh) + len(made),
         "bytes": sum(fresh) + sum(made),
-        "copies": len(copies) + sum(node.primitive in (copy, astype) for node in nodes),
+        "copies": len(copies) + sum(node.primitive in (copy, astype, concatenate) for node in nodes),
         "state_bytes": sum(schedule.buffers[number].nbytes for number in schedule.kept),
         "kernels": sum(
             step.placement is not Placement.VIEW or step.node.primitive.effect.writes for step in schedule.steps
