@@ -62,6 +62,7 @@ def keeps_form() -> bool:
 def run(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """Values of a closed graph, under whatever traces the operands."""
     recorder = innermost_recorder()
+    source = recorder.source if isinstance(recorder, Recorder) else None
     values: dict[Var, Any] = dict(zip(graph.inputs, operands, strict=True))
 
     def read(atom: Atom) -> Any:
@@ -79,7 +80,7 @@ def run(graph: Graph, operands: Sequence[Any]) -> list[Any]:
             result = node.primitive(*own, **dict(node.params))
         values.update(zip(node.outputs, result if node.primitive.results > 1 else (result,), strict=True))
     if isinstance(recorder, Recorder):
-        recorder.source = None
+        recorder.source = source
     return [read(atom) for atom in graph.outputs]
 
 
