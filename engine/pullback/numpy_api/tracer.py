@@ -7,6 +7,7 @@ import numpy as np
 
 from pullback.errors import NoRuleError, TracingError
 from pullback.numpy_api import contractions, reductions, shapes
+from pullback.numpy_api.special import special_primitive
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.primitive import Traced
@@ -68,7 +69,7 @@ class Tracer(Traced):
                     f"numpy.{ufunc.__name__}(…, {option}=…) cannot be differentiated; leave {option} out, "
                     "or use pb.inplace for products into an existing array"
                 )
-        primitive = UFUNCS.get(ufunc) if method == "__call__" else None
+        primitive = (UFUNCS.get(ufunc) or special_primitive(ufunc)) if method == "__call__" else None
         if primitive is None:
             name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             raise no_rule(f"numpy.{name}")
