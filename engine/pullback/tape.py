@@ -7,7 +7,7 @@ Only values that depend on a requested input are traced, so a primitive whose op
 evaluated and leaves nothing behind, and a rule is asked only for the cotangents of traced operands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -35,7 +35,7 @@ class TapeTracer(ValuedTracer):
 class Record:
     """One application on the tape."""
 
-    __slots__ = ("operands", "params", "places", "primitive", "result_places", "y")
+    __slots__ = ("operands", "params", "places", "primitive", "pullback", "result_places", "y")
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Record:
         y: Any,
         places: list[int | None],
         result_places: tuple[int, ...],
+        pullback: Callable[[Any], Sequence[Any]] | None = None,
     ) -> None:
         self.primitive = primitive
         self.operands = operands
@@ -52,6 +53,7 @@ class Record:
         self.y = y
         self.places = places
         self.result_places = result_places
+        self.pullback = pullback  # where the rule made one when it was applied
 
 
 class Tape(Trace):
@@ -98,13 +100,18 @@ class Tape(Trace):
             self.refuse_second_order(primitive, plain)
         if self._overwritten:
             self._refuse_overwritten(primitive, plain, places)
-        y = primitive(*plain, **params)
+        pullback = None
+        if primitive.joint:
+            y, pullback = primitive.value_and_pull([place is not None for place in places], plain, params)
+        else:
+            y = primitive(*plain, **params)
         results = y if primitive.results > 1 else (y,)
         kinds = "".join(map(kind_of, results))
         if not writes and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
             return y  # integers, truth values and what moves in steps have no cotangent
         traced = [self.watch(result) for result in results]
-        self.records.append(Record(primitive, plain, params, y, places, tuple(tracer.place for tracer in traced)))
+        result_places = tuple(tracer.place for tracer in traced)
+        self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
         if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
             self._overwritten.append((plain[0], traced[0].place))
         return traced[0] if primitive.results == 1 else tuple(traced)
@@ -194,9 +201,12 @@ class Tape(Trace):
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
         """Cotangents of the operands of one application, over its result where that is this record's alone."""
         primitive = record.primitive
-        alone = self._once and primitive.overwrites_result and is_sole_owner(record, y_bar)
-        pull = primitive.pull_once if alone else primitive.pull
-        cotangents = pull(needed, y_bar, record.y, record.operands, record.params)
+        if record.pullback is not None:
+            cotangents = record.pullback(y_bar)
+        else:
+            alone = self._once and primitive.overwrites_result and is_sole_owner(record, y_bar)
+            pull = primitive.pull_once if alone else primitive.pull
+            cotangents = pull(needed, y_bar, record.y, record.operands, record.params)
         for counts in counters.active:
             counts.pulled[primitive.name] += 1
             counts.cotangents[primitive.name] += sum(cotangent is not None for cotangent in cotangents)

@@ -1,53 +1,7 @@
-"""The rule table: importing this package registers every primitive."""
+"""The rule table, one family of operations per file: importing this package registers every primitive of every file."""
 
-from pullback.rules import (
-    activations,
-    bias_act,
-    constants,
-    contractions,
-    dense,
-    determinants,
-    eigen,
-    elementwise,
-    elementwise_map,
-    factorizations,
-    fourier,
-    indexing,
-    inplace,
-    joining,
-    matrices,
-    norms,
-    packing,
-    pseudoinverse,
-    quotients,
-    reductions,
-    shapes,
-    singular,
-    systems,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "activations",
-    "bias_act",
-    "constants",
-    "contractions",
-    "dense",
-    "determinants",
-    "eigen",
-    "elementwise",
-    "elementwise_map",
-    "factorizations",
-    "fourier",
-    "indexing",
-    "inplace",
-    "joining",
-    "matrices",
-    "norms",
-    "packing",
-    "pseudoinverse",
-    "quotients",
-    "reductions",
-    "shapes",
-    "singular",
-    "systems",
-]
+for _family in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_family.name}")

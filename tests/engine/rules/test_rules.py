@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import rules
+from pullback import elementwise, rules
 from pullback.cases import ALL, Case
 from pullback.ir.types import type_of
 from pullback.kinds import Scalar
 from pullback.primitive import Primitive
 
 assert rules  # importing the package fills the table
+assert elementwise
 
 WITHOUT_DERIVATIVE = {"sign", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 DECOMPOSITIONS = {
