@@ -1,17 +1,21 @@
 """Derivatives that a rule does not have: refused by name when somebody asks for one, never taken as zero."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pullback.errors import NoRuleError
 
 
-def undefined(function: str, argument: str) -> Callable[..., NoReturn]:
-    """A map that says which derivative is missing."""
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """The map of an operand by which a function has no rule for its derivative."""
 
-    def refuse(*_: Any) -> NoReturn:
+    function: str
+    argument: str
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Say which derivative is missing."""
         raise NoRuleError(
-            f"{function} has no rule for its derivative by {argument}; hold {argument} constant (pb.stop_gradient)"
+            f"{self.function} has no rule for its derivative by {self.argument}; "
+            f"hold {self.argument} constant (pb.stop_gradient)"
         )
-
-    return refuse

@@ -17,12 +17,12 @@ from pullback.cases import cases, positive
 from pullback.errors import NoRuleError
 from pullback.ir.types import dtype_of
 from pullback.kinds import Scalar
-from pullback.rules.undefined import undefined
+from pullback.rules.undefined import Undefined
 
 
 def _of_order(name: str, ufunc: Any, slope: Callable[..., Any]) -> Scalar:
     """A row for C(v, x), with dC/dx = slope(v, x, y)."""
-    return Scalar(name, ufunc, undefined(name, "the order"), lambda v, n, x, y: v * slope(n, x, y))
+    return Scalar(name, ufunc, Undefined(name, "the order"), lambda v, n, x, y: v * slope(n, x, y))
 
 
 def _real(name: str, x: Any) -> Any:

@@ -10,8 +10,8 @@ from pullback.kinds import Scalar
 
 
 def _ratio(x: Any, y: Any) -> Any:
-    """x / y, which is 0 at (0, 0): x log(y) is 0 for x = 0, whatever y."""
-    return x / np.where((x == 0) & (y == 0), 1, y)
+    """The quotient, which is 0 at (0, 0): x log(y) is 0 for x = 0, whatever y."""
+    return x / np.where((x == 0) * (y == 0), 1, y)
 
 
 xlogy = Scalar("xlogy", sc.xlogy, lambda v, a, b, y: v * np.log(b), lambda v, a, b, y: v * _ratio(a, b))

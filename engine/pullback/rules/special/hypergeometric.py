@@ -10,26 +10,24 @@ import math
 
 import scipy.special as sc
 
-from pullback.cases import cases, normal, positive
+from pullback.cases import cases, normal
 from pullback.kinds import Scalar
-from pullback.rules.undefined import undefined
+from pullback.rules.undefined import Undefined
 
-hyp0f1: Scalar = Scalar(
-    "hyp0f1", sc.hyp0f1, undefined("hyp0f1", "v"), lambda v, b, z, y: v * (hyp0f1(b + 1, z) / b)
-)
+hyp0f1: Scalar = Scalar("hyp0f1", sc.hyp0f1, Undefined("hyp0f1", "v"), lambda v, b, z, y: v * (hyp0f1(b + 1, z) / b))
 hyp1f1: Scalar = Scalar(
     "hyp1f1",
     sc.hyp1f1,
-    undefined("hyp1f1", "a"),
-    undefined("hyp1f1", "b"),
+    Undefined("hyp1f1", "a"),
+    Undefined("hyp1f1", "b"),
     lambda v, a, b, x, y: v * (a / b * hyp1f1(a + 1, b + 1, x)),
 )
 hyp2f1: Scalar = Scalar(
     "hyp2f1",
     sc.hyp2f1,
-    undefined("hyp2f1", "a"),
-    undefined("hyp2f1", "b"),
-    undefined("hyp2f1", "c"),
+    Undefined("hyp2f1", "a"),
+    Undefined("hyp2f1", "b"),
+    Undefined("hyp2f1", "c"),
     lambda v, a, b, c, z, y: v * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, z)),
 )
 exprel = Scalar("exprel", sc.exprel, lambda v, x, y: v * (0.5 * hyp1f1(2.0, 3.0, x)))
