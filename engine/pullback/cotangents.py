@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.primitive import Traced
+from pullback.rules.gathering import filled, scatter_add
 from pullback.rules.indexing import add_at, scatter
 from pullback.scattered import Scattered
 
@@ -47,6 +48,9 @@ def dense(cotangent: Any) -> Any:
     if isinstance(cotangent, Lazy):
         cotangent = cotangent.value()
     if isinstance(cotangent, Scattered):
+        if cotangent.positions:
+            key, shape, dtype = cotangent.key, cotangent.shape, cotangent.dtype
+            return scatter_add(cotangent.value, *cotangent.positions, key=key, shape=shape, dtype=dtype)
         return scatter(cotangent.value, key=cotangent.key, shape=cotangent.shape, dtype=cotangent.dtype)
     return cotangent
 
@@ -77,8 +81,13 @@ class Accumulator:
             return
         in_place = self._owned and isinstance(self._sum, np.ndarray)
         if isinstance(cotangent, Scattered):
-            if in_place and not isinstance(cotangent.value, Traced):
-                self._sum[cotangent.key] += cotangent.value
+            if in_place and not any(isinstance(part, Traced) for part in (cotangent.value, *cotangent.positions)):
+                if cotangent.positions:
+                    np.add.at(self._sum, filled(cotangent.key, cotangent.positions), cotangent.value)
+                else:
+                    self._sum[cotangent.key] += cotangent.value
+            elif cotangent.positions:
+                self._sum, self._owned = self._sum + dense(cotangent), True
             else:
                 self._sum, self._owned = add_at(self._sum, cotangent.value, key=cotangent.key), True
         elif in_place and not isinstance(cotangent, Traced):

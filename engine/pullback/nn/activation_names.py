@@ -11,14 +11,14 @@ from pullback.ir.types import ArrayType
 from pullback.kinds import Scalar
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.recorder import record
-from pullback.rules import activations, elementwise
+from pullback.rules import activations, trigonometric
 
 ACTIVATIONS: dict[str, Scalar] = {
     "identity": activations.identity,
     "relu": activations.relu,
     "sigmoid": activations.sigmoid,
     "softplus": activations.softplus,
-    "tanh": elementwise.tanh,
+    "tanh": trigonometric.tanh,
 }
 
 

@@ -1,15 +1,45 @@
 """The rule table: importing this package registers every primitive."""
 
-from pullback.rules import activations, contractions, dense, elementwise, indexing, inplace, joining, reductions, shapes
+from pullback.rules import (
+    activations,
+    complex_numbers,
+    constants,
+    contractions,
+    cumulative,
+    dense,
+    diagonals,
+    elementwise,
+    exponential,
+    gathering,
+    indexing,
+    inplace,
+    joining,
+    logic,
+    ordering,
+    reductions,
+    rounding,
+    shapes,
+    trigonometric,
+)
 
 __all__ = [
     "activations",
+    "complex_numbers",
+    "constants",
     "contractions",
+    "cumulative",
     "dense",
+    "diagonals",
     "elementwise",
+    "exponential",
+    "gathering",
     "indexing",
     "inplace",
     "joining",
+    "logic",
+    "ordering",
     "reductions",
+    "rounding",
     "shapes",
+    "trigonometric",
 ]
