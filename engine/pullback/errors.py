@@ -8,6 +8,7 @@ PullbackError
 ├── PullbackReuseError   a once-only pullback was called again
 ├── OverwrittenError     an array was read after `pb.inplace` overwrote it
 ├── TierError            a tier this engine does not have
+├── ControlFlowError     a loop or branch that does not keep structure, shapes or dtypes
 └── GraphError           our own invariant is broken (the type check between passes)
 """
 
@@ -42,6 +43,10 @@ class OverwrittenError(PullbackError, RuntimeError):
 
 class TierError(PullbackError, ValueError):
     """The tier that was asked for does not exist in this engine."""
+
+
+class ControlFlowError(PullbackError, TypeError):
+    """A loop does not hand on what it was given, branches do not agree, or steps cannot be counted."""
 
 
 class GraphError(PullbackError, AssertionError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from itertools import count
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,10 @@ class Trace(ABC):
     @abstractmethod
     def apply(self, primitive: "Primitive", operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply a primitive to operands of which at least one is traced here."""
+
+    def __call__(self, *args: Any, **keywords: Any) -> NoReturn:
+        """Refuse `x.trace()`: a traced value has its trace where an array has that method."""
+        raise TracingError("x.trace() is not for a traced value; write numpy.trace(x)")
 
 
 class Traced:
@@ -92,6 +96,11 @@ def watching() -> tuple[Trace, ...]:
     return tuple(_active.traces)
 
 
+def innermost_recorder() -> Trace | None:
+    """The recorder that watches in this thread, the latest if there are several."""
+    return next((trace for trace in reversed(watching()) if trace.records_types), None)
+
+
 class Primitive(ABC):
     """One row of the rule table."""
 
@@ -104,8 +113,14 @@ class Primitive(ABC):
     into: Callable[..., Any] | None = None
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
+    # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.
+    overwrites_result: bool = False
+    # Whether value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
+    joint: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
+    # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.
+    lower: Callable[..., Any] | None = None
     table: ClassVar[dict[str, "Primitive"]] = {}
 
     def __init__(self, name: str) -> None:
@@ -150,9 +165,29 @@ class Primitive(ABC):
         `y_bar` is None only for primitives that write memory: they are pulled back even if nobody wants their result.
         """
 
+    def pull_once(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """As `pull`, with leave to write over y: it is a plain array, and nothing else holds it."""
+        return self.pull(needed, y_bar, y, operands, params)
+
     @abstractmethod
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Tangent of the result; a tangent is None for an operand that does not move."""
+
+    def value_and_pull(
+        self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Callable[[Any], Sequence[Any]]]:
+        """Result of an application and what pulls it back, for rules that save more than operands and result."""
+        y = self(*operands, **params)
+        return y, lambda y_bar: self.pull(needed, y_bar, y, operands, params)
+
+    def value_and_push(
+        self, tangents: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        """Result of an application and its tangent, for rules whose tangent is not computed from the result."""
+        y = self(*operands, **params)
+        return y, self.push(tangents, y, operands, params)
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
         """Result for operands of which those flagged have one more, leading axis; the result has it too.
@@ -169,6 +204,11 @@ class Primitive(ABC):
             empty = tuple(np.zeros((0, *type_.shape), type_.dtype) for type_ in self.infer(*types, **params))
             return empty if self.results > 1 else empty[0]
         return tuple(map(np.stack, zip(*rows, strict=True))) if self.results > 1 else np.stack(rows)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
+        del types, params
+        return ()
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""

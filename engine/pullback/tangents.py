@@ -35,14 +35,19 @@ class ForwardTrace(Trace):
         mine = [isinstance(operand, DualTracer) and operand.trace is self for operand in operands]
         plain = [operand.value if own else operand for operand, own in zip(operands, mine, strict=True)]
         tangents = [operand.tangent if own else None for operand, own in zip(operands, mine, strict=True)]
-        y = primitive(*plain, **params)
+        dy: Any = None
+        if primitive.joint:
+            y, dy = primitive.value_and_push(tangents, plain, params)
+        else:
+            y = primitive(*plain, **params)
         if not primitive.moves or (primitive.results == 1 and kind_of(y) in "biu"):
             return y  # integers, truth values and what moves in steps do not move
         if all(tangent is None for tangent in tangents):
             return y
         for counts in counters.active:
             counts.pushed[primitive.name] += 1
-        dy = primitive.push(tangents, y, plain, params)
+        if not primitive.joint:
+            dy = primitive.push(tangents, y, plain, params)
         if primitive.results == 1:
             return DualTracer(self, y, dy) if dy is not None else y
         return tuple(

@@ -184,5 +184,3 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     below = fp[0] if left is None else left
     above = fp[-1] if right is None else right
     return elementwise.where(x < xp[0], below, elementwise.where(x > xp[-1], above, line))
-
-

@@ -78,9 +78,7 @@ def logspace(
 
 
 @implements(np.geomspace)
-def geomspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     start, stop = as_operand(start), as_operand(stop)
     if start.dtype.kind == "c" or stop.dtype.kind == "c":
         raise TracingError("numpy.geomspace between complex ends has no rule in this engine")

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 
 from pullback.numpy_api.joining import concatenate
-from pullback.numpy_api.operands import as_operand, normalized_axis
+from pullback.numpy_api.operands import NONE, as_operand, normalized_axis
 from pullback.numpy_api.reductions import sum_
 from pullback.numpy_api.shapes import astype, broadcast_to, ravel, reshape
 from pullback.numpy_api.table import implements, refuse
-from pullback.rules import cumulative
+from pullback.rules import cumulative, logic
 from pullback.rules import elementwise as e
-from pullback.rules import logic
 from pullback.rules.joining import along
 
 
@@ -69,7 +68,7 @@ def _one_axis(a: Any, axis: Any) -> tuple[Any, int]:
 
 
 @implements(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NONE, append: Any = NONE) -> Any:
     if n < 0:
         raise ValueError(f"numpy.diff takes differences n times, n = {n} is negative")
     a = as_operand(a)
@@ -78,7 +77,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     axis = normalized_axis(axis, np.ndim(a))
     if n == 0:
         return a
-    ends = [_end(end, a, axis) for end in (prepend, a, append) if end is not None and end is not np._NoValue]
+    ends = [_end(end, a, axis) for end in (prepend, a, append) if end is not NONE]
     a = concatenate(ends, axis) if len(ends) > 1 else a
     for _ in range(n):
         later, earlier = a[along(axis, slice(1, None))], a[along(axis, slice(None, -1))]
@@ -118,8 +117,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     f = as_operand(f)
     ndim = np.ndim(f)
-    axes = tuple(range(ndim)) if axis is None else tuple(
-        normalized_axis(one, ndim) for one in (axis if isinstance(axis, tuple | list) else (axis,))
+    axes = (
+        tuple(range(ndim))
+        if axis is None
+        else tuple(normalized_axis(one, ndim) for one in (axis if isinstance(axis, tuple | list) else (axis,)))
     )
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(f"numpy.gradient takes one spacing or one per axis ({len(axes)}), got {len(varargs)}")

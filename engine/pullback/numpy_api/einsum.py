@@ -1,8 +1,8 @@
 """Einstein's sums, brought down to diagonals, sums, transposes and products of matrices, two operands at a time.
 
-    "ij,jk->ik"    the product matmul(a, b)
-    "bij,bjk->bk"  i is in one operand only: summed out first; b is in both and in the result: a stack
-    "ii->i"        a diagonal
+"ij,jk->ik"    the product matmul(a, b)
+"bij,bjk->bk"  i is in one operand only: summed out first; b is in both and in the result: a stack
+"ii->i"        a diagonal
 """
 
 from collections.abc import Sequence
@@ -185,10 +185,7 @@ def _spread(x: Any, letters: str, order: str) -> Any:
 def _stretched(x: Any, letters: str, contracted: Sequence[str], lengths: dict[str, int]) -> Any:
     return broadcast_to(
         x,
-        tuple(
-            lengths[letter] if letter in contracted else n
-            for letter, n in zip(letters, np.shape(x), strict=True)
-        ),
+        tuple(lengths[letter] if letter in contracted else n for letter, n in zip(letters, np.shape(x), strict=True)),
     )
 
 

@@ -147,7 +147,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     if np.shape(a) != np.shape(b):
         return False
     same = logic.equal(a, b)
-    return bool(np.all(logic.logical_or(same, logic.logical_and(logic.isnan(a), logic.isnan(b))) if equal_nan else same))
+    return bool(
+        np.all(logic.logical_or(same, logic.logical_and(logic.isnan(a), logic.isnan(b))) if equal_nan else same)
+    )
 
 
 @implements(np.array_equiv)

@@ -7,6 +7,8 @@ import numpy as np
 from pullback.errors import NeedsValueError, TracingError
 from pullback.primitive import Traced, watching
 
+NONE = np._NoValue  # noqa: SLF001 (NumPy's own mark of an option that was not given)
+
 
 def as_operand(x: Any) -> Any:
     """An array or a traced value as it is; a list or a Python number as an array."""

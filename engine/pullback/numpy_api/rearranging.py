@@ -1,5 +1,6 @@
 """Moving elements about: flip, roll, rotate, repeat, split."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -94,13 +95,15 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
         ends = [0, *np.cumsum([each + 1] * longer + [each] * (sections - longer)).tolist()]
     else:
         ends = [0, *(int(end) for end in indices_or_sections), length]
-    return [ary[along(place, slice(start, stop))] for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+    return [ary[along(place, slice(start, stop))] for start, stop in pairwise(ends)]
 
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     if np.ndim(indices_or_sections) == 0 and np.shape(ary)[axis] % int(indices_or_sections):
-        raise ValueError(f"numpy.split: {np.shape(ary)[axis]} elements cannot be split into {indices_or_sections} equal parts")
+        raise ValueError(
+            f"numpy.split: {np.shape(ary)[axis]} elements cannot be split into {indices_or_sections} equal parts"
+        )
     return array_split(ary, indices_or_sections, axis)
 
 

@@ -4,14 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.numpy_api.operands import as_operand, normalized_axis, number_of
+from pullback.numpy_api.operands import NONE, as_operand, normalized_axis, number_of
 from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
 from pullback.numpy_api.table import implements, normalized_axes, refuse
 from pullback.rules import elementwise as e
 from pullback.rules import exponential, logic, reductions
 from pullback.rules.complex_numbers import conj, real
-
-NONE = np._NoValue  # type: ignore[attr-defined]  # noqa: SLF001 (NumPy's own mark of an option that was not given)
 
 
 @implements(np.sum)
@@ -182,17 +180,13 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 @implements(np.all)
 def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     refuse("numpy.all", out=out)
-    return reductions.all_(
-        _chosen(a, where, True), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims)
-    )
+    return reductions.all_(_chosen(a, where, True), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
 
 
 @implements(np.any)
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     refuse("numpy.any", out=out)
-    return reductions.any_(
-        _chosen(a, where, False), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims)
-    )
+    return reductions.any_(_chosen(a, where, False), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
 
 
 @implements(np.count_nonzero)

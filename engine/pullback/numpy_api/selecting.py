@@ -73,10 +73,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     refuse("numpy.take", out=out)
     a, place = (ravel(as_operand(a)), 0) if axis is None else (as_operand(a), normalized_axis(axis, np.ndim(a)))
-    if isinstance(indices, int | np.integer):
-        indices = int(indices)
-    else:
-        indices = as_operand(indices)
+    indices = int(indices) if isinstance(indices, int | np.integer) else as_operand(indices)
     return read(a, (*[slice(None)] * place, in_range(indices, np.shape(a)[place], mode)))
 
 
@@ -115,7 +112,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     refuse("numpy.compress", out=out)
     kept = np.flatnonzero(concrete(as_operand(condition), "numpy.compress"))
     a, place = (ravel(as_operand(a)), 0) if axis is None else (as_operand(a), normalized_axis(axis, np.ndim(a)))
-    return read(a, along(place, kept))  # type: ignore[arg-type]
+    return read(a, along(place, kept))
 
 
 @implements(np.extract)
@@ -127,7 +124,7 @@ def extract(condition: Any, arr: Any) -> Any:
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     arr, place = (ravel(as_operand(arr)), 0) if axis is None else (as_operand(arr), normalized_axis(axis, np.ndim(arr)))
     kept = np.delete(np.arange(np.shape(arr)[place]), obj)
-    return read(arr, along(place, kept))  # type: ignore[arg-type]
+    return read(arr, along(place, kept))
 
 
 @implements(np.insert)
@@ -146,7 +143,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     shape = tuple(count if i == place else n for i, n in enumerate(np.shape(arr)))
     values = broadcast_to(values, shape)
     order = np.insert(np.arange(length), obj, np.arange(length, length + count))
-    return read(np.concatenate([arr, values], axis=place), along(place, order))  # type: ignore[arg-type]
+    return read(np.concatenate([arr, values], axis=place), along(place, order))
 
 
 @implements(np.trim_zeros)

@@ -1,5 +1,6 @@
 """Sorting and positions. An order is flat; what is sorted is read in that order, so ties go with the stable order."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -273,10 +274,10 @@ _ESTIMATES = {
     "hazen": (0.5, 0.5),
     "interpolated_inverted_cdf": (0.0, 1.0),
 }
-_PICKS = {
-    "lower": lambda place: np.floor(place),
-    "higher": lambda place: np.ceil(place),
-    "nearest": lambda place: np.rint(place),
+_PICKS: dict[str, Callable[[Any], Any]] = {
+    "lower": np.floor,
+    "higher": np.ceil,
+    "nearest": np.rint,
     "midpoint": lambda place: 0.5 * (np.floor(place) + np.ceil(place)),
 }
 
@@ -299,7 +300,10 @@ def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
         high = min(low + 1, length - 1)
         return ordered[..., low] + (ordered[..., high] - ordered[..., low]) * share
     at = np.maximum(below, 0).astype(np.intp)
-    return _read(ordered, at) + (_read(ordered, np.minimum(at + 1, np.maximum(length - 1, 0))) - _read(ordered, at)) * share
+    return (
+        _read(ordered, at)
+        + (_read(ordered, np.minimum(at + 1, np.maximum(length - 1, 0))) - _read(ordered, at)) * share
+    )
 
 
 def _read(ordered: Any, at: Any) -> Any:
@@ -310,5 +314,3 @@ def _read(ordered: Any, at: Any) -> Any:
 def astype_of(x: Any, model: Any) -> Any:
     """A weight in the precision of what is weighed."""
     return float(x) if np.ndim(x) == 0 and not isinstance(x, Traced) else x.astype(model.dtype)
-
-

@@ -1,13 +1,12 @@
 """The NumPy face of a traced value: operators, methods and NumPy's two protocols, all leading to primitives."""
 
-import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from pullback.errors import TracingError
-from pullback.numpy_api import complex_numbers, contractions, elementwise, rearranging, selecting, shapes, sorting
+from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.table import no_rule
@@ -33,7 +32,7 @@ def _method(function: Any) -> Callable[..., Any]:
 def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
     """A method that a traced value cannot have."""
 
-    def method(self: Any, *args: Any, **keywords: Any) -> NoReturn:
+    def method(*_: Any, **__: Any) -> NoReturn:
         raise TracingError(f"x.{name}() is not for a traced value; {remedy}")
 
     method.__name__ = method.__qualname__ = name
@@ -56,6 +55,12 @@ class Tracer(Traced):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        raise NotImplementedError
+
+    def __int__(self) -> int:
         raise NotImplementedError
 
     @property

@@ -9,7 +9,7 @@ from pullback.errors import TracingError
 from pullback.numpy_api import contractions, cumulative, reductions
 from pullback.numpy_api.complex_numbers import conj
 from pullback.numpy_api.elementwise import float_power, frexp, modf, positive, sign
-from pullback.numpy_api.operands import as_operand
+from pullback.numpy_api.operands import NONE, as_operand
 from pullback.numpy_api.shapes import astype, reshape
 from pullback.numpy_api.table import no_rule
 from pullback.rules import elementwise as e
@@ -154,7 +154,7 @@ def _called(ufunc: Any, translation: Callable[..., Any], inputs: tuple[Any, ...]
     return translation(*(astype(as_operand(operand), wanted) for operand in inputs))
 
 
-_DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "initial": np._NoValue}
+_DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "initial": NONE}
 
 
 def _plain(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from pullback.rules import (
     activations,
+    bias_act,
     complex_numbers,
     constants,
     contractions,
@@ -16,6 +17,7 @@ from pullback.rules import (
     joining,
     logic,
     ordering,
+    packing,
     reductions,
     rounding,
     shapes,
@@ -24,6 +26,7 @@ from pullback.rules import (
 
 __all__ = [
     "activations",
+    "bias_act",
     "complex_numbers",
     "constants",
     "contractions",
@@ -38,6 +41,7 @@ __all__ = [
     "joining",
     "logic",
     "ordering",
+    "packing",
     "reductions",
     "rounding",
     "shapes",

@@ -1,5 +1,7 @@
-"""The parts of complex numbers. They are linear over the real numbers only, so mode matters: what is pushed is the
-operation itself, what is pulled is its transpose under the pairing Re(v * dx), without conjugation, as in JAX.
+"""The parts of complex numbers.
+
+They are linear over the real numbers only, so the mode matters: what is pushed is the operation itself, what is pulled is
+its transpose under the pairing Re(v * dx), without conjugation, as in JAX.
 """
 
 from collections.abc import Callable, Sequence

@@ -25,7 +25,7 @@ def _back_to_front(x: Any, axis: int) -> Any:
     return x[along(axis, slice(None, None, -1))]
 
 
-cumsum = Linear(
+cumsum: Linear = Linear(
     "cumsum",
     lambda x, axis: np.add.accumulate(x, axis=axis),
     lambda type_, axis: ArrayType(type_.shape, _summed_dtype(type_.dtype)),

@@ -21,14 +21,14 @@ def _on_diagonal(v: Any, shape: Shape, offset: int, axis1: int, axis2: int) -> A
     return x
 
 
-diagonal = Linear(
+diagonal: Linear = Linear(
     "diagonal",
     lambda x, offset, axis1, axis2: np.array(x.diagonal(offset, axis1, axis2)),
     _diagonal_type,
     lambda v, x, offset, axis1, axis2: on_diagonal(v, shape=np.shape(x), offset=offset, axis1=axis1, axis2=axis2),
     batch=lambda x, offset, axis1, axis2: diagonal(x, offset=offset, axis1=axis1 + 1, axis2=axis2 + 1),
 )
-on_diagonal = Linear(
+on_diagonal: Linear = Linear(
     "on_diagonal",
     _on_diagonal,
     lambda type_, shape, offset, axis1, axis2: ArrayType(shape, type_.dtype),
@@ -37,16 +37,16 @@ on_diagonal = Linear(
         x, shape=(np.shape(x)[0], *shape), offset=offset, axis1=axis1 + 1, axis2=axis2 + 1
     ),
 )
-lower = Linear(
+lower: Linear = Linear(
     "lower_triangle",
-    lambda x, k: np.tril(x, k),
+    np.tril,
     lambda type_, k: type_,
     lambda v, x, k: lower(v, k=k),
     batch=lambda x, k: lower(x, k=k),
 )
-upper = Linear(
+upper: Linear = Linear(
     "upper_triangle",
-    lambda x, k: np.triu(x, k),
+    np.triu,
     lambda type_, k: type_,
     lambda v, x, k: upper(v, k=k),
     batch=lambda x, k: upper(x, k=k),

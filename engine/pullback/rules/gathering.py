@@ -35,13 +35,13 @@ def _scatter_add(v: Any, *positions: Any, key: Any, shape: Shape, dtype: np.dtyp
     return x
 
 
-gather = Selection(
+gather: Selection = Selection(
     "gather",
     lambda x, *positions, key: x[filled(key, positions)],
     _gathered_type,
     lambda v, x, *positions, key: Scattered(v, key, np.shape(x), x.dtype, positions),
 )
-scatter_add = Selection(
+scatter_add: Selection = Selection(
     "scatter_add",
     _scatter_add,
     lambda type_, *positions, key, shape, dtype: ArrayType(shape, dtype),
@@ -62,13 +62,13 @@ def _put_along(v: Any, positions: Any, axis: int, shape: Shape, dtype: np.dtype[
     return x
 
 
-take_along = Selection(
+take_along: Selection = Selection(
     "take_along",
     np.take_along_axis,
     lambda type_, positions, axis: ArrayType(positions.shape, type_.dtype),
     lambda v, x, positions, axis: put_along(v, positions, axis=axis, shape=np.shape(x), dtype=x.dtype),
 )
-put_along = Selection(
+put_along: Selection = Selection(
     "put_along",
     _put_along,
     lambda type_, positions, axis, shape, dtype: ArrayType(shape, dtype),

@@ -45,7 +45,7 @@ def _spread(v: Any, x: Any, axes: Axes, *, keepdims: bool) -> Any:
     return np.broadcast_to(_kept(v, np.shape(x), axes, keepdims=keepdims), np.shape(x))
 
 
-sum_ = Linear(
+sum_: Linear = Linear(
     "sum",
     lambda x, axes, keepdims: np.add.reduce(x, axis=axes, keepdims=keepdims),
     lambda type_, axes, keepdims: _sum_type(type_, axes, keepdims=keepdims),

@@ -32,7 +32,7 @@ binary_exponent = Scalar("binary_exponent", lambda x: np.frexp(x)[1], None)
 
 round_ = Flat(
     "round",
-    lambda x, decimals: np.round(x, decimals),
+    np.round,
     lambda type_, decimals: ArrayType(type_.shape, np.round(np.zeros(1, type_.dtype), decimals).dtype),
 )
 

@@ -34,8 +34,6 @@ def test_joins(join, like_numpy):
     like_numpy(join, A, ROW)
 
 
-
-
 def test_what_is_not_honoured_is_refused():
     with pytest.raises(TracingError, match="out"):
         pb.grad(lambda a: np.sum(np.concatenate([a, a], out=np.empty((4, 3)))))(A)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import rules
+from pullback import elementwise, rules
 from pullback.cases import ALL, Case
 from pullback.ir.types import type_of
-from pullback.kinds import Scalar
 from pullback.primitive import Primitive
 
 assert rules  # importing the package fills the table
+assert elementwise
 
 WITHOUT_DERIVATIVE = {
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
@@ -21,7 +21,7 @@ WITHOUT_DERIVATIVE = {
     *("all", "any", "argmax", "argmin", "argsort", "argpartition", "lexsort", "searchsorted", "histogram"),
     "stop_gradient",
 }
-TESTED_ELSEWHERE = {"copy", "matmul_into", "restore", "where", "ldexp"}
+TESTED_ELSEWHERE = {"scan", "copy", "matmul_into", "restore", "where", "ldexp"}
 DTYPE_IS_A_PARAMETER = {"scatter", "scatter_add", "put_along"}
 
 
@@ -85,7 +85,10 @@ def test_second_order_agrees(case):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_inferred_type_is_the_type_of_the_value(case, dtype):
     operands = [x.astype(dtype) if _moves(x) else x for x in case.operands()]
-    params = {**dict(case.params), **({"dtype": np.dtype(dtype)} if case.primitive.name in DTYPE_IS_A_PARAMETER else {})}
+    params = {
+        **dict(case.params),
+        **({"dtype": np.dtype(dtype)} if case.primitive.name in DTYPE_IS_A_PARAMETER else {}),
+    }
     value = case.primitive(*operands, **params)
     (inferred,) = case.primitive.infer(*map(type_of, operands), **params)
     assert (np.shape(value), value.dtype) == (inferred.shape, inferred.dtype)
