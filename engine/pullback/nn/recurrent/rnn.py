@@ -19,7 +19,7 @@ from pullback.nn.recurrent.reverse import Array, Reverse, rows, scratch
 from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 from pullback.rules.activations import relu
-from pullback.rules.elementwise import tanh
+from pullback.rules.trigonometric import tanh
 
 
 def _slope_of_tanh(h: Array, out: Array) -> None:
