@@ -19,9 +19,21 @@ WITHOUT_DERIVATIVE = {
     *("isnan", "isinf", "isfinite", "signbit"),
     *("sign", "floor", "ceil", "trunc", "rint", "spacing", "floor_divide", "round", "binary_exponent"),
     *("all", "any", "argmax", "argmin", "argsort", "argpartition", "lexsort", "searchsorted", "histogram"),
-    "stop_gradient",
+    *("stop_gradient", "largest_component", "matrix_rank"),
 }
-TESTED_ELSEWHERE = {"scan", "copy", "matmul_into", "restore", "where", "ldexp"}
+DECOMPOSITIONS = {
+    "cholesky",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "qr",
+    "slogdet",
+    "svd",
+    "svdvals",
+}  # of some matrices
+OF_LINEAR_ALGEBRA = DECOMPOSITIONS | {"fft", "rfft", "phase_free"}
+TESTED_ELSEWHERE = OF_LINEAR_ALGEBRA | {"copy", "ldexp", "matmul_into", "restore", "scan", "where"}
 DTYPE_IS_A_PARAMETER = {"scatter", "scatter_add", "put_along"}
 
 
