@@ -33,7 +33,7 @@ DECOMPOSITIONS = {
     "svdvals",
 }  # of some matrices
 OF_LINEAR_ALGEBRA = DECOMPOSITIONS | {"fft", "rfft", "phase_free"}
-TESTED_ELSEWHERE = OF_LINEAR_ALGEBRA | {"copy", "ldexp", "matmul_into", "restore", "scan", "where"}
+TESTED_ELSEWHERE = OF_LINEAR_ALGEBRA | {"copy", "ldexp", "matmul_into", "restore", "where"}
 DTYPE_IS_A_PARAMETER = {"scatter", "scatter_add", "put_along"}
 
 
@@ -68,7 +68,8 @@ every_case = pytest.mark.parametrize("case", ALL, ids=_name)
 
 def test_every_rule_has_cases_or_says_where_it_is_tested():
     with_cases = {case.primitive.name for case in ALL}
-    assert set(Primitive.table) - with_cases == WITHOUT_DERIVATIVE | TESTED_ELSEWHERE
+    without = set(Primitive.table) - with_cases - {"scan"}  # loaded by its own tests only
+    assert without == WITHOUT_DERIVATIVE | TESTED_ELSEWHERE
 
 
 def test_functions_without_derivative_are_those_that_say_so():
