@@ -210,6 +210,10 @@ class Primitive(ABC):
         del types, params
         return ()
 
+    def compiled(self, bodies: dict[str, Callable[..., Any]], params: dict[str, Any]) -> Callable[..., Any]:
+        """What evaluates a loop or branch whose bodies have become programs, by the name of their parameter."""
+        raise NotImplementedError(f"{self.name} has no body")
+
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""
         return result.size

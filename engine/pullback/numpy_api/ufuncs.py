@@ -11,6 +11,7 @@ from pullback.numpy_api.complex_numbers import conj
 from pullback.numpy_api.elementwise import float_power, frexp, modf, positive, sign
 from pullback.numpy_api.operands import NONE, as_operand
 from pullback.numpy_api.shapes import astype, reshape
+from pullback.numpy_api.special import special_primitive
 from pullback.numpy_api.table import no_rule
 from pullback.rules import elementwise as e
 from pullback.rules import exponential as x
@@ -124,7 +125,7 @@ ACCUMULATIONS: dict[Any, Callable[..., Any]] = {np.add: cumulative.cumsum, np.mu
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """What `ufunc(…)` or `ufunc.method(…)` gives where an operand is traced."""
     if method == "__call__":
-        translation = UFUNCS.get(ufunc)
+        translation = UFUNCS.get(ufunc) or special_primitive(ufunc)
         if translation is not None:
             return _called(ufunc, translation, inputs, keywords) if keywords else translation(*inputs)
     elif method == "reduce" and ufunc in REDUCTIONS:
