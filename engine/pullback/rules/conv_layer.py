@@ -30,6 +30,9 @@ class _ConvBiasAct(ActivatedLayer):
     def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
         return None if all(tangent is None for tangent in tangents) else conv.push(tangents, None, operands, params)
 
+    def batch_product(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
+        return conv.batch(operands, batched, params) if any(batched) else conv(*operands, **params)
+
     def placed(self, b: Any, z_ndim: int) -> Any:
         return channel_column(b, z_ndim)
 
