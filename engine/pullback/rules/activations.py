@@ -107,7 +107,7 @@ relu6 = Activation(
 )
 hardtanh = Activation(
     "hardtanh",
-    lambda x: np.minimum(np.maximum(_real(x), -1), 1),
+    lambda x: np.minimum(x if np.result_type(x).kind == "u" else np.maximum(_real(x), -1), 1),
     lambda v, x, y: np.where((y > -1) * (y < 1), v, 0),
 )
 hardsigmoid = Activation(
@@ -135,7 +135,8 @@ SELU_ALPHA = 1.6732632423543772848170429916717
 
 
 def _elu_map(v: Any, x: Any, a: Any, y: Any) -> Any:
-    if _is_number(a) and a >= 0:
+    """From the output where its sign is that of x: with a = 0 the output is 0 on one side, with a < 0 positive on both."""
+    if _is_number(a) and a > 0:
         return np.where(y >= 0, v, v * (y + a))
     return np.where(x >= 0, v, v * (a * np.exp(np.minimum(x, 0))))
 
@@ -236,7 +237,7 @@ def _logcosh(x: Any) -> Any:
     """Near 0 through sinh, where |x| - log(2) would cancel."""
     a = np.abs(x)
     near = np.log1p(2 * np.square(np.sinh(0.5 * np.minimum(a, 1))))
-    return np.where(a < 1, near, a + (np.log1p(np.exp(-2 * a)) - np.log(2).astype(a.dtype)))
+    return np.where(a < 1, near, a + (np.log1p(np.exp(-2 * np.minimum(a, FAR))) - np.log(2).astype(a.dtype)))
 
 
 def _tanhshrink(x: Any) -> Any:
