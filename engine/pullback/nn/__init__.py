@@ -33,6 +33,20 @@ from pullback.nn.activations import (
 )
 from pullback.nn.conv import conv, conv_bias_act, max_pool, mean_pool
 from pullback.nn.dense import bias_act, dense_bias_act
+from pullback.nn.recurrent import (
+    glorot_uniform,
+    gru,
+    gru_block,
+    gru_cell,
+    gru_gates,
+    lstm,
+    lstm_block,
+    lstm_cell,
+    lstm_gates,
+    rnn,
+    rnn_block,
+    rnn_cell,
+)
 from pullback.nn.softmax import logitcrossentropy, logsoftmax, logsumexp, softmax
 
 __all__ = [
@@ -46,6 +60,11 @@ __all__ = [
     "gelu_erf",
     "gelu_sigmoid",
     "gelu_tanh",
+    "glorot_uniform",
+    "gru",
+    "gru_block",
+    "gru_cell",
+    "gru_gates",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -57,11 +76,18 @@ __all__ = [
     "logsigmoid",
     "logsoftmax",
     "logsumexp",
+    "lstm",
+    "lstm_block",
+    "lstm_cell",
+    "lstm_gates",
     "max_pool",
     "mean_pool",
     "mish",
     "relu",
     "relu6",
+    "rnn",
+    "rnn_block",
+    "rnn_cell",
     "rrelu",
     "selu",
     "sigmoid",

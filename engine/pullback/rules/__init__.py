@@ -1,39 +1,9 @@
-"""The rule table: importing this package registers every primitive."""
+"""The rule table, one family of operations per file: importing this package registers every primitive of every file."""
 
-from pullback.rules import (
-    activations,
-    bias_act,
-    constants,
-    contractions,
-    conv_layer,
-    convolution,
-    dense,
-    elementwise,
-    indexing,
-    inplace,
-    joining,
-    packing,
-    pooling,
-    reductions,
-    shapes,
-    softmax,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "activations",
-    "bias_act",
-    "constants",
-    "contractions",
-    "conv_layer",
-    "convolution",
-    "dense",
-    "elementwise",
-    "indexing",
-    "inplace",
-    "joining",
-    "packing",
-    "pooling",
-    "reductions",
-    "shapes",
-    "softmax",
-]
+for _family in pkgutil.iter_modules(__path__):
+    if _family.ispkg:
+        continue  # the functions of scipy.special are loaded when one is met: they import SciPy
+    importlib.import_module(f"{__name__}.{_family.name}")
