@@ -142,7 +142,7 @@ W2, X2 = np.ones((4, 2, 3, 3)), np.ones((1, 2, 8, 8))
         (lambda: pb.nn.conv_bias_act(W2, X2[0]), r"one example without a batch; pass x\[None\] and take y\[0\]"),
         (lambda: pb.nn.conv(W2, X2[:, :1]), "does not fit x of shape .* in 1 groups"),
         (lambda: pb.nn.conv(W2, X2, groups=3), "in 3 groups"),
-        (lambda: pb.nn.conv(W2[0], X2[0, 0]), "does not fit"),
+        (lambda: pb.nn.conv(W2[0], X2), "does not fit"),
         (lambda: pb.nn.conv(W2[..., 0, 0], X2[..., 0, 0]), "with one to three more axes"),
         (lambda: pb.nn.conv(W2, X2, stride=0), "stride is one whole number of at least 1, or 2 of them, got 0"),
         (lambda: pb.nn.conv(W2, X2, pad=(1, 2, 3)), "pad is one number, or 2 numbers or pairs"),

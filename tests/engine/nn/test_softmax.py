@@ -81,11 +81,20 @@ def test_extremes_do_not_overflow(x, softmax, logsumexp):
         np.testing.assert_allclose(pb.nn.softmax(x, axis=0), softmax, rtol=1e-12)
 
 
-def test_a_target_of_0_at_a_logit_of_minus_infinity_counts_0():
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_a_target_of_0_at_a_logit_of_minus_infinity_counts_0(tier):
     x = np.array([[-np.inf], [0.0], [1.0]])
-    loss, gradient = pb.value_and_grad(lambda x: pb.nn.logitcrossentropy(x, np.array([2]), axis=0))(x)
+    with pb.tier(tier):
+        loss, gradient = pb.value_and_grad(lambda x: pb.nn.logitcrossentropy(x, np.array([2]), axis=0))(x)
     np.testing.assert_allclose(loss, np.log1p(np.exp(-1)))
     np.testing.assert_allclose(gradient[0], 0)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_a_target_of_0_has_its_gradient(tier):
+    with pb.tier(tier):
+        gradient = pb.grad(lambda t: pb.nn.logitcrossentropy(X, t, axis=0, reduce="sum"))(np.zeros_like(X))
+    np.testing.assert_allclose(gradient, -PATTERNS["logsoftmax"](X, 0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
