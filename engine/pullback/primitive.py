@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from itertools import count
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,10 @@ class Trace(ABC):
     @abstractmethod
     def apply(self, primitive: "Primitive", operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply a primitive to operands of which at least one is traced here."""
+
+    def __call__(self, *args: Any, **keywords: Any) -> NoReturn:
+        """Refuse `x.trace()`: a traced value has its trace where an array has that method."""
+        raise TracingError("x.trace() is not for a traced value; write numpy.trace(x)")
 
 
 class Traced:

@@ -23,8 +23,8 @@ def leaf_type(leaf: Any, place: str, loop: str) -> ArrayType:
 
 def traced_type(leaf: Any) -> ArrayType:
     """Type of a traced value; what stands for a Python number is weak."""
-    if hasattr(leaf, "var"):
-        own: ArrayType = leaf.var.type
+    if hasattr(leaf, "variable"):
+        own: ArrayType = leaf.variable.type
         return own
     inner = getattr(leaf, "value", None)
     if isinstance(inner, Traced):
