@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import tested_in
 from pullback.ir.types import ArrayType
 from pullback.kinds import Linear
 from pullback.primitive import Effect, Primitive
@@ -113,3 +114,5 @@ class _Restore(_Writing):
 
 matmul_into = _MatmulInto("matmul_into")
 restore = _Restore("restore")
+
+tested_in("rules/test_inplace.py", "copy", "matmul_into", "restore")
