@@ -142,6 +142,10 @@ class Primitive(ABC):
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Tangent of the result; a tangent is None for an operand that does not move."""
 
+    def reads_target(self, operands: Sequence[Any]) -> bool:
+        """Of a primitive that overwrites its first operand: whether the result depends on what that held."""
+        return True
+
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""
         return result.size
