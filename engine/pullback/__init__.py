@@ -11,41 +11,65 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import errors, inplace, nn, testing
+    from pullback import debug, errors, inplace, nn, testing
+    from pullback.batching import vmap
+    from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
-    from pullback.gradients import jvp, vjp
+    from pullback.constants import cut, stop_gradient, uncut
+    from pullback.jacobians import hessian, hvp, jacobian
+    from pullback.linearizing import jvp, linearize, vjp
     from pullback.tiers import TIERS, tier
     from pullback.tracing import trace
     from pullback.transforms import grad, value_and_grad
 
 __all__ = [
     "TIERS",
+    "checkpoint",
     "compile",
+    "cut",
+    "debug",
     "errors",
     "grad",
+    "hessian",
+    "hvp",
     "inplace",
+    "jacobian",
     "jvp",
+    "linearize",
     "nn",
+    "stop_gradient",
     "testing",
     "tier",
     "trace",
+    "uncut",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]
 
 _HOMES = {
     "TIERS": "pullback.tiers:TIERS",
+    "checkpoint": "pullback.checkpoints:checkpoint",
     "compile": "pullback.compiling:compile_",
+    "cut": "pullback.constants:cut",
+    "debug": "pullback.debug",
     "errors": "pullback.errors",
+    "stop_gradient": "pullback.constants:stop_gradient",
+    "uncut": "pullback.constants:uncut",
     "grad": "pullback.transforms:grad",
     "inplace": "pullback.inplace",
-    "jvp": "pullback.gradients:jvp",
+    "hessian": "pullback.jacobians:hessian",
+    "hvp": "pullback.jacobians:hvp",
+    "jacobian": "pullback.jacobians:jacobian",
+    "jvp": "pullback.linearizing:jvp",
+    "linearize": "pullback.linearizing:linearize",
+    "vmap": "pullback.batching:vmap",
     "nn": "pullback.nn",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",
     "value_and_grad": "pullback.transforms:value_and_grad",
-    "vjp": "pullback.gradients:vjp",
+    "vjp": "pullback.linearizing:vjp",
 }
 
 

@@ -88,7 +88,12 @@ class Stack:
         depth = len(self._open)
         block, start = (self._slots[depth - 1].block, self._slots[depth - 1].end) if depth else (0, 0)
         slot = self._slots[depth] if depth < len(self._slots) else None
-        if slot is None or slot.array.shape != shape or slot.array.dtype != dtype or not self._follows(slot, block, start):
+        if (
+            slot is None
+            or slot.array.shape != shape
+            or slot.array.dtype != dtype
+            or not self._follows(slot, block, start)
+        ):
             slot = self._place(block, start, shape, dtype)
             self._slots[depth : depth + 1] = [slot]
         frame = Frame(self, depth, slot.array)
@@ -136,6 +141,13 @@ class Stack:
                 "a run context was used from two threads; call a pullback in the thread that made it, "
                 "and give each thread a context of its own"
             )
+
+
+def _aligned(nbytes: int) -> np.ndarray[Any, Any]:
+    """Bytes that start on a cache line."""
+    block = np.empty(nbytes + ALIGNMENT, np.uint8)
+    first = -block.ctypes.data % ALIGNMENT
+    return block[first : first + nbytes]
 
 
 class RunContext:

@@ -1,6 +1,7 @@
 """What flows backward: a small algebra.
 
     none      no cotangent: the value leads nowhere that was asked for      (Python's None)
+    lazy      what a rule can still compute, should somebody want it        (Lazy)
     scattered a value at a key of an otherwise zero array                   (Scattered)
     dense     an array
 
@@ -10,6 +11,7 @@ by the one accumulator that holds it, so adding into it in place is legal; a cot
 gives the same array to both operands) and is never written to. Under an outer trace nothing is done in place.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,31 @@ from pullback.rules.indexing import add_at, scatter
 from pullback.scattered import Scattered
 
 
+class Lazy:
+    """A cotangent that is computed when it is first wanted, once, and never if nobody wants it.
+
+    Rules whose cotangents share work give several lazy ones that share a memo. Sums of lazy cotangents are not lazy:
+    they would nest as deep as the sum is long.
+    """
+
+    __slots__ = ("_compute", "_value")
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self._compute: Callable[[], Any] | None = compute
+        self._value: Any = None
+
+    def value(self) -> Any:
+        """The cotangent."""
+        if self._compute is not None:
+            compute, self._compute = self._compute, None
+            self._value = compute()
+        return self._value
+
+
 def dense(cotangent: Any) -> Any:
     """The cotangent as an array; None stays None."""
+    if isinstance(cotangent, Lazy):
+        cotangent = cotangent.value()
     if isinstance(cotangent, Scattered):
         return scatter(cotangent.value, key=cotangent.key, shape=cotangent.shape, dtype=cotangent.dtype)
     return cotangent
@@ -42,8 +67,14 @@ class Accumulator:
         if self._sum is None:
             self._sum = cotangent
             return
-        if isinstance(self._sum, Scattered):
-            self._sum, self._owned = dense(self._sum), True
+        if isinstance(cotangent, Lazy):
+            cotangent = cotangent.value()
+            if cotangent is None:
+                return
+        self._settle()
+        if self._sum is None:
+            self._sum = cotangent
+            return
         in_place = self._owned and isinstance(self._sum, np.ndarray)
         if isinstance(cotangent, Scattered):
             if in_place and not isinstance(cotangent.value, Traced):
@@ -57,6 +88,12 @@ class Accumulator:
 
     def dense(self) -> Any:
         """The sum as an array, None if nothing was added."""
+        self._settle()
+        return self._sum
+
+    def _settle(self) -> None:
+        """Make the sum an array; one that is made here from a scattered cotangent is ours to add to."""
+        if isinstance(self._sum, Lazy):
+            self._sum = self._sum.value()
         if isinstance(self._sum, Scattered):
             self._sum, self._owned = dense(self._sum), True
-        return self._sum

@@ -37,9 +37,7 @@ def matmul(c: Any, a: Any, b: Any) -> Any:
     return _overwrite(matmul_into, c, a, b)
 
 
-def gemm(
-    c: Any, a: Any, b: Any, alpha: Any = 1, beta: Any = 0, *, trans_a: str = "N", trans_b: str = "N"
-) -> Any:
+def gemm(c: Any, a: Any, b: Any, alpha: Any = 1, beta: Any = 0, *, trans_a: str = "N", trans_b: str = "N") -> Any:
     """C <- alpha op(a) @ op(b) + beta c; gives back c.
 
     op is N (the matrix), T (its transpose) or C (its conjugate transpose). Where beta is 0, c is not read.
@@ -53,17 +51,13 @@ def gemm(
 
 def __getattr__(name: str) -> Callable[..., Any]:
     rule = UFUNCS.get(getattr(np, name, None)) if not name.startswith("_") else None
-    if not isinstance(rule, Scalar) or rule.into is None or all(map_ is None for map_ in rule.maps):
+    if not isinstance(rule, Scalar) or not rule.moves:
         raise AttributeError(f"pb.inplace has no {name!r}: it has matmul, gemm and NumPy's ufuncs with a derivative")
     return _elementwise(rule, name)
 
 
 def __dir__() -> list[str]:
-    ufuncs = [
-        ufunc.__name__
-        for ufunc, rule in UFUNCS.items()
-        if isinstance(rule, Scalar) and any(map_ is not None for map_ in rule.maps)
-    ]
+    ufuncs = [ufunc.__name__ for ufunc, rule in UFUNCS.items() if isinstance(rule, Scalar) and rule.moves]
     return sorted(["gemm", "matmul", *ufuncs])
 
 
@@ -79,7 +73,7 @@ def _elementwise(rule: Scalar, name: str) -> Callable[..., Any]:
     return overwriting
 
 
-def _overwrite(rule: Overwriting, target: Any, *others: Any, **params: Any) -> Any:
+def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -> Any:
     trace = innermost_trace()
     if trace is None:
         return rule.evaluate(target, *others, None, **params)

@@ -18,16 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType, Shape
+from pullback.ir.types import ArrayType, Shape, dtype_of
 from pullback.primitive import Primitive
 
 ScalarMap = Callable[..., Any] | None
 
 
 def unbroadcast(v: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
-    """Sum a cotangent over the axes along which an operand of that shape was broadcast; cast to its dtype."""
+    """Sum a cotangent over the axes along which an operand of that shape was broadcast; cast to its dtype.
+
+    A real operand has a real cotangent: the imaginary part belongs to directions it cannot move in.
+    """
     if isinstance(v, (float, int, complex)) and not isinstance(v, np.generic):
-        return v  # a Python scalar stands for a scalar operand of any precision
+        # A Python scalar stands for a scalar operand of any precision.
+        return v.real if isinstance(v, complex) and dtype.kind != "c" else v
     if v.shape != shape:
         extra = v.ndim - len(shape)
         if extra:
@@ -35,6 +39,13 @@ def unbroadcast(v: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
         stretched = tuple(axis for axis, size in enumerate(shape) if size == 1 and v.shape[axis] != 1)
         if stretched:
             v = v.sum(axis=stretched, keepdims=True)
+    return cast(v, dtype)
+
+
+def cast(v: Any, dtype: np.dtype[Any]) -> Any:
+    """A tangent or cotangent in the dtype of the value it belongs to; the real part, where that is real."""
+    if v.dtype.kind == "c" and dtype.kind != "c":
+        v = v.real
     return v if v.dtype == dtype else v.astype(dtype)
 
 
@@ -59,6 +70,7 @@ class Scalar(Primitive):
         super().__init__(name)
         self.ufunc = ufunc
         self.maps = maps
+        self.moves = any(map_ is not None for map_ in maps)
         # Python's own operator keeps Python scalars Python scalars, and is the cheaper call on arrays.
         self.operator = operator
         self._evaluate = operator or ufunc
@@ -90,7 +102,7 @@ class Scalar(Primitive):
     ) -> Sequence[Any]:
         """Map the cotangent for each needed operand, summed over broadcast axes."""
         return [
-            unbroadcast(map_(y_bar, *operands, y), np.shape(x), _dtype_of(x)) if need and map_ is not None else None
+            unbroadcast(map_(y_bar, *operands, y), np.shape(x), dtype_of(x)) if need and map_ is not None else None
             for need, map_, x in zip(needed, self.maps, operands, strict=True)
         ]
 
@@ -101,13 +113,24 @@ class Scalar(Primitive):
             if dx is not None and map_ is not None:
                 term = map_(dx, *operands, y)
                 dy = term if dy is None else dy + term
-        return dy if dy is None or np.shape(dy) == np.shape(y) else np.broadcast_to(dy, np.shape(y))
+        if dy is None:
+            return None
+        if dtype_of(dy).kind == "c" and dtype_of(y).kind != "c":
+            dy = dy.real  # y is real, so it moves along the real part
+        return dy if np.shape(dy) == np.shape(y) else np.broadcast_to(dy, np.shape(y))
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """Line the examples up: axes of length one behind the batch axis stand for those an operand lacks."""
+        rank = max(np.ndim(x) - own for x, own in zip(operands, batched, strict=True))
+        return self(*(behind_batch(x, rank) if own else x for x, own in zip(operands, batched, strict=True)), **params)
 
 
 class Linear(Primitive):
     """A linear function of its one operand; parameters are constants.
 
-    `transpose(y_bar, x, **params)` may look at the shape and dtype of x, never at its values.
+    `transpose(y_bar, x, **params)` may look at the shape and dtype of x, never at its values. `batch(x, **params)` is the
+    function for an x with one more, leading axis, along which every example is on its own; without it examples are
+    taken one by one.
     """
 
     def __init__(
@@ -120,11 +143,13 @@ class Linear(Primitive):
         is_view: bool = False,
         into: Callable[..., Any] | None = None,
         flops: Callable[[Sequence[ArrayType]], int] | None = None,
+        batch: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__(name)
         self._evaluate = evaluate
         self._infer = infer
         self._transpose = transpose
+        self._batch = batch
         self._flops = flops
         self.aliases_operand = is_view
         self.into = into
@@ -152,13 +177,20 @@ class Linear(Primitive):
         """Apply the function itself."""
         return self(tangents[0], **params)
 
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """As declared, else one by one."""
+        return super().batch(operands, batched, params) if self._batch is None else self._batch(operands[0], **params)
+
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """As declared; moving elements is no arithmetic."""
         return 0 if self._flops is None else self._flops(types)
 
 
 class Bilinear(Primitive):
-    """A function linear in each of its two operands."""
+    """A function linear in each of its two operands.
+
+    `batch(a, b, batched, **params)` is the function for operands of which those flagged have one more, leading axis.
+    """
 
     def __init__(
         self,
@@ -169,9 +201,11 @@ class Bilinear(Primitive):
         transpose_b: Callable[..., Any],
         flops: Callable[[Sequence[ArrayType], ArrayType], int],
         into: Callable[..., Any] | None = None,
+        batch: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__(name)
         self.into = into
+        self._batch = batch
         self._evaluate = evaluate
         self._infer = infer
         self._transposes = (transpose_a, transpose_b)
@@ -206,18 +240,26 @@ class Bilinear(Primitive):
         right = None if db is None else self(a, db, **params)
         return right if left is None else left if right is None else left + right
 
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """As declared, else one by one."""
+        if self._batch is None:
+            return super().batch(operands, batched, params)
+        return self._batch(*operands, batched, **params)
+
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """As declared."""
         return self._flops(types, result)
 
 
+def behind_batch(x: Any, rank: int) -> Any:
+    """A batch of examples, each stretched to a rank by axes of length one in front of its own."""
+    shape = np.shape(x)
+    missing = rank - (len(shape) - 1)
+    return np.reshape(x, (shape[0], *([1] * missing), *shape[1:])) if missing else x
+
+
 def _ufunc_into(ufunc: np.ufunc) -> Callable[..., Any]:
     return ufunc
-
-
-def _dtype_of(x: Any) -> np.dtype[Any]:
-    dtype = getattr(x, "dtype", None)
-    return dtype if dtype is not None else np.result_type(type(x))
 
 
 def _promotable(type_: ArrayType) -> Any:

@@ -16,8 +16,11 @@ from enum import Enum
 from itertools import count
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
+from pullback import counters
 from pullback.errors import TracingError
-from pullback.ir.types import ArrayType
+from pullback.ir.types import ArrayType, type_of
 
 
 class Effect(Enum):
@@ -27,6 +30,12 @@ class Effect(Enum):
     READS = "reads memory"  # its result depends on when it runs: never merged with a twin
     OVERWRITES = "overwrites its first operand"  # never dropped, merged or moved; what it wrote over is put back later
     RESTORES = "restores its first operand"  # the undoing of an overwrite
+    KEEPS = "keeps state for its pullback"  # pulled back just once, also if nobody wants its result
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the pullback has something to undo, so that it has to run whoever asks for it, and only once."""
+        return self in (Effect.OVERWRITES, Effect.KEEPS)
 
     @property
     def writes(self) -> bool:
@@ -84,6 +93,11 @@ def innermost_trace() -> Trace | None:
     return _active.traces[-1] if _active.traces else None
 
 
+def watching() -> tuple[Trace, ...]:
+    """The traces that watch in this thread, outermost first."""
+    return tuple(_active.traces)
+
+
 class Primitive(ABC):
     """One row of the rule table."""
 
@@ -96,6 +110,8 @@ class Primitive(ABC):
     into: Callable[..., Any] | None = None
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
+    # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
+    moves: bool = True
     table: ClassVar[dict[str, "Primitive"]] = {}
 
     def __init__(self, name: str) -> None:
@@ -114,6 +130,8 @@ class Primitive(ABC):
             if isinstance(operand, Traced) and (trace is None or operand.trace.level > trace.level):
                 trace = operand.trace
         if trace is None:
+            for counts in counters.active:
+                counts.evaluated[self.name] += 1
             return self.evaluate(*operands, **params)
         if trace.closed:
             raise TracingError(
@@ -146,6 +164,28 @@ class Primitive(ABC):
         """Of a primitive that overwrites its first operand: whether the result depends on what that held."""
         return True
 
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """Result for operands of which those flagged have one more, leading axis; the result has it too.
+
+        Right for every rule, and slow: one application per example. Kinds and rules that can do better override it.
+        """
+        examples = range(next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own))
+        rows = [
+            self(*(x[row] if own else x for x, own in zip(operands, batched, strict=True)), **params)
+            for row in examples
+        ]
+        if not rows:
+            types = [_example_type(x, batched=own) for x, own in zip(operands, batched, strict=True)]
+            empty = tuple(np.zeros((0, *type_.shape), type_.dtype) for type_ in self.infer(*types, **params))
+            return empty if self.results > 1 else empty[0]
+        return tuple(map(np.stack, zip(*rows, strict=True))) if self.results > 1 else np.stack(rows)
+
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""
         return result.size
+
+
+def _example_type(x: Any, *, batched: bool) -> ArrayType:
+    """Type of one example of an operand."""
+    type_ = type_of(x)
+    return ArrayType(type_.shape[1:], type_.dtype) if batched else type_

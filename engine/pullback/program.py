@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.arguments import differentiable, like
 from pullback.backends import interpreter
 from pullback.errors import TracingError
-from pullback.gradients import Gradient, differentiable, like, scalar
+from pullback.gradients import Gradient, scalar
 from pullback.ir.graph import Capture, Graph, Var
 from pullback.ir.printer import format_graph
 from pullback.ir.types import ArrayType, is_array_like, type_of
@@ -180,7 +181,7 @@ def _finish_gradients(gradient: Gradient, wanted: _Wanted, mask: tuple[bool, ...
     def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         values = iter(outputs)
         value = np.asarray(next(values))[()] if gradient.with_value else None
-        gradients = iter(
+        gradients = trees.Gradients(
             [
                 like(next(values) if present else None, leaves[leaf])
                 for leaf, present in zip(wanted.leaves, mask, strict=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pullback import counters
 from pullback.numpy_api.valued import ValuedTracer, kind_of
 from pullback.primitive import Primitive, Trace
 
@@ -21,16 +22,26 @@ class DualTracer(ValuedTracer):
 class ForwardTrace(Trace):
     """Pushes tangents along as the function runs."""
 
+    def value_of(self, value: Any) -> Any:
+        """The plain value behind one of this trace's tracers; anything else is itself."""
+        return value.value if isinstance(value, DualTracer) and value.trace is self else value
+
+    def tangent_of(self, value: Any) -> Any:
+        """The tangent of one of this trace's tracers; None for anything else."""
+        return value.tangent if isinstance(value, DualTracer) and value.trace is self else None
+
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate, and push the tangents of the operands that have one."""
         mine = [isinstance(operand, DualTracer) and operand.trace is self for operand in operands]
         plain = [operand.value if own else operand for operand, own in zip(operands, mine, strict=True)]
         tangents = [operand.tangent if own else None for operand, own in zip(operands, mine, strict=True)]
         y = primitive(*plain, **params)
-        if primitive.results == 1 and kind_of(y) in "biu":
-            return y  # integers and truth values do not move
+        if not primitive.moves or (primitive.results == 1 and kind_of(y) in "biu"):
+            return y  # integers, truth values and what moves in steps do not move
         if all(tangent is None for tangent in tangents):
             return y
+        for counts in counters.active:
+            counts.pushed[primitive.name] += 1
         dy = primitive.push(tangents, y, plain, params)
         if primitive.results == 1:
             return DualTracer(self, y, dy) if dy is not None else y

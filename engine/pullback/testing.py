@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.gradients import jvp, vjp
+from pullback.linearizing import jvp, vjp
 
 
 def check_grads(function: Callable[..., Any], args: Sequence[Any], *, rtol: float = 1e-6, seed: int = 0) -> None:

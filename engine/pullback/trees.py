@@ -1,13 +1,57 @@
-"""Nested arguments: tuples, lists, dicts, dataclasses and None, taken apart into leaves and put together again."""
+"""Nested arguments: tuples, lists, dicts, dataclasses and None, taken apart into leaves and put together again.
 
-from collections.abc import Callable, Iterator
+Other kinds of nodes tell how they are taken apart with `register`.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import copy
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 Rebuild = Callable[[Iterator[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeKind:
+    """How the nodes of one type are taken apart."""
+
+    parts: Callable[[Any], tuple[Any, ...]]
+    rebuild: Callable[[Any, tuple[Any, ...]], Any]
+    structure: Callable[[Any], Hashable]
+    gradient: Callable[[Any, tuple[Any, ...]], Any]
+
+
+_KINDS: dict[type, _NodeKind] = {}
+
+
+def register(
+    kind: type,
+    parts: Callable[[Any], tuple[Any, ...]],
+    rebuild: Callable[[Any, tuple[Any, ...]], Any],
+    structure: Callable[[Any], Hashable],
+    gradient: Callable[[Any, tuple[Any, ...]], Any] | None = None,
+) -> None:
+    """Make a type a node of trees: its parts, a node like another from new parts, and what it is besides its parts.
+
+    The new parts may be anything that stands for the old ones: arrays, traced values, the positions of leaves. The
+    gradient by a node is a node like it, unless `gradient` makes something else of the gradients by its parts.
+    """
+    _KINDS[kind] = _NodeKind(parts, rebuild, structure, gradient or rebuild)
+
+
+class Gradients:
+    """Leaves that are gradients: a tree rebuilt from them is a gradient by the tree."""
+
+    def __init__(self, leaves: Iterable[Any]) -> None:
+        self._leaves = iter(leaves)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._leaves)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
@@ -30,11 +74,21 @@ def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
     if isinstance(tree, dict):
         named = {key: _take_apart(part, leaves) for key, part in tree.items()}
         return lambda rest: {key: part(rest) for key, part in named.items()}
-    if is_dataclass(tree) and not isinstance(tree, type):
-        members = {field.name: _take_apart(getattr(tree, field.name), leaves) for field in fields(tree)}
-        return lambda rest: _with_members(tree, {name: part(rest) for name, part in members.items()})
+    if type(tree) in _KINDS or (is_dataclass(tree) and not isinstance(tree, type)):
+        return _take_node_apart(tree, leaves)
     leaves.append(tree)
     return next
+
+
+def _take_node_apart(node: Any, leaves: list[Any]) -> Rebuild:
+    kind = _KINDS.get(type(node))
+    if kind is not None:
+        children = [_take_apart(part, leaves) for part in kind.parts(node)]
+        return lambda rest: (kind.gradient if isinstance(rest, Gradients) else kind.rebuild)(
+            node, tuple(child(rest) for child in children)
+        )
+    members = {field.name: _take_apart(getattr(node, field.name), leaves) for field in fields(node)}
+    return lambda rest: _with_members(node, {name: part(rest) for name, part in members.items()})
 
 
 def _with_members(instance: Any, members: dict[str, Any]) -> Any:
@@ -53,6 +107,9 @@ def structure(tree: Any) -> Any:
         return (type(tree), *map(structure, tree))
     if isinstance(tree, dict):
         return (dict, *((key, structure(part)) for key, part in tree.items()))
+    kind = _KINDS.get(type(tree))
+    if kind is not None:
+        return (type(tree), kind.structure(tree), *map(structure, kind.parts(tree)))
     if is_dataclass(tree) and not isinstance(tree, type):
         return (type(tree), *(structure(getattr(tree, field.name)) for field in fields(tree)))
     return "leaf"

@@ -53,3 +53,9 @@ def type_of(value: Any) -> ArrayType:
 def is_array_like(value: Any) -> bool:
     """Whether a value can be an operand: an array, a NumPy scalar or a Python scalar."""
     return isinstance(value, (np.ndarray, np.generic)) or type(value) in _PYTHON_SCALARS
+
+
+def dtype_of(value: Any) -> np.dtype[Any]:
+    """Dtype of a value, traced or not; of a Python number the one NumPy gives it."""
+    dtype: np.dtype[Any] | None = getattr(value, "dtype", None)
+    return dtype if dtype is not None else type_of(value).dtype

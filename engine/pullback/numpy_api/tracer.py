@@ -6,12 +6,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.errors import NoRuleError, TracingError
-from pullback.numpy_api import functions
-from pullback.numpy_api.table import FUNCTIONS
+from pullback.numpy_api import contractions, reductions, shapes
+from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.primitive import Traced
 from pullback.rules import elementwise as e
-from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.indexing import index
 
@@ -43,7 +42,7 @@ class Tracer(Traced):
 
     @property
     def T(self) -> Any:
-        return functions.transpose(self)
+        return shapes.transpose(self)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -56,7 +55,7 @@ class Tracer(Traced):
     # --- NumPy's protocols ------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         if method == "reduce" and ufunc is np.add:
-            return functions.sum_(inputs[0], keywords.pop("axis", 0), **keywords)
+            return reductions.sum_(inputs[0], keywords.pop("axis", 0), **keywords)
         for option, value in keywords.items():
             if value is not None:
                 raise TracingError(
@@ -162,26 +161,25 @@ class Tracer(Traced):
 
     # --- methods of ndarray -----------------------------------------------------------------------------------------
     def sum(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        return functions.sum_(self, axis=axis, keepdims=keepdims)
+        return reductions.sum_(self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        return functions.mean(self, axis=axis, keepdims=keepdims)
+        return reductions.mean(self, axis=axis, keepdims=keepdims)
 
     def dot(self, other: Any) -> Any:
-        return functions.dot(self, other)
+        return contractions.dot(self, other)
 
     def reshape(self, *shape: Any) -> Any:
-        return functions.reshape(self, shape[0] if len(shape) == 1 else shape)
+        return shapes.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def ravel(self) -> Any:
-        return functions.ravel(self)
+        return shapes.ravel(self)
 
     def transpose(self, *axes: Any) -> Any:
-        return functions.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+        return shapes.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
 
     def astype(self, dtype: Any) -> Any:
-        wanted = np.dtype(dtype)
-        return self if wanted == self.dtype else shapes.astype(self, dtype=wanted)
+        return shapes.astype(self, dtype)
 
 
 def basic_key(key: Any, ndim: int) -> Any:

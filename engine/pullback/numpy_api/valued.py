@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import type_of
+from pullback.ir.types import dtype_of
 from pullback.numpy_api.tracer import Tracer
 
 
@@ -22,8 +22,7 @@ class ValuedTracer(Tracer):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Dtype of the value."""
-        dtype = getattr(self.value, "dtype", None)
-        return dtype if dtype is not None else type_of(self.value).dtype
+        return dtype_of(self.value)
 
     def __bool__(self) -> bool:
         return bool(self.value)

@@ -1,5 +1,27 @@
 """The rule table: importing this package registers every primitive."""
 
-from pullback.rules import activations, contractions, dense, elementwise, gemm, indexing, inplace, reductions, shapes
+from pullback.rules import (
+    activations,
+    contractions,
+    dense,
+    elementwise,
+    gemm,
+    indexing,
+    inplace,
+    joining,
+    reductions,
+    shapes,
+)
 
-__all__ = ["activations", "contractions", "dense", "elementwise", "gemm", "indexing", "inplace", "reductions", "shapes"]
+__all__ = [
+    "activations",
+    "contractions",
+    "dense",
+    "elementwise",
+    "gemm",
+    "indexing",
+    "inplace",
+    "joining",
+    "reductions",
+    "shapes",
+]

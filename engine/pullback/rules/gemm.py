@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType
-from pullback.kinds import unbroadcast
+from pullback.ir.types import ArrayType, dtype_of
+from pullback.kinds import cast, unbroadcast
 from pullback.rules.contractions import matmul
 from pullback.rules.inplace import Overwriting
 
@@ -41,9 +41,9 @@ def _is_zero(number: Any) -> bool:
 def _number_cotangent(v: Any, number: Any) -> Any:
     """The sum of all elements, as a cotangent of alpha or beta."""
     total = np.sum(v)
-    if isinstance(number, float | int):
-        return total
-    return unbroadcast(total, (), np.asarray(number).dtype if isinstance(number, complex) else number.dtype)
+    dtype = dtype_of(number)
+    # A Python number stands for a number of any precision.
+    return cast(total, dtype) if hasattr(number, "dtype") or dtype.kind != "c" else total
 
 
 class _GemmInto(Overwriting):

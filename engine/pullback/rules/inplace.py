@@ -37,7 +37,7 @@ def may_overlap(x: Any, y: Any) -> bool:
     if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.may_share_memory(x, y)):
         return False
     try:
-        return np.shares_memory(x, y, max_work=1000)  # type: ignore[call-overload, no-any-return] # any bound is allowed
+        return np.shares_memory(x, y, max_work=1000)  # type: ignore[arg-type] # any bound is allowed
     except np.exceptions.TooHardError:
         return True
 
@@ -66,12 +66,14 @@ class Overwriting(Writing):
         if result.shape != target.shape:
             raise ValueError(f"{self.shown(params)}: a result of shape {result.shape} does not fit {target.shape}")
         if not np.can_cast(result.dtype, target.dtype, "same_kind"):
-            raise TypeError(f"{self.shown(params)}: a result of dtype {result.dtype} does not fit one of {target.dtype}")
+            raise TypeError(
+                f"{self.shown(params)}: a result of dtype {result.dtype} does not fit one of {target.dtype}"
+            )
         return (target,)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Overwrite the target; what does not fit is said in one sentence, and nothing has been written then."""
-        target, *others, kept = operands
+        target, *others, _ = operands
         if not isinstance(target, np.ndarray):
             raise TypeError(f"{self.shown(params)} writes into an array, not into a {type(target).__name__}")
         if not target.flags.writeable:
@@ -173,7 +175,8 @@ class _ElementwiseInto(Overwriting):
         return rule.infer(*types)[0]
 
     def write(self, *operands: Any, **params: Any) -> Any:
-        return params["rule"].into(operands[0], *operands)
+        ufunc = params["rule"].ufunc
+        return ufunc(*operands, out=operands[0])
 
     def pull_result(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], saved: Any, params: dict[str, Any]
