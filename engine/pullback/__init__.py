@@ -11,24 +11,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import debug, errors, inplace, nn, testing
+    from pullback import debug, errors, inplace, nn, numpy, scipy, testing
     from pullback.batching import vmap
+    from pullback.blocks import Block
     from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
     from pullback.constants import cut, stop_gradient, uncut
+    from pullback.control.branching import cond, switch
+    from pullback.control.looping import fori_loop, while_loop
+    from pullback.control.scanning import scan
+    from pullback.elementwise import elementwise
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
+    from pullback.packing import pack
     from pullback.tiers import TIERS, tier
     from pullback.tracing import trace
     from pullback.transforms import grad, value_and_grad
 
 __all__ = [
     "TIERS",
+    "Block",
     "checkpoint",
     "compile",
+    "cond",
     "cut",
     "debug",
+    "elementwise",
     "errors",
+    "fori_loop",
     "grad",
     "hessian",
     "hvp",
@@ -37,7 +47,12 @@ __all__ = [
     "jvp",
     "linearize",
     "nn",
+    "numpy",
+    "pack",
+    "scan",
+    "scipy",
     "stop_gradient",
+    "switch",
     "testing",
     "tier",
     "trace",
@@ -45,31 +60,42 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]
 
 _HOMES = {
+    "Block": "pullback.blocks:Block",
     "TIERS": "pullback.tiers:TIERS",
     "checkpoint": "pullback.checkpoints:checkpoint",
     "compile": "pullback.compiling:compile_",
+    "cond": "pullback.control.branching:cond",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
+    "elementwise": "pullback.elementwise:elementwise",
     "errors": "pullback.errors",
-    "stop_gradient": "pullback.constants:stop_gradient",
-    "uncut": "pullback.constants:uncut",
+    "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms:grad",
-    "inplace": "pullback.inplace",
     "hessian": "pullback.jacobians:hessian",
     "hvp": "pullback.jacobians:hvp",
+    "inplace": "pullback.inplace",
     "jacobian": "pullback.jacobians:jacobian",
     "jvp": "pullback.linearizing:jvp",
     "linearize": "pullback.linearizing:linearize",
-    "vmap": "pullback.batching:vmap",
     "nn": "pullback.nn",
+    "numpy": "pullback.numpy",
+    "pack": "pullback.packing:pack",
+    "scan": "pullback.control.scanning:scan",
+    "scipy": "pullback.scipy",
+    "stop_gradient": "pullback.constants:stop_gradient",
+    "switch": "pullback.control.branching:switch",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.tracing:trace",
+    "uncut": "pullback.constants:uncut",
     "value_and_grad": "pullback.transforms:value_and_grad",
     "vjp": "pullback.linearizing:vjp",
+    "vmap": "pullback.batching:vmap",
+    "while_loop": "pullback.control.looping:while_loop",
 }
 
 

@@ -2,7 +2,7 @@
 
     with pb.debug.counting() as counts:
         pb.grad(loss)(x)
-    counts.evaluated["matmul"], counts.pulled["matmul"]
+    counts.evaluated["matmul"], counts.cotangents["matmul"]
 
 Counted is what the tape and the forward sweep do, in every thread; a compiled program calls no rules, its summary counts
 kernels instead.
@@ -16,10 +16,14 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class RuleCounts:
-    """How often each primitive was evaluated, pulled back and pushed forward, by name; a missing name counts zero."""
+    """How often each primitive was evaluated, pulled back and pushed forward, by name; a missing name counts zero.
+
+    `cotangents` counts what the pulls computed: of a product that is pulled back, none, one or two.
+    """
 
     evaluated: Counter[str] = field(default_factory=Counter)
     pulled: Counter[str] = field(default_factory=Counter)
+    cotangents: Counter[str] = field(default_factory=Counter)
     pushed: Counter[str] = field(default_factory=Counter)
 
 

@@ -9,6 +9,7 @@ PullbackError
 ├── OverwrittenError     an array was read after `pb.inplace` overwrote it
 ├── StateError           what a rule kept for its pullback was used twice, out of order or in another thread
 ├── TierError            a tier this engine does not have
+├── ControlFlowError     a loop or branch that does not keep structure, shapes or dtypes
 └── GraphError           our own invariant is broken (the type check between passes)
 """
 
@@ -47,6 +48,10 @@ class StateError(PullbackError, RuntimeError):
 
 class TierError(PullbackError, ValueError):
     """The tier that was asked for does not exist in this engine."""
+
+
+class ControlFlowError(PullbackError, TypeError):
+    """A loop does not hand on what it was given, branches do not agree, or steps cannot be counted."""
 
 
 class GraphError(PullbackError, AssertionError):

@@ -9,7 +9,7 @@ import numpy as np
 from pullback import trees
 from pullback.arguments import Selection, Wrt, differentiable, like, name_of
 from pullback.errors import DifferentiationError
-from pullback.ir.types import is_array_like
+from pullback.ir.types import is_array_like, shape_of
 from pullback.primitive import Traced
 from pullback.tape import Tape, TapeTracer
 
@@ -114,7 +114,7 @@ def scalar(value: Any, function: Callable[..., Any], *, holomorphic: bool = Fals
         raise DifferentiationError(
             f"grad needs a function that returns one number; {name} returned {type(value).__name__}"
         )
-    if np.shape(value) != ():
+    if shape_of(value) != ():
         raise DifferentiationError(
             f"grad needs a function that returns one number; {name} returned an array of shape {np.shape(value)} (sum it, or use vjp)"
         )

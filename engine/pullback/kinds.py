@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import ArrayType, Shape, dtype_of
+from pullback.ir.types import ArrayType, Shape, dtype_of, shape_of
 from pullback.primitive import Primitive
 
 ScalarMap = Callable[..., Any] | None
@@ -102,7 +102,7 @@ class Scalar(Primitive):
     ) -> Sequence[Any]:
         """Map the cotangent for each needed operand, summed over broadcast axes."""
         return [
-            unbroadcast(map_(y_bar, *operands, y), np.shape(x), dtype_of(x)) if need and map_ is not None else None
+            unbroadcast(map_(y_bar, *operands, y), shape_of(x), dtype_of(x)) if need and map_ is not None else None
             for need, map_, x in zip(needed, self.maps, operands, strict=True)
         ]
 
@@ -117,11 +117,11 @@ class Scalar(Primitive):
             return None
         if dtype_of(dy).kind == "c" and dtype_of(y).kind != "c":
             dy = dy.real  # y is real, so it moves along the real part
-        return dy if np.shape(dy) == np.shape(y) else np.broadcast_to(dy, np.shape(y))
+        return dy if shape_of(dy) == shape_of(y) else np.broadcast_to(dy, shape_of(y))
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
         """Line the examples up: axes of length one behind the batch axis stand for those an operand lacks."""
-        rank = max(np.ndim(x) - own for x, own in zip(operands, batched, strict=True))
+        rank = max(len(shape_of(x)) - own for x, own in zip(operands, batched, strict=True))
         return self(*(behind_batch(x, rank) if own else x for x, own in zip(operands, batched, strict=True)), **params)
 
 
@@ -253,7 +253,7 @@ class Bilinear(Primitive):
 
 def behind_batch(x: Any, rank: int) -> Any:
     """A batch of examples, each stretched to a rank by axes of length one in front of its own."""
-    shape = np.shape(x)
+    shape = shape_of(x)
     missing = rank - (len(shape) - 1)
     return np.reshape(x, (shape[0], *([1] * missing), *shape[1:])) if missing else x
 

@@ -9,7 +9,7 @@ from pullback import trees
 from pullback.arguments import differentiable, like, name_of
 from pullback.errors import DifferentiationError, PullbackReuseError
 from pullback.gradients import plain_tree, split_aux
-from pullback.ir.types import dtype_of, is_array_like
+from pullback.ir.types import dtype_of, is_array_like, shape_of
 from pullback.primitive import Traced, tracing
 from pullback.tangents import DualTracer, ForwardTrace
 from pullback.tape import Tape
@@ -162,7 +162,7 @@ def checked_array(value: Any, function: Callable[..., Any]) -> Any:
 def zero_like(value: Any) -> Any:
     """The tangent of a value that does not move; integers move in the default precision, as in NumPy's promotion."""
     dtype = dtype_of(value)
-    return np.zeros(np.shape(value), dtype if dtype.kind in "fc" else float)[()]
+    return np.zeros(shape_of(value), dtype if dtype.kind in "fc" else float)[()]
 
 
 def _leaves_like(tree: Any, structure: Any, what: str, of: str) -> list[Any]:
@@ -176,12 +176,16 @@ def _leaves_like(tree: Any, structure: Any, what: str, of: str) -> list[Any]:
 
 def _fitting(move: Any, value: Any, got: str, what: str) -> Any:
     """A tangent or cotangent in the precision of its value, if it has the value's shape."""
-    move = move if isinstance(move, Traced) else np.asarray(move)
-    if np.shape(move) != np.shape(value):
-        raise DifferentiationError(f"{got} of shape {np.shape(move)}, {what} has shape {np.shape(value)}")
+    if shape_of(move) != shape_of(value):
+        raise DifferentiationError(f"{got} of shape {shape_of(move)}, {what} has shape {shape_of(value)}")
     dtype = dtype_of(value)
     if isinstance(move, Traced) or dtype.kind not in "fc":
-        return move if isinstance(move, Traced) else move[()]
-    if move.dtype.kind == "c" and dtype.kind != "c":
+        return move
+    if dtype.kind != "c" and _is_complex(move):
         raise DifferentiationError(f"{got} that is complex, {what} is real; pass its real part")
-    return move.astype(dtype, copy=False)[()]
+    # A number stays a number: an array of shape () would cost memory.
+    return np.asarray(move, dtype) if shape_of(value) else dtype.type(move)
+
+
+def _is_complex(move: Any) -> bool:
+    return np.iscomplexobj(move) if shape_of(move) else dtype_of(move).kind == "c"

@@ -207,9 +207,10 @@ class Tape(Trace):
 
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
         """Cotangents of the operands of one application."""
+        cotangents = record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
         for counts in counters.active:
             counts.pulled[record.primitive.name] += 1
-        cotangents = record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+            counts.cotangents[record.primitive.name] += sum(cotangent is not None for cotangent in cotangents)
         # What a lazy cotangent reads may be restored before it is consumed.
         return [dense(cotangent) for cotangent in cotangents] if self._overwritten else cotangents
 

@@ -3,11 +3,13 @@
 import tracemalloc
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pytest
 
 from pullback.primitive import Primitive
 from pullback.tape import Tape
+from pullback_runners.allocations.arrays import ArrayCounter
 
 
 @pytest.fixture
@@ -52,3 +54,27 @@ def peak_bytes():
 @pytest.fixture
 def renew_golden(request):
     return request.config.getoption("--renew-golden")
+
+
+@dataclass
+class CountedArrays:
+    """What NumPy's memory handler saw inside a block."""
+
+    arrays: int = 0
+    bytes: int = 0
+    peak: int = 0
+
+
+@pytest.fixture
+def count_arrays():
+    """Arrays that NumPy allocates inside a block: `with count_arrays() as counted: ...`."""
+
+    @contextmanager
+    def counting():
+        counted, counter = CountedArrays(), ArrayCounter()
+        with counter.window():
+            yield counted
+            seen = counter.read()
+        counted.arrays, counted.bytes, counted.peak = seen.allocations, seen.requested_bytes, seen.peak_bytes
+
+    return counting

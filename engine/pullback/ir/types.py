@@ -59,3 +59,11 @@ def dtype_of(value: Any) -> np.dtype[Any]:
     """Dtype of a value, traced or not; of a Python number the one NumPy gives it."""
     dtype: np.dtype[Any] | None = getattr(value, "dtype", None)
     return dtype if dtype is not None else type_of(value).dtype
+
+
+def shape_of(value: Any) -> Shape:
+    """Shape of a value, traced or not; unlike `numpy.shape` it makes no array of a Python number to ask it."""
+    shape: Shape | None = getattr(value, "shape", None)
+    if shape is not None:
+        return shape
+    return () if type(value) in _PYTHON_SCALARS else np.shape(value)

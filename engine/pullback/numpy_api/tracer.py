@@ -32,6 +32,12 @@ class Tracer(Traced):
     def dtype(self) -> np.dtype[Any]:
         raise NotImplementedError
 
+    def __bool__(self) -> bool:
+        raise NotImplementedError
+
+    def __int__(self) -> int:
+        raise NotImplementedError
+
     @property
     def ndim(self) -> int:
         return len(self.shape)

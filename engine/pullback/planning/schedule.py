@@ -18,6 +18,7 @@ from pullback.ir.types import ArrayType
 from pullback.planning.liveness import Liveness, analyse
 from pullback.rules.indexing import add_at
 from pullback.rules.inplace import copy
+from pullback.rules.joining import concatenate
 from pullback.rules.shapes import astype, broadcast_to
 
 
@@ -151,7 +152,7 @@ def summarise(schedule: Schedule) -> dict[str, int]:
     return {
         "arrays": len(schedule.buffers) + len(outputs),
         "bytes": sum(type_.nbytes for type_ in schedule.buffers) + sum(outputs),
-        "copies": len(outputs) + sum(node.primitive in (copy, astype) for node in nodes),
+        "copies": len(outputs) + sum(node.primitive in (copy, astype, concatenate) for node in nodes),
         "state_bytes": 0,
         "kernels": sum(
             step.placement is not Placement.VIEW or step.node.primitive.effect.writes for step in schedule.steps

@@ -1,0 +1,161 @@
+"""What a loop hands from step to step: structure, shapes and dtypes stay as they were.
+
+A Python number in the carry has no dtype of its own. It takes the one that the first step gives it, if its kind can
+become that: `0.0` may become a float32, `0` a float64, but `0.0` never an integer.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback import trees
+from pullback.errors import ControlFlowError
+from pullback.ir.types import ArrayType, is_array_like, type_of
+from pullback.primitive import Traced
+
+_KINDS = "bifc"
+
+
+def leaf_type(leaf: Any, place: str, loop: str) -> ArrayType:
+    """Type of a leaf that goes through a loop."""
+    if isinstance(leaf, Traced):
+        return traced_type(leaf)
+    if not is_array_like(leaf):
+        raise ControlFlowError(f"{loop}: {place} is a {type(leaf).__name__}; loops carry arrays, numbers and None")
+    return type_of(leaf)
+
+
+def traced_type(leaf: Any) -> ArrayType:
+    """Type of a traced value; what stands for a Python number is weak."""
+    if hasattr(leaf, "var"):
+        own: ArrayType = leaf.var.type
+        return own
+    inner = getattr(leaf, "value", None)
+    if isinstance(inner, Traced):
+        return traced_type(inner)
+    return type_of(inner) if type(inner) in (bool, int, float, complex) else ArrayType(leaf.shape, leaf.dtype)
+
+
+class Carry:
+    """The structure and types of a carry, as far as they are known."""
+
+    def __init__(self, loop: str, init: Any) -> None:
+        self.loop = loop
+        self.structure = trees.structure(init)
+        leaves, self.rebuild = trees.flatten(init)
+        self.places = list(places(init, "the carry"))
+        self.types = [leaf_type(leaf, place, loop) for leaf, place in zip(leaves, self.places, strict=True)]
+
+    def leaves_of(self, tree: Any, step: str) -> list[Any]:
+        """Leaves of what a step returned, if it fits; Python numbers take the dtype the carry has."""
+        if trees.structure(tree) != self.structure:
+            raise ControlFlowError(
+                f"{self.loop}: the carry was {describe(self.rebuild(iter(self.types)))} and became "
+                f"{describe(tree)} {step}; return it with the structure it came in"
+            )
+        leaves, _ = trees.flatten(tree)
+        return [self._fitting(number, leaf, step) for number, leaf in enumerate(leaves)]
+
+    def _fitting(self, number: int, leaf: Any, step: str) -> Any:
+        before, place = self.types[number], self.places[number]
+        after = leaf_type(leaf, place, self.loop)
+        if after == before:
+            return leaf
+        if before.weak and not after.shape and _becomes(before, after):
+            self.types[number] = after
+            return leaf
+        if after.weak and not before.shape and _becomes(after, before):
+            return leaf if isinstance(leaf, Traced) else before.dtype.type(leaf)
+        raise ControlFlowError(
+            f"{self.loop}: {place} was {_words(before)} and became {_words(after)} {step}; "
+            "start with the type it will have, or cast it back with astype"
+        )
+
+
+def _becomes(number: ArrayType, type_: ArrayType) -> bool:
+    """Whether a Python number can take a type without losing what kind of number it is."""
+    kinds = [_KINDS.find("i" if dtype.kind == "u" else dtype.kind) for dtype in (number.dtype, type_.dtype)]
+    return 0 <= kinds[0] <= kinds[1]
+
+
+def _words(type_: ArrayType) -> str:
+    if type_.weak:
+        return f"a Python {({'b': 'bool', 'i': 'int', 'f': 'float'}).get(type_.dtype.kind, 'complex')}"
+    return f"{type_.dtype} of shape {type_.shape}"
+
+
+def describe(tree: Any) -> str:
+    """The structure of a tree in a few words: `(array, {'h': array})`."""
+    if tree is None:
+        return "None"
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{key!r}: {describe(part)}" for key, part in tree.items()) + "}"
+    if isinstance(tree, tuple | list):
+        inside = ", ".join(describe(part) for part in tree)
+        return f"[{inside}]" if isinstance(tree, list) else f"({inside}{',' if len(tree) == 1 else ''})"
+    if is_dataclass(tree) and not isinstance(tree, ArrayType):
+        return f"a {type(tree).__name__}"
+    return "one array"
+
+
+def places(tree: Any, place: str) -> Iterator[str]:
+    """A name for every leaf, in the order of the leaves: `the carry[0]['h']`."""
+    if tree is None:
+        return
+    if isinstance(tree, tuple | list):
+        for number, part in enumerate(tree):
+            yield from places(part, f"{place}[{number}]")
+    elif isinstance(tree, dict):
+        for key, part in tree.items():
+            yield from places(part, f"{place}[{key!r}]")
+    elif is_dataclass(tree) and not isinstance(tree, type):
+        for field in fields(tree):
+            yield from places(getattr(tree, field.name), f"{place}.{field.name}")
+    else:
+        yield place
+
+
+def common_length(xs: Any, length: int | None) -> tuple[list[Any], int]:
+    """Leaves of xs, and the number of steps they and `length` agree on."""
+    leaves, _ = trees.flatten(xs)
+    names = list(places(xs, "xs"))
+    known: tuple[str, int] | None = None if length is None else ("length", _steps(length))
+    for leaf, name in zip(leaves, names, strict=True):
+        shape = leaf_type(leaf, name, "scan").shape
+        if not shape:
+            raise ControlFlowError(
+                f"scan: {name} is a single number; every leaf of xs has a leading axis, one entry a step"
+            )
+        if known is not None and known[1] != shape[0]:
+            raise ControlFlowError(
+                f"scan: {name} has {shape[0]} entries, {_said(known)}; all must have the same number of steps"
+            )
+        known = known or (name, shape[0])
+    if known is None:
+        raise ControlFlowError("scan: without xs the number of steps is not known; give length=")
+    return leaves, known[1]
+
+
+def _said(known: tuple[str, int]) -> str:
+    return f"length is {known[1]}" if known[0] == "length" else f"{known[0]} has {known[1]}"
+
+
+def _steps(length: Any) -> int:
+    if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 0:
+        raise ControlFlowError(f"scan: length is {length!r}; it is a number of steps, an integer of at least 0")
+    return int(length)
+
+
+def stacked(leaves_of_steps: Sequence[Sequence[Any]], loop: str, names: Sequence[str]) -> list[Any]:
+    """One array per leaf, a row a step."""
+    columns = list(zip(*leaves_of_steps, strict=True))
+    result = []
+    for name, column in zip(names, columns, strict=True):
+        types = {(type_.shape, type_.dtype) for type_ in (leaf_type(leaf, name, loop) for leaf in column)}
+        if len({shape for shape, _ in types}) > 1:
+            shapes = sorted({shape for shape, _ in types})
+            raise ControlFlowError(f"{loop}: {name} has shape {shapes[0]} in one step and {shapes[1]} in another")
+        result.append(np.stack(column))
+    return result

@@ -1,0 +1,89 @@
+"""`pb.scan`: a loop over the leading axis of arrays, with something carried from step to step."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback import trees
+from pullback.control.body import record_body
+from pullback.control.carry import Carry, common_length, leaf_type, places, stacked
+from pullback.errors import ControlFlowError, TracingError
+from pullback.ir.types import ArrayType
+
+StepFunction = Callable[[Any, Any], tuple[Any, Any]]
+
+
+def scan(
+    f: StepFunction, init: Any, xs: Any = None, length: int | None = None, *, reverse: bool = False
+) -> tuple[Any, Any]:
+    """Run `carry, y = f(carry, x)` for every x along the leading axis of xs; give the last carry and all y, stacked.
+
+    `last, states = pb.scan(lambda h, x: (np.tanh(w @ h + x),) * 2, h0, inputs)`
+
+    init, xs and y are arrays, numbers or nested tuples, lists, dicts and dataclasses of them. With `reverse` the steps go
+    from the last x to the first, and every y keeps the place of its x.
+    """
+    leaves, steps = common_length(xs, length)
+    _, rebuild_x = trees.flatten(xs)
+    return _step_by_step(f, init, leaves, rebuild_x, steps, reverse=reverse)
+
+
+def _step_by_step(
+    f: StepFunction, init: Any, leaves: list[Any], rebuild_x: trees.Rebuild, steps: int, *, reverse: bool
+) -> tuple[Any, Any]:
+    """The loop as Python's own."""
+    carry = Carry("scan", init)
+    if not steps:
+        return init, _no_results(f, carry, leaves, rebuild_x)
+    values = init
+    results: list[list[Any]] = []
+    structure, rebuild_y, names = None, None, []
+    for step in reversed(range(steps)) if reverse else range(steps):
+        values, y = carry_and_result(f(values, rebuild_x(iter([leaf[step] for leaf in leaves]))))
+        values = carry.rebuild(iter(carry.leaves_of(values, f"in step {step}")))
+        if rebuild_y is None:
+            structure, names = trees.structure(y), list(places(y, "y"))
+        elif trees.structure(y) != structure:
+            raise ControlFlowError(f"scan: y has another structure in step {step} than in the steps before")
+        y_leaves, rebuild_y = trees.flatten(y)
+        results.append(y_leaves)
+    if reverse:
+        results.reverse()
+    assert rebuild_y is not None  # noqa: S101 - there was a step
+    return values, rebuild_y(iter(stacked(results, "scan", names)))
+
+
+def carry_and_result(returned: Any) -> tuple[Any, Any]:
+    """What a step returned, if it is a pair."""
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise ControlFlowError(
+            f"scan: a step returns (carry, y), got {type(returned).__name__}; return (carry, None) where there is no y"
+        )
+    return returned
+
+
+def element_type(leaf: Any, name: str) -> ArrayType:
+    """Type of one entry along the leading axis."""
+    type_ = leaf_type(leaf, name, "scan")
+    return ArrayType(type_.shape[1:], type_.dtype)
+
+
+def _no_results(f: StepFunction, carry: Carry, leaves: list[Any], rebuild_x: trees.Rebuild) -> Any:
+    """Results of no step at all: no rows, of the type that a step would give."""
+
+    def step(*values: Any) -> tuple[list[Any], trees.Rebuild]:
+        rest = iter(values)
+        held = carry.rebuild(rest)
+        after, y = carry_and_result(f(held, rebuild_x(rest)))
+        carry.leaves_of(after, "in the body")
+        return trees.flatten(y)
+
+    types = [*carry.types, *(element_type(leaf, "xs") for leaf in leaves)]
+    try:
+        body = record_body(step, types)
+    except TracingError as error:
+        raise ControlFlowError(f"scan: of no steps the type of y cannot be told, because {error}") from error
+    empty = [np.zeros((0, *atom.type.shape), atom.type.dtype) for atom in body.graph.outputs]
+    result: Any = body.rest(iter(empty))
+    return result

@@ -1,0 +1,40 @@
+"""NumPy for functions that are differentiated: `import pullback.numpy as np`.
+
+Everything here is NumPy's, under NumPy's names. Most of it is NumPy's own function, because traced values take part in
+NumPy's protocols and plain `import numpy as np` is enough. The exceptions are the functions that never ask their
+arguments: they build arrays out of what they are given (`array`, `full`, `r_`…), and here they accept traced values.
+"""
+
+import numpy as np
+
+from pullback.namespaces import the_rest_of
+from pullback.numpy import fft, linalg, random
+from pullback.numpy.creation import array, asanyarray, asarray, ascontiguousarray, full, full_like
+from pullback.numpy.joining import c_, r_
+from pullback.numpy.lists import all, any, max, mean, min, prod, std, sum, var  # noqa: A004 (NumPy's names)
+
+__all__ = [
+    "all",
+    "any",
+    "array",
+    "asanyarray",
+    "asarray",
+    "ascontiguousarray",
+    "c_",
+    "fft",
+    "full",
+    "full_like",
+    "linalg",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "r_",
+    "random",
+    "std",
+    "sum",
+    "var",
+]
+__all__ += [name for name in np.__all__ if name not in __all__]  # a star import gives NumPy's whole surface
+
+__getattr__, __dir__ = the_rest_of("numpy", __name__)

@@ -1,0 +1,5 @@
+"""scipy.special for traced values."""
+
+from pullback.namespaces import the_rest_of
+
+__getattr__, __dir__ = the_rest_of("scipy.special", __name__)
