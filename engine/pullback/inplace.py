@@ -21,7 +21,7 @@ import numpy as np
 from pullback.contexts import Frame
 from pullback.kinds import Scalar
 from pullback.numpy_api.ufuncs import UFUNCS
-from pullback.numpy_api.valued import ValuedTracer
+from pullback.numpy_api.valued import memory_of
 from pullback.primitive import Trace, Traced, innermost_trace
 from pullback.recorder import Recorder
 from pullback.rules.gemm import gemm_into
@@ -77,7 +77,7 @@ def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -
     trace = innermost_trace()
     if trace is None:
         return rule.evaluate(target, *others, None, **params)
-    memory = _memory(target)
+    memory = memory_of(target)
     others = tuple(copy(other) if _may_overlap(trace, target, memory, other) else other for other in others)
     operands = (target, *others, _kept(trace, target, memory))
     if any(isinstance(operand, Traced) and operand.trace.level >= trace.level for operand in operands):
@@ -86,17 +86,10 @@ def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -
     return trace.apply(rule, operands, params)
 
 
-def _memory(value: Any) -> Any:
-    """The array behind tracers that have their value at hand; otherwise what it is."""
-    while isinstance(value, ValuedTracer):
-        value = value.value
-    return value
-
-
 def _may_overlap(trace: Trace, target: Any, memory: Any, other: Any) -> bool:
     if isinstance(trace, Recorder):
         return trace.memory_of(other) is not None and trace.memory_of(other) is trace.memory_of(target)
-    return may_overlap(memory, _memory(other))
+    return may_overlap(memory, memory_of(other))
 
 
 def _kept(trace: Trace, target: Any, memory: Any) -> np.ndarray[Any, Any] | Frame | Any:

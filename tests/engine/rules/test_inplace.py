@@ -117,6 +117,31 @@ def test_without_differentiation_it_is_a_plain_product(operands):
     np.testing.assert_array_equal(c, a @ b)
 
 
+def test_forward_mode_refuses_the_old_name_too(operands):
+    a, b, c, g = operands
+
+    def by_closure(a):
+        pb.inplace.matmul(c, a, b)
+        return np.sum(c * a[:, :8])
+
+    def by_view(a):
+        pb.inplace.matmul(c, a, b)
+        return np.sum(c[1:] * a[1:, :8])
+
+    for function in (by_closure, by_view):
+        with pytest.raises(pb.errors.OverwrittenError, match="go on with what pb.inplace returned"):
+            pb.jvp(function, (a,), (a,))
+    value, tangent = pb.jvp(lambda a: np.sum(pb.inplace.matmul(c, a, b)[1:] * g[1:]), (a,), (a,))
+    np.testing.assert_allclose(tangent, value)
+
+
+def test_a_pullback_given_the_overwritten_array_itself_takes_it_before_it_is_restored(operands):
+    a, b, c, _ = operands
+    value, pullback = pb.vjp(lambda a: pb.inplace.matmul(c, a, b), a)
+    assert value is c
+    np.testing.assert_allclose(pullback(c)[0], a @ b @ b.T)
+
+
 # --- ufuncs: x <- f(x, ...) -------------------------------------------------------------------------------------------
 
 BINARY = ["add", "subtract", "multiply", "divide", "maximum", "power"]
