@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import debug, errors, inplace, nn, numpy, scipy, testing
+    from pullback import contexts, debug, errors, inplace, nn, numpy, rule, scipy, testing
     from pullback.batching import vmap
     from pullback.blocks import Block
     from pullback.checkpoints import checkpoint
@@ -34,6 +34,7 @@ __all__ = [
     "checkpoint",
     "compile",
     "cond",
+    "contexts",
     "cut",
     "debug",
     "elementwise",
@@ -49,6 +50,7 @@ __all__ = [
     "nn",
     "numpy",
     "pack",
+    "rule",
     "scan",
     "scipy",
     "stop_gradient",
@@ -69,6 +71,7 @@ _HOMES = {
     "checkpoint": "pullback.checkpoints:checkpoint",
     "compile": "pullback.compiling:compile_",
     "cond": "pullback.control.branching:cond",
+    "contexts": "pullback.contexts",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
     "elementwise": "pullback.elementwise:elementwise",
@@ -84,6 +87,7 @@ _HOMES = {
     "nn": "pullback.nn",
     "numpy": "pullback.numpy",
     "pack": "pullback.packing:pack",
+    "rule": "pullback.rule",
     "scan": "pullback.control.scanning:scan",
     "scipy": "pullback.scipy",
     "stop_gradient": "pullback.constants:stop_gradient",

@@ -112,6 +112,8 @@ class Primitive(ABC):
     in_place: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
+    # Functions of the user's that may be traced: a plan watches what they take from around them.
+    user_functions: tuple[Callable[..., Any], ...] = ()
     table: ClassVar[dict[str, "Primitive"]] = {}
 
     def __init__(self, name: str) -> None:

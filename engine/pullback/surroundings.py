@@ -77,6 +77,9 @@ class Surroundings:
         elif isinstance(value, types.MethodType):
             self._look_at(name, _always(value.__func__))
             self._look_at(f"what {name} is a method of", _always(value.__self__))
+        elif isinstance(value, Primitive):
+            for function in value.user_functions:
+                self._look_at(name, _always(function))
         elif isinstance(value, Gradient) or type(value).__module__ == "pullback.compiling":
             self._look_at(name, _always(value.function))
         else:
@@ -146,7 +149,8 @@ def _is_constant(value: Any) -> bool:
         return value.__self__ is None or isinstance(value.__self__, types.ModuleType)
     # NumPy's functions with dispatch are objects of a type of NumPy's own.
     is_numpy_function = type(value).__name__ == "_ArrayFunctionDispatcher"
-    return isinstance(value, (*_FIXED, np.ufunc, Primitive)) or is_numpy_function or value is _UNASSIGNED
+    is_own_rule = isinstance(value, Primitive) and not value.user_functions
+    return isinstance(value, (*_FIXED, np.ufunc)) or is_own_rule or is_numpy_function or value is _UNASSIGNED
 
 
 def _contents(cell: types.CellType) -> Any:

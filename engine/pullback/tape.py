@@ -215,10 +215,10 @@ class Tape(Trace):
         return [dense(cotangent) for cotangent in cotangents] if self._overwritten else cotangents
 
     def undo(self) -> None:
-        """Put back everything that in-place rules overwrote, latest first; for functions that raised."""
+        """Put back everything that in-place rules overwrote, end every visit, latest first; for functions that raised."""
         while self.records:
             record = self.records.pop()
-            if record.primitive.effect is Effect.OVERWRITES:
+            if record.primitive.effect.is_undone:
                 record.primitive.pull([False] * len(record.places), None, record.y, record.operands, record.params)
         self._close()
 

@@ -19,6 +19,7 @@ import numpy as np
 from pullback.contexts import Frame
 from pullback.ir.types import ArrayType, type_of
 from pullback.kinds import Linear, Scalar
+from pullback.numpy_api.valued import ValuedTracer
 from pullback.primitive import Effect, Primitive
 from pullback.rules.contractions import matmul
 
@@ -94,6 +95,8 @@ class Overwriting(Writing):
         saved = kept.array if isinstance(kept, Frame) else kept
         if may_overlap(y_bar, target):
             y_bar = np.array(y_bar)  # the caller passed the result itself, which is about to go
+        if isinstance(y_bar, ValuedTracer):  # whoever follows it may read our operands later
+            y, saved = np.array(y), np.array(saved)
         cotangents: Sequence[Any] = (None,) * (len(operands) - 1)
         try:
             if y_bar is not None:
