@@ -63,9 +63,16 @@ class _Stretch(Primitive):
                 constant if place is None else values[place]
                 for constant, place in zip(step.constants, step.places, strict=True)
             ]
-            y = step.primitive(*own, **step.params)
+            pullback = None
+            if step.primitive.joint:
+                needed = [place is not None for place in step.places]
+                y, pullback = step.primitive.value_and_pull(needed, own, step.params)
+            else:
+                y = step.primitive(*own, **step.params)
             values.update(zip(step.result_places, y if step.primitive.results > 1 else (y,), strict=True))
-            tape.records.append(Record(step.primitive, own, step.params, y, list(step.places), step.result_places))
+            tape.records.append(
+                Record(step.primitive, own, step.params, y, list(step.places), step.result_places, pullback)
+            )
         return tape, tracers
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:

@@ -86,7 +86,7 @@ class Scalar(Primitive):
             raise TypeError(f"{self.name} takes no parameters, got {sorted(params)}")
         shape = np.broadcast_shapes(*(type_.shape for type_ in types))
         weak = self.operator is not None and all(type_.weak for type_ in types)
-        operands = tuple(_promotable(type_) for type_ in types)
+        operands = tuple(promotable(type_) for type_ in types)
         if weak:  # Python counts its truth values as integers
             operands = tuple(int if operand == np.dtype(bool) else operand for operand in operands)
         dtype = _result_dtype(self.ufunc, operands)
@@ -262,7 +262,7 @@ def _ufunc_into(ufunc: np.ufunc) -> Callable[..., Any]:
     return ufunc
 
 
-def _promotable(type_: ArrayType) -> Any:
+def promotable(type_: ArrayType) -> Any:
     """What `ufunc.resolve_dtypes` wants: a Python type for a weak operand, else the dtype."""
     if not type_.weak:
         return type_.dtype

@@ -98,6 +98,11 @@ def watching() -> tuple[Trace, ...]:
     return tuple(_active.traces)
 
 
+def innermost_recorder() -> Trace | None:
+    """The recorder that watches in this thread, the latest if there are several."""
+    return next((trace for trace in reversed(watching()) if trace.records_types), None)
+
+
 class Primitive(ABC):
     """One row of the rule table."""
 
@@ -110,10 +115,16 @@ class Primitive(ABC):
     into: Callable[..., Any] | None = None
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
+    # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.
+    overwrites_result: bool = False
+    # Whether value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
+    joint: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
     # Functions of the user's that may be traced: a plan watches what they take from around them.
     user_functions: tuple[Callable[..., Any], ...] = ()
+    # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.
+    lower: Callable[..., Any] | None = None
     table: ClassVar[dict[str, "Primitive"]] = {}
 
     def __init__(self, name: str) -> None:
@@ -158,6 +169,12 @@ class Primitive(ABC):
         `y_bar` is None only for primitives that write memory: they are pulled back even if nobody wants their result.
         """
 
+    def pull_once(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """As `pull`, with leave to write over y: it is a plain array, and nothing else holds it."""
+        return self.pull(needed, y_bar, y, operands, params)
+
     @abstractmethod
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Tangent of the result; a tangent is None for an operand that does not move."""
@@ -165,6 +182,20 @@ class Primitive(ABC):
     def reads_target(self, operands: Sequence[Any]) -> bool:
         """Of a primitive that overwrites its first operand: whether the result depends on what that held."""
         return True
+
+    def value_and_pull(
+        self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Callable[[Any], Sequence[Any]]]:
+        """Result of an application and what pulls it back, for rules that save more than operands and result."""
+        y = self(*operands, **params)
+        return y, lambda y_bar: self.pull(needed, y_bar, y, operands, params)
+
+    def value_and_push(
+        self, tangents: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        """Result of an application and its tangent, for rules whose tangent is not computed from the result."""
+        y = self(*operands, **params)
+        return y, self.push(tangents, y, operands, params)
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
         """Result for operands of which those flagged have one more, leading axis; the result has it too.
@@ -181,6 +212,11 @@ class Primitive(ABC):
             empty = tuple(np.zeros((0, *type_.shape), type_.dtype) for type_ in self.infer(*types, **params))
             return empty if self.results > 1 else empty[0]
         return tuple(map(np.stack, zip(*rows, strict=True))) if self.results > 1 else np.stack(rows)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
+        del types, params
+        return ()
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""

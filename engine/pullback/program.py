@@ -93,7 +93,8 @@ def _build(
         finish = _finish_values(rebuild_output)
     graph = simplify(graph, stages)
     schedule = plan_memory(graph)
-    program, text = interpreter.emit(schedule)
+    emitted = interpreter.emit(schedule)
+    program, text = emitted.program, emitted.text
     digest = hashlib.sha256(f"{format_graph(graph, sources=False)}\n{text}".encode()).hexdigest()
     summary = {**summarise(schedule), "fallbacks": [], "hash": digest[:16]}
     overwritten = _overwritten_inputs(graph)

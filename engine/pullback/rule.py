@@ -153,7 +153,9 @@ class StatefulRule(Primitive):
             return self._by_reference(trace, operands)
         for position, value in enumerate(values):
             if not is_array_like(value):
-                raise TypeError(f"{self.name}: operand {position} is a {type(value).__name__}, not an array or a number")
+                raise TypeError(
+                    f"{self.name}: operand {position} is a {type(value).__name__}, not an array or a number"
+                )
         rule = self._rule(Signature(tuple(map(type_of, values))))
         if rule is None:
             return self._by_reference(trace, operands)
@@ -220,7 +222,9 @@ class StatefulRule(Primitive):
         if self.reference is not None:
             return self.reference(*operands)
         if trace is not None and trace.records_types:
-            raise NeedsValueError(f"{self.name} is a stateful rule without a reference, so the function runs on the tape")
+            raise NeedsValueError(
+                f"{self.name} is a stateful rule without a reference, so the function runs on the tape"
+            )
         raise DifferentiationError(
             f"{self.name} is a stateful rule without a reference, which forward mode, vmap, second derivatives and "
             "types it is not built for need; give it one: @pb.rule.stateful(reference=…)"

@@ -44,10 +44,9 @@ class ForwardTrace(Trace):
         tangents = [operand.tangent if own else None for operand, own in zip(operands, mine, strict=True)]
         if self._overwritten:
             self._refuse_overwritten(primitive, operands)
-        y = primitive(*plain, **params)
-        result = self._pushed(primitive, tangents, y, plain, params)
+        result = self._pushed(primitive, tangents, plain, params)
         if primitive.effect is Effect.OVERWRITES:
-            target = memory_of(y)
+            target = memory_of(plain[0])
             self._overwritten[id(target)] = target
             self._current = [value for value in self._current if not np.may_share_memory(memory_of(value), target)]
         if self._overwritten:
@@ -55,16 +54,22 @@ class ForwardTrace(Trace):
         return result
 
     def _pushed(
-        self, primitive: Primitive, tangents: Sequence[Any], y: Any, plain: Sequence[Any], params: dict[str, Any]
+        self, primitive: Primitive, tangents: Sequence[Any], plain: Sequence[Any], params: dict[str, Any]
     ) -> Any:
-        """The result with its tangent, if it moves."""
+        """The result, with its tangent if it moves."""
+        dy: Any = None
+        if primitive.joint:
+            y, dy = primitive.value_and_push(tangents, plain, params)
+        else:
+            y = primitive(*plain, **params)
         if not primitive.moves or (primitive.results == 1 and kind_of(y) in "biu"):
             return y  # integers, truth values and what moves in steps do not move
         if all(tangent is None for tangent in tangents):
             return y
         for counts in counters.active:
             counts.pushed[primitive.name] += 1
-        dy = primitive.push(tangents, y, plain, params)
+        if not primitive.joint:
+            dy = primitive.push(tangents, y, plain, params)
         if primitive.results == 1:
             return DualTracer(self, y, dy) if dy is not None else y
         return tuple(

@@ -7,7 +7,7 @@ Only values that depend on a requested input are traced, so a primitive whose op
 evaluated and leaves nothing behind, and a rule is asked only for the cotangents of traced operands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from pullback.contexts import Run
 from pullback.cotangents import Accumulator, dense
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of
+from pullback.ownership import is_sole_owner
 from pullback.primitive import Effect, Primitive, Trace, Traced, tracing
 
 
@@ -35,7 +36,7 @@ class TapeTracer(ValuedTracer):
 class Record:
     """One application on the tape."""
 
-    __slots__ = ("operands", "params", "places", "primitive", "result_places", "y")
+    __slots__ = ("operands", "params", "places", "primitive", "pullback", "result_places", "y")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class Record:
         y: Any,
         places: list[int | None],
         result_places: tuple[int, ...],
+        pullback: Callable[[Any], Sequence[Any]] | None = None,
     ) -> None:
         self.primitive = primitive
         self.operands = operands
@@ -52,6 +54,7 @@ class Record:
         self.y = y
         self.places = places
         self.result_places = result_places
+        self.pullback = pullback  # where the rule made one when it was applied
 
 
 class Tape(Trace):
@@ -60,6 +63,7 @@ class Tape(Trace):
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.places = 0  # how many values there are a cotangent may be asked of
+        self._once = False
         self._overwritten: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
         self._run: Run | None = None
         self._watching = tracing(self)
@@ -98,13 +102,18 @@ class Tape(Trace):
             self.refuse_second_order(primitive, plain)
         if self._overwritten:
             self._refuse_overwritten(primitive, plain, places)
-        y = primitive(*plain, **params)
+        pullback = None
+        if primitive.joint:
+            y, pullback = primitive.value_and_pull([place is not None for place in places], plain, params)
+        else:
+            y = primitive(*plain, **params)
         results = y if primitive.results > 1 else (y,)
         kinds = "".join(map(kind_of, results))
-        if not writes and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
+        if not primitive.effect.is_undone and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
             return y  # integers, truth values and what moves in steps have no cotangent
         traced = [self.watch(result) for result in results]
-        self.records.append(Record(primitive, plain, params, y, places, tuple(tracer.place for tracer in traced)))
+        result_places = tuple(tracer.place for tracer in traced)
+        self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
         if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
             self._overwritten[id(plain[0])] = (plain[0], traced[0].place)
         return traced[0] if primitive.results == 1 else tuple(traced)
@@ -156,6 +165,7 @@ class Tape(Trace):
 
         With `once` what was saved for an application is let go as soon as it has been pulled back.
         """
+        self._once = once
         sums: list[Accumulator | None] = [None] * self.places
 
         def accumulate(place: int, cotangent: Any) -> None:
@@ -206,11 +216,17 @@ class Tape(Trace):
         ]
 
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
-        """Cotangents of the operands of one application."""
-        cotangents = record.primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+        """Cotangents of the operands of one application, over its result where that is this record's alone."""
+        primitive = record.primitive
+        if record.pullback is not None:
+            cotangents = record.pullback(y_bar)
+        else:
+            alone = self._once and primitive.overwrites_result and is_sole_owner(record, y_bar)
+            pull = primitive.pull_once if alone else primitive.pull
+            cotangents = pull(needed, y_bar, record.y, record.operands, record.params)
         for counts in counters.active:
-            counts.pulled[record.primitive.name] += 1
-            counts.cotangents[record.primitive.name] += sum(cotangent is not None for cotangent in cotangents)
+            counts.pulled[primitive.name] += 1
+            counts.cotangents[primitive.name] += sum(cotangent is not None for cotangent in cotangents)
         # What a lazy cotangent reads may be restored before it is consumed.
         return [dense(cotangent) for cotangent in cotangents] if self._overwritten else cotangents
 

@@ -8,16 +8,27 @@ operations at run time, and a text that can be read (`plan.explain()`) and kept 
         tanh(b0, out=b0)          # in place
         n0 = sum(b0, axes=(0, 1), keepdims=False)  # a number
         return (n0, b0)
+
+A program that keeps its memory gets it as its first argument. Numbers then are arrays of shape (), also those that are
+written in the text: to a ufunc a Python number is a new array each time.
+
+    def program(state, in0, in1):
+        b0, b1 = state
+        matmul(in0, in1, out=b0)
+        tanh(b0, out=b0)
+        write_sum(b1, b0, axes=(0, 1), keepdims=False)
+        return (b1[()], b0)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.ir.graph import Atom, Literal, Node, Var
-from pullback.kinds import Scalar
-from pullback.planning.schedule import Placement, Schedule, Step
+from pullback.kinds import Scalar, promotable
+from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step
 from pullback.primitive import Effect, Primitive
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
@@ -27,18 +38,22 @@ from pullback.rules.reductions import sum_
 
 Program = Callable[..., tuple[Any, ...]]
 
+_WRITTEN_AS_TEXT = (bool, int, str, type(None))
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 
 
 class _Writer:
     """Names of values, and the namespace the text runs in."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, *, keeps: bool) -> None:
         self.schedule = schedule
+        self.keeps = keeps
         self.namespace: dict[str, Any] = {"array": np.array}
         self.names: dict[Var, str] = {}
         self.lines: list[str] = []
         self.numbers = 0
+        self.slots: list[np.dtype[Any]] = []  # kept arrays of shape () that hold numbers for ufuncs
+        self.slot_of: dict[tuple[Var, np.dtype[Any]], str] = {}
         # NumPy's ufuncs, sums and products give numbers, not arrays of shape (); so does an index that selects one element.
         self.numbers_made = {
             node.outputs[0]
@@ -56,6 +71,8 @@ class _Writer:
         for position, capture in enumerate(graph.captures):
             self.names[capture.var] = f"captured{position}"
             parameters.append(f"captured{position}")
+        for buffer, position in enumerate(self.schedule.owned):
+            self.lines.append(f"b{buffer} = in{position}")
         for step in self.schedule.steps:
             primitive, operands = step.node.primitive, [self.operand(atom) for atom in step.node.inputs]
             if primitive.effect is Effect.OVERWRITES:
@@ -64,41 +81,91 @@ class _Writer:
             if primitive.effect is Effect.RESTORES:
                 self.lines.append("overwritten.pop()")
         outputs = [
-            f"array({self.operand(atom)})" if copied else self.result(atom)
-            for atom, copied in zip(graph.outputs, self.schedule.copied_outputs, strict=True)
+            self.returned(atom, copied=copied, buffer=buffer)
+            for atom, copied, buffer in zip(
+                graph.outputs, self.schedule.copied_outputs, self.schedule.output_buffers, strict=True
+            )
         ]
-        returned = f"({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"
-        head = f"def program({', '.join(parameters)}):\n"
+        returned = f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"
+        names = [f"b{buffer}" for buffer in sorted(self.schedule.kept)] + [f"s{k}" for k in range(len(self.slots))]
+        unpacked = [f"{', '.join(names)}{',' if len(names) == 1 else ''} = state"] if names else []
+        if self.keeps:
+            parameters.insert(0, "state")
+        head = "".join(f"{line}\n" for line in (f"def program({', '.join(parameters)}):", *_indented(unpacked, 1)))
         if not self.writes:
-            return head + "".join(f"    {line}\n" for line in [*self.lines, f"return {returned}"])
+            return head + "".join(f"{line}\n" for line in _indented([*self.lines, returned], 1))
         self.namespace["undo"] = _undo
-        body = "".join(f"        {line}\n" for line in [*self.lines, f"return {returned}"])
+        body = "".join(f"{line}\n" for line in _indented([*self.lines, returned], 2))
         return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
 
     def statement(self, step: Step) -> str:
         node = step.node
-        operands = [self.operand(atom) for atom in node.inputs]
-        match step.placement:
-            case Placement.FRESH:
-                self.names[node.outputs[0]] = f"b{step.buffer}"
-                return f"b{step.buffer} = {self.call(node, operands)}"
-            case Placement.REUSED | Placement.IN_PLACE:
-                self.names[node.outputs[0]] = f"b{step.buffer}"
-                return self.call_into(node, f"b{step.buffer}", operands)
-            case _ if node.primitive is restore:
-                return self.call(node, operands)
-            case _:
-                name = f"{'v' if step.placement is Placement.VIEW else 'n'}{self.numbers}"
+        if node.primitive is restore:
+            return self.call(node, [self.operand(atom) for atom in node.inputs])
+        if any(place.placement in WRITTEN for place in step.places):
+            operands = self.array_operands(node)
+            for result, place in zip(node.outputs, step.places, strict=True):
+                self.names[result] = f"b{place.buffer}"
+            return self.call_into(step, operands)
+        views = step.placement is Placement.VIEW
+        operands = self.array_operands(node) if views else [self.operand(atom) for atom in node.inputs]
+        results = []
+        for result, place in zip(node.outputs, step.places, strict=True):
+            if place.placement is Placement.FRESH:
+                name = f"b{place.buffer}"
+            else:
+                name = f"{'v' if views else 'n'}{self.numbers}"
                 self.numbers += 1
-                self.names[node.outputs[0]] = name
-                return f"{name} = {self.call(node, operands)}"
+            self.names[result] = name
+            results.append(name)
+        return f"{', '.join(results)} = {self.call(node, operands)}"
 
-    def result(self, atom: Atom) -> str:
+    def returned(self, atom: Atom, *, copied: bool, buffer: int | None) -> str:
         """What is returned for an output; a number is never an array that somebody else may hold."""
-        may_be_array = (
-            isinstance(atom, Var) and atom.type.shape == () and not atom.type.weak and atom not in self.numbers_made
-        )
-        return f"{self.operand(atom)}[()]" if may_be_array else self.operand(atom)
+        if copied and buffer is not None:
+            self.namespace["copyto"] = np.copyto
+            self.lines.append(f"copyto(b{buffer}, {self.operand(atom)})")
+            return f"b{buffer}"
+        if copied:
+            return f"array({self.operand(atom)})"
+        may_be_array = isinstance(atom, Var) and atom.type.shape == () and not atom.type.weak
+        if may_be_array and (self.keeps or atom not in self.numbers_made):
+            return f"{self.operand(atom)}[()]"
+        return self.operand(atom)
+
+    def array_operands(self, node: Node) -> list[str]:
+        """Operands of a step that must not make arrays: where memory is kept, numbers are arrays that are there."""
+        if not self.keeps:
+            return [self.operand(atom) for atom in node.inputs]
+        dtypes = _loop_dtypes(node)
+        return [
+            self.operand(atom) if dtype is None else self.number(atom, dtype)
+            for atom, dtype in zip(node.inputs, dtypes, strict=True)
+        ]
+
+    def number(self, atom: Atom, dtype: np.dtype[Any]) -> str:
+        """A number as an array of shape () and of the dtype that the ufunc would convert it to."""
+        if isinstance(atom, Literal):
+            try:
+                value = np.array(atom.value, dtype)
+            except OverflowError:  # a comparison with an integer that no value of the dtype reaches
+                return self.constant(atom)
+            value.flags.writeable = False
+            name = f"c{len(self.namespace)}"
+            self.namespace[name] = value
+            return name
+        if not self.may_be_number(atom):
+            return self.operand(atom)
+        slot = self.slot_of.get((atom, dtype))
+        if slot is None:
+            slot = self.slot_of[atom, dtype] = f"s{len(self.slots)}"
+            self.slots.append(dtype)
+            self.lines.append(f"{slot}.fill({self.operand(atom)})")
+        return slot
+
+    def may_be_number(self, var: Var) -> bool:
+        """Whether the name of a value of shape () may stand for a number, and not for a kept array."""
+        return not self.names[var].startswith("b")
 
     def operand(self, atom: Atom) -> str:
         if isinstance(atom, Var):
@@ -107,7 +174,7 @@ class _Writer:
 
     def constant(self, literal: Literal) -> str:
         value = literal.value
-        if literal.type.weak and (isinstance(value, int) or np.isfinite(value)):
+        if literal.type.weak and not isinstance(value, complex) and (isinstance(value, int) or np.isfinite(value)):
             return f"({value!r})" if repr(value).startswith("-") else repr(value)  # (-2) ** x is not -2 ** x
         name = f"c{len(self.namespace)}"
         self.namespace[name] = value
@@ -143,16 +210,21 @@ class _Writer:
             return f"{first}[{_key_text(params['key'])}]"
         return f"{self.bound(primitive.name, primitive.evaluate)}({', '.join(operands + self.keywords(node))})"
 
-    def call_into(self, node: Node, out: str, operands: list[str]) -> str:
-        """A statement that computes the result into a buffer."""
-        primitive = node.primitive
-        if primitive is add_at:
-            return f"{out}[{_key_text(dict(node.params)['key'])}] += {operands[1]}"
+    def call_into(self, step: Step, operands: list[str]) -> str:
+        """A statement that computes the results into buffers."""
+        node, primitive = step.node, step.node.primitive
+        outs = [f"b{place.buffer}" for place in step.places]
+        if primitive is add_at and step.placement is Placement.IN_PLACE:
+            return f"{outs[0]}[{_key_text(dict(node.params)['key'])}] += {operands[1]}"
         ufunc = np.matmul if primitive is matmul else getattr(primitive, "ufunc", None)
         if isinstance(ufunc, np.ufunc):
-            return f"{self.bound(ufunc.__name__, ufunc)}({', '.join(operands)}, out={out})"
+            return f"{self.bound(ufunc.__name__, ufunc)}({', '.join(operands)}, out={outs[0]})"
         function = self.bound(f"write_{primitive.name}", primitive.into)
-        return f"{function}({', '.join([out, *operands, *self.keywords(node)])})"
+        target = outs[0] if len(outs) == 1 else f"({', '.join(outs)})"
+        keywords = self.keywords(node)
+        if step.scratch:
+            keywords.append(f"scratch=({''.join(f'b{buffer}, ' for buffer in step.scratch)})")
+        return f"{function}({', '.join([target, *operands, *keywords])})"
 
     def keywords(self, node: Node) -> list[str]:
         return [f"{name}={self.parameter(value)}" for name, value in node.params]
@@ -161,18 +233,45 @@ class _Writer:
         if isinstance(value, Primitive):
             return self.bound(f"rule_{value.name}", value)
         if isinstance(value, np.dtype):
-            return self.bound(f"dtype_{value.str[1:]}", value)
-        return repr(value)
+            return self.bound(f"dtype_{value.name}", value)
+        if all(type(part) in _WRITTEN_AS_TEXT for part in (value if type(value) is tuple else (value,))):
+            return repr(value)
+        name = f"p{len(self.namespace)}"
+        self.namespace[name] = value
+        return name
 
 
-def emit(schedule: Schedule) -> tuple[Program, str]:
-    """The program of a schedule, and its text."""
-    writer = _Writer(schedule)
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """A program, its text, and what of its memory is kept: numbers for ufuncs after the buffers."""
+
+    program: Program
+    text: str
+    slots: tuple[np.dtype[Any], ...]
+
+
+def emit(schedule: Schedule, *, keeps: bool = False) -> Emitted:
+    """The program of a schedule; one that keeps its memory takes it as its first argument."""
+    writer = _Writer(schedule, keeps=keeps)
     text = writer.write()
     code = compile(text, "<pullback program>", "exec")
     exec(code, writer.namespace)  # noqa: S102 (our own text, made of names and numbers above)
-    program: Program = writer.namespace["program"]
-    return program, text
+    return Emitted(writer.namespace["program"], text, tuple(writer.slots))
+
+
+def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:
+    """For each operand that may be a number, the dtype in which the step reads it; None for arrays."""
+    result = node.outputs[0].type
+    ufunc = getattr(node.primitive, "ufunc", None)
+    types = [atom.type for atom in node.inputs]
+    loop: Sequence[np.dtype[Any]] = [result.dtype if type_.weak else type_.dtype for type_ in types]
+    if isinstance(ufunc, np.ufunc):
+        loop = ufunc.resolve_dtypes((*map(promotable, types), *([None] * ufunc.nout)))
+    return [dtype if type_.shape == () else None for dtype, type_ in zip(loop, types, strict=False)]
+
+
+def _indented(lines: Iterable[str], levels: int) -> Iterator[str]:
+    return (f"{'    ' * levels}{line}" for line in lines)
 
 
 def _undo(overwritten: list[tuple[Any, Any]]) -> None:

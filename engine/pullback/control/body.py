@@ -1,22 +1,19 @@
 """The body of a loop or branch as a graph of its own.
 
-The body is recorded once, at the types it will meet in every step. What it closes over, arrays and values of outer traces alike, becomes
-operands of the loop, so that the graph is closed and derivatives flow to all of it.
+The body is recorded once, at the types it will meet in every step. What it closes over, arrays and values of outer traces
+alike, becomes operands of the loop, so that the graph is closed and derivatives flow to all of it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from pullback.control.carry import traced_type
+from pullback.control.leaves import traced_type
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Atom, Capture, Graph
 from pullback.ir.types import ArrayType
 from pullback.primitive import Traced, tracing
-from pullback.recorder import GraphTracer, Recorder
-from pullback.rules import shapes
+from pullback.recorder import GraphTracer, Recorder, evaluate_graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +53,9 @@ def record_body(function: Callable[..., tuple[Sequence[Any], Any]], types: Seque
     return Body(graph, consts, rest)
 
 
-def cast_to(value: Any, type_: ArrayType) -> Any:
-    """A Python number in the type a loop gives it; anything else as it is."""
-    if type_.weak or traced_or_plain_type(value) == type_:
-        return value
-    if isinstance(value, Traced):
-        return shapes.astype(value, dtype=type_.dtype)
-    return np.asarray(value, type_.dtype)[()]
+def run(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+    """Values of a closed graph, under whatever traces the operands."""
+    return evaluate_graph(graph, operands, (), writes_to=_NO_WRITES)
 
 
-def traced_or_plain_type(value: Any) -> ArrayType | None:
-    """Type of a value that may be traced."""
-    if isinstance(value, Traced):
-        return traced_type(value)
-    return None
+_NO_WRITES = BodyRecorder()  # bodies hold no in-place rules, `record_body` refuses them

@@ -4,38 +4,20 @@ A Python number in the carry has no dtype of its own. It takes the one that the 
 become that: `0.0` may become a float32, `0` a float64, but `0.0` never an integer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pullback import trees
+from pullback.control.leaves import as_type, leaf_type
 from pullback.errors import ControlFlowError
-from pullback.ir.types import ArrayType, is_array_like, type_of
+from pullback.ir.types import ArrayType
 from pullback.primitive import Traced
 
 _KINDS = "bifc"
-
-
-def leaf_type(leaf: Any, place: str, loop: str) -> ArrayType:
-    """Type of a leaf that goes through a loop."""
-    if isinstance(leaf, Traced):
-        return traced_type(leaf)
-    if not is_array_like(leaf):
-        raise ControlFlowError(f"{loop}: {place} is a {type(leaf).__name__}; loops carry arrays, numbers and None")
-    return type_of(leaf)
-
-
-def traced_type(leaf: Any) -> ArrayType:
-    """Type of a traced value; what stands for a Python number is weak."""
-    if hasattr(leaf, "var"):
-        own: ArrayType = leaf.var.type
-        return own
-    inner = getattr(leaf, "value", None)
-    if isinstance(inner, Traced):
-        return traced_type(inner)
-    return type_of(inner) if type(inner) in (bool, int, float, complex) else ArrayType(leaf.shape, leaf.dtype)
+T = TypeVar("T")
 
 
 class Carry:
@@ -57,6 +39,18 @@ class Carry:
             )
         leaves, _ = trees.flatten(tree)
         return [self._fitting(number, leaf, step) for number, leaf in enumerate(leaves)]
+
+    def cast(self, leaves: Sequence[Any]) -> list[Any]:
+        """Leaves in the types of the carry: Python numbers may have got a dtype."""
+        return [as_type(leaf, type_) for leaf, type_ in zip(leaves, self.types, strict=True)]
+
+    def settled(self, record: Callable[[], T]) -> T:
+        """What `record` gives once the types of the carry do not change while it runs."""
+        while True:
+            before = list(self.types)
+            recorded = record()
+            if self.types == before:
+                return recorded
 
     def _fitting(self, number: int, leaf: Any, step: str) -> Any:
         before, place = self.types[number], self.places[number]

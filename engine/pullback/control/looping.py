@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.control.carry import Carry
 from pullback.errors import ControlFlowError
-from pullback.numpy_api.tracer import Tracer
+from pullback.numpy_api.valued import ValuedTracer
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -49,7 +49,7 @@ def truth(value: Any, what: str) -> bool:
 
 def integer(value: Any) -> int:
     """An integer, also a traced one; TypeError for anything else."""
-    return int(value) if isinstance(value, Tracer) and value.dtype.kind in "iu" else index(value)
+    return int(value) if isinstance(value, ValuedTracer) and value.dtype.kind in "iu" else index(value)
 
 
 def _bound(value: Any, name: str) -> int:

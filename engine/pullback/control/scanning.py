@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.control import scan_rule
 from pullback.control.body import record_body
-from pullback.control.carry import Carry, common_length, leaf_type, places, stacked
+from pullback.control.carry import Carry, common_length, places, stacked
+from pullback.control.leaves import leaf_type
 from pullback.errors import ControlFlowError, TracingError
 from pullback.ir.types import ArrayType
+from pullback.primitive import innermost_recorder
 
 StepFunction = Callable[[Any, Any], tuple[Any, Any]]
 
@@ -26,7 +29,39 @@ def scan(
     """
     leaves, steps = common_length(xs, length)
     _, rebuild_x = trees.flatten(xs)
+    if innermost_recorder() is not None:
+        return _as_one_node(f, init, leaves, rebuild_x, steps, reverse=reverse)
     return _step_by_step(f, init, leaves, rebuild_x, steps, reverse=reverse)
+
+
+def _as_one_node(
+    f: StepFunction, init: Any, leaves: list[Any], rebuild_x: trees.Rebuild, steps: int, *, reverse: bool
+) -> tuple[Any, Any]:
+    """The loop as a primitive whose body is recorded once."""
+    carry = Carry("scan", init)
+
+    def step(*values: Any) -> tuple[list[Any], trees.Rebuild]:
+        rest = iter(values)
+        held = carry.rebuild(rest)
+        after, y = carry_and_result(f(held, rebuild_x(rest)))
+        y_leaves, rebuild_y = trees.flatten(y)
+        return [*carry.cast(carry.leaves_of(after, "in the body")), *y_leaves], rebuild_y
+
+    x_types = [element_type(leaf, "xs") for leaf in leaves]
+    body = carry.settled(lambda: record_body(step, [*carry.types, *x_types]))
+    results = scan_rule.scan(
+        *body.consts,
+        *carry.cast(trees.flatten(init)[0]),
+        *leaves,
+        body=body.graph,
+        consts=len(body.consts),
+        carries=len(carry.types),
+        length=steps,
+        reverse=reverse,
+    )
+    rest = iter(results)
+    last = carry.rebuild(rest)
+    return last, body.rest(rest)
 
 
 def _step_by_step(

@@ -8,12 +8,19 @@
 The text names no memory address and no order of sets, so equal programs print equally: the plan's hash is taken of it.
 """
 
+import hashlib
+import re
 from collections.abc import Iterator
 from itertools import count
 from string import ascii_lowercase
 from typing import Any
 
+import numpy as np
+
 from pullback.ir.graph import Atom, Graph, Literal, Var
+from pullback.ir.types import type_of
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def _names() -> Iterator[str]:
@@ -51,5 +58,14 @@ def format_graph(graph: Graph, *, sources: bool = True) -> str:
 
 def show_param(value: Any) -> str:
     """A parameter in a form without memory addresses."""
-    name = getattr(value, "name", None)
-    return name if isinstance(name, str) else repr(value)
+    if isinstance(value, tuple | list):
+        inner = ", ".join(map(show_param, value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return f"{type_of(value)}#{digest[:8]}"
+    for attribute in ("name", "__qualname__"):
+        name = getattr(value, attribute, None)
+        if isinstance(name, str):
+            return name
+    return _ADDRESS.sub("", repr(value))

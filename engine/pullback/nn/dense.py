@@ -1,44 +1,50 @@
-"""A dense layer."""
+"""A dense layer, and its bias and activation by themselves."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from pullback.kinds import Scalar
-from pullback.nn.activation_names import activation, reads_output_only
-from pullback.rules import dense as rule
-from pullback.rules.activations import identity
-from pullback.tiers import current_tier
+from pullback.nn.choosing import activation
+from pullback.nn.layering import Act, check_bias_argument, run_layer
+from pullback.rules import bias_act as bias_rule
+from pullback.rules import dense as dense_rule
 
 
-def dense_bias_act(w: Any, x: Any, b: Any = None, act: str | Callable[..., Any] = "identity") -> Any:
+def dense_bias_act(w: Any, x: Any, b: Any = None, act: Act = "identity") -> Any:
     """act(w @ x + b), with w (out, in), x (in,) or (in, batch), b (out,) or (out, 1) or none.
 
-    `act` is a name (identity, relu, sigmoid, softplus, tanh), a NumPy ufunc or any elementwise function. In the fused
-    tier an activation whose derivative can be written from its output overwrites the product: one array, not three.
+    `act` is an activation of `pb.nn` or its name, a NumPy ufunc or any elementwise function; `functools.partial` gives an
+    activation other parameters. Outside the unfused tier an activation whose derivative can be written from its output
+    overwrites the product: one array, not three.
+
+        y = pb.nn.dense_bias_act(w, x, b, act="relu")
     """
-    if isinstance(b, bool):
-        raise TypeError("dense_bias_act: b is an array or None; True and False say nothing about its values")
+    check_bias_argument("dense_bias_act", b)
     if np.ndim(w) != 2 or np.ndim(x) not in (1, 2):
         raise ValueError(
             f"dense_bias_act: w is (out, in) and x is (in,) or (in, batch), got shapes {np.shape(w)} and {np.shape(x)}"
         )
-    function = activation(act)
     operands = (w, x) if b is None else (w, x, b)
-    if current_tier() == "unfused" or not all(_is_float_array(operand) for operand in operands):
-        return reference(function, *operands)
-    if isinstance(function, Scalar) and reads_output_only(function):
-        return rule.dense_bias_act(*operands, act=function)
-    return function(rule.dense_bias_act(*operands, act=identity))
+    if b is not None:
+        dense_rule.dense_bias_act.check_bias(np.shape(b), (np.shape(w)[0], *np.shape(x)[1:]))
+    return run_layer(dense_rule.dense_bias_act, act, operands, {}, dense_reference)
 
 
-def _is_float_array(operand: Any) -> bool:
-    """What the rule's one buffer can hold; a layer of integers or with a number for a bias runs as its pattern."""
-    return np.ndim(operand) > 0 and getattr(operand, "dtype", np.dtype(int)).kind == "f"
-
-
-def reference(function: Callable[..., Any], w: Any, x: Any, b: Any = None) -> Any:
-    """The same layer in primitives."""
+def dense_reference(w: Any, x: Any, b: Any = None) -> Any:
+    """Give w @ x + b in primitives."""
     z = w @ x
-    return function(z if b is None else z + rule.column(b, np.ndim(x)))
+    return z if b is None else z + dense_rule.column(b, np.ndim(z))
+
+
+def bias_act(act: Act, x: Any, b: Any = None) -> Any:
+    """act(x + b), with a b that broadcasts to x; x is left as it was.
+
+    One new array outside the unfused tier, not two; with the identity and no bias it is x itself.
+
+        y = pb.nn.bias_act("tanh", w @ x, b)
+    """
+    check_bias_argument("bias_act", b)
+    if b is None:
+        return activation(act)(x)
+    bias_rule.bias_act.check_bias(np.shape(b), np.shape(x))
+    return run_layer(bias_rule.bias_act, act, (x, b), {}, lambda x, b: x + b)

@@ -24,7 +24,7 @@ def simplify_algebra(graph: Graph) -> Graph:
     def step(node: Node) -> Node | Atom:
         result = _simplified(node, makers)
         if isinstance(result, Node):
-            makers[result.outputs[0]] = result
+            makers.update((var, result) for var in result.outputs)
         return result
 
     return rewrite(graph, step)
@@ -84,7 +84,8 @@ def _is_constant(node: Node) -> bool:
     return (
         node.primitive.effect is Effect.NONE
         and all(isinstance(atom, Literal) for atom in node.inputs)
-        and all(var.type.shape == () for var in node.outputs)
+        and len(node.outputs) == 1
+        and node.outputs[0].type.shape == ()
     )
 
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
 from pullback.ir.graph import Atom, Graph, Literal, Node
-from pullback.ir.printer import show_param
 from pullback.passes.rewriting import rewrite
 from pullback.primitive import Effect
 
@@ -12,20 +13,34 @@ def merge_common(graph: Graph) -> Graph:
     """Replace every pure node that has an earlier twin by the twin."""
     seen: dict[Any, Node] = {}
 
-    def step(node: Node) -> Node | Atom:
-        if node.primitive.effect is not Effect.NONE or len(node.outputs) > 1:
+    def step(node: Node) -> Node | tuple[Atom, ...]:
+        if node.primitive.effect is not Effect.NONE:
             return node
         key = (
             node.primitive.name,
             tuple(_identity(atom) for atom in node.inputs),
-            tuple((name, show_param(value)) for name, value in node.params),
+            tuple((name, _value_identity(value)) for name, value in node.params),
         )
         twin = seen.setdefault(key, node)
-        return node if twin is node else twin.outputs[0]
+        return node if twin is node else twin.outputs
 
     return rewrite(graph, step)
 
 
 def _identity(atom: Atom) -> Any:
-    # repr tells -0.0 from 0.0 and the types apart, == would not.
-    return (repr(atom.value), atom.type) if isinstance(atom, Literal) else atom
+    return (_value_identity(atom.value), atom.type) if isinstance(atom, Literal) else atom
+
+
+def _value_identity(value: Any) -> Any:
+    """What two values must share to be one value in every respect, as something hashable."""
+    if isinstance(value, tuple | list):
+        return (type(value), *map(_value_identity, value))
+    if isinstance(value, slice):
+        return (slice, *map(_value_identity, (value.start, value.stop, value.step)))
+    if isinstance(value, np.ndarray):
+        return (np.ndarray, value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, bool | int | float | complex | np.generic):
+        return (type(value), repr(value))  # repr tells -0.0 from 0.0, == would not
+    if isinstance(value, str | bytes | np.dtype | None):
+        return (type(value), value)
+    return (type(value), id(value))  # the node keeps it alive

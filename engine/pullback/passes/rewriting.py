@@ -5,11 +5,14 @@ from dataclasses import replace
 
 from pullback.ir.graph import Atom, Graph, Node, Var
 
-Rewrite = Callable[[Node], Node | Atom]
+Rewrite = Callable[[Node], Node | Atom | tuple[Atom, ...]]
 
 
 def rewrite(graph: Graph, step: Rewrite) -> Graph:
-    """Offer every node, its operands already rewritten, to `step`: it gives a node to keep, or an atom to use instead."""
+    """Offer every node, its operands already rewritten, to `step`.
+
+    It gives a node to keep, or what to use instead: an atom, or a tuple of them for a node of several results.
+    """
     substitutes: dict[Var, Atom] = {}
 
     def current(atom: Atom) -> Atom:
@@ -21,5 +24,5 @@ def rewrite(graph: Graph, step: Rewrite) -> Graph:
         if isinstance(result, Node):
             nodes.append(result)
         else:
-            substitutes[node.outputs[0]] = result
+            substitutes.update(zip(node.outputs, result if isinstance(result, tuple) else (result,), strict=True))
     return replace(graph, nodes=tuple(nodes), outputs=tuple(current(atom) for atom in graph.outputs))

@@ -31,7 +31,7 @@ def analyse(graph: Graph) -> Liveness:
     last_use: dict[Var, int] = {}
     for position, node in enumerate(graph.nodes):
         if node.primitive.aliases_operand and isinstance(node.inputs[0], Var):
-            roots[node.outputs[0]] = roots.get(node.inputs[0], node.inputs[0])
+            roots.update(dict.fromkeys(node.outputs, roots.get(node.inputs[0], node.inputs[0])))
         for atom in node.inputs:
             if isinstance(atom, Var):
                 last_use[roots.get(atom, atom)] = position

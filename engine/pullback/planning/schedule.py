@@ -6,14 +6,19 @@ A *buffer* is one array of a plan. A value goes, in this order of preference,
 2. into a buffer of its type that has become free,
 3. into a buffer of its own.
 
-Numbers (shape ()) are Python objects and need no buffer. Inputs and captures are the caller's and are never written to,
-but for what in-place rules write and put back. What is returned gets memory that nothing else returned shares.
+In a plan that makes its memory anew on each call a buffer of its own is what NumPy allocates, and numbers (shape ()) are
+Python objects and need none. In a plan that keeps its memory between calls (`kept`) buffers exist before the first step,
+numbers with a dtype live in buffers of shape (), and only rules that cannot write into an array still allocate.
+
+Inputs and captures are the caller's and are never written to, but for what in-place rules write and put back, and for
+inputs that are said to be `owned`. What is returned gets memory that nothing else returned shares.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from enum import Enum
 
-from pullback.ir.graph import Graph, Node, Var
+from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.planning.liveness import Liveness, analyse
 from pullback.rules.indexing import add_at
@@ -23,22 +28,45 @@ from pullback.rules.shapes import astype, broadcast_to
 
 
 class Placement(Enum):
-    """How a step gets the memory of its result."""
+    """How a step gets the memory of a result."""
 
     NUMBER = "number"  # no array at all
     VIEW = "view"  # the memory of the first operand
     FRESH = "fresh"  # a new buffer, allocated by NumPy itself
+    KEPT = "kept"  # a new buffer that was there before the call
     REUSED = "reused"  # a buffer whose value is dead
     IN_PLACE = "in place"  # the buffer of an operand that dies here
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A node with its memory."""
+#: Placements whose step writes into an array that is there already.
+WRITTEN = frozenset({Placement.KEPT, Placement.REUSED, Placement.IN_PLACE})
 
-    node: Node
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one result goes."""
+
     placement: Placement
     buffer: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A node with its memory: a place for each result, and buffers to scribble in meanwhile."""
+
+    node: Node
+    places: tuple[Place, ...]
+    scratch: tuple[int, ...] = ()
+
+    @property
+    def placement(self) -> Placement:
+        """How the first result, mostly the only one, gets its memory."""
+        return self.places[0].placement
+
+    @property
+    def buffer(self) -> int | None:
+        """The buffer of the first result."""
+        return self.places[0].buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,111 +77,165 @@ class Schedule:
     steps: tuple[Step, ...]
     buffers: tuple[ArrayType, ...]
     copied_outputs: tuple[bool, ...]
+    kept: frozenset[int]
+    """The buffers that live in the plan's state; NumPy allocates the others."""
+    owned: tuple[int, ...]
+    """The inputs that may be written to after their last use; the first buffers are theirs."""
+    output_buffers: tuple[int | None, ...]
+    """For each output the buffer it lives in or is copied into; None for numbers, and for copies made by NumPy."""
 
 
-def plan_memory(graph: Graph) -> Schedule:
-    """Assign memory to every value of a graph."""
-    liveness = analyse(graph)
-    places: dict[Var, int] = {}  # root -> buffer
-    buffers: list[ArrayType] = []
-    free: list[int] = []
+@dataclass
+class _Memory:
+    """The assignment while it is being made."""
+
+    graph: Graph
+    liveness: Liveness
+    keeps: bool
+    places: dict[Var, int] = field(default_factory=dict)  # root -> buffer
+    buffers: list[ArrayType] = field(default_factory=list)
+    free: list[int] = field(default_factory=list)
+    kept: set[int] = field(default_factory=set)
+
+    def new(self, type_: ArrayType, *, kept: bool) -> int:
+        self.buffers.append(type_)
+        number = len(self.buffers) - 1
+        if kept:
+            self.kept.add(number)
+        return number
+
+    def free_one(self, type_: ArrayType) -> int | None:
+        return next((buffer for buffer in self.free if self.buffers[buffer] == type_), None)
+
+    def place(self, node: Node, position: int, result: Var) -> Place:
+        primitive = node.primitive
+        if primitive.aliases_operand:
+            return Place(Placement.VIEW, None)
+        writes = primitive.into is not None
+        if not result.type.shape and not (self.keeps and writes and not result.type.weak):
+            return Place(Placement.NUMBER, None)
+        if len(node.outputs) == 1 and (primitive.in_place or primitive is add_at):
+            operand = self.dying_operand(node, position)
+            if operand is not None:
+                return Place(Placement.IN_PLACE, self.places[operand])
+        # A rule of several results writes into arrays that are there, or makes them all itself.
+        if writes and (len(node.outputs) == 1 or self.keeps):
+            buffer = self.free_one(result.type)
+            if buffer is not None:
+                self.free.remove(buffer)
+                return Place(Placement.REUSED, buffer)
+        if writes and self.keeps:
+            return Place(Placement.KEPT, self.new(result.type, kept=True))
+        return Place(Placement.FRESH, self.new(result.type, kept=False))
+
+    def dying_operand(self, node: Node, position: int) -> Var | None:
+        """An operand that is a whole buffer of the result's type, used for the last time, and read through no other view."""
+        if node.primitive is not add_at and node.primitive.into is None:
+            return None
+        operands = [atom for atom in node.inputs if isinstance(atom, Var)]
+        for operand in operands[:1] if node.primitive is add_at else operands:
+            if operand not in self.places or self.buffers[self.places[operand]] != node.outputs[0].type:
+                continue
+            others = [other for other in operands if other is not operand]
+            shared = any(self.liveness.root(other) is operand for other in others)
+            if not shared and self.liveness.dies_at(operand, position):
+                return operand
+        return None
+
+    def scratch(self, node: Node) -> tuple[int, ...]:
+        """Buffers for what a rule needs while it writes; free again after it."""
+        if not self.keeps or node.primitive.into is None:
+            return ()
+        taken: list[int] = []
+        for type_ in node.primitive.scratch(*(atom.type for atom in node.inputs), **dict(node.params)):
+            buffer = self.free_one(type_)
+            if buffer is None:
+                buffer = self.new(type_, kept=True)
+            else:
+                self.free.remove(buffer)
+            taken.append(buffer)
+        return tuple(taken)
+
+    def release(self, node: Node, position: int) -> None:
+        """Free the buffers whose values were used for the last time by this node (or never will be)."""
+        atoms = [atom for atom in (*node.inputs, *node.outputs) if isinstance(atom, Var)]
+        for root in dict.fromkeys(self.liveness.root(atom) for atom in atoms):
+            if root in self.places and self.liveness.dies_at(root, position):
+                buffer = self.places.pop(root)
+                if buffer not in self.places.values():  # an in-place result lives on in it
+                    self.free.append(buffer)
+
+
+def plan_memory(graph: Graph, *, kept: bool = False, owned: Collection[int] = ()) -> Schedule:
+    """Assign memory to every value of a graph.
+
+    `owned` are positions of inputs that are arrays of their own memory and may be written to after their last use.
+    """
+    memory = _Memory(graph, analyse(graph), kept)
+    for position in owned:
+        var = graph.inputs[position]
+        memory.places[var] = memory.new(var.type, kept=False)
     steps: list[Step] = []
     for position, node in enumerate(graph.nodes):
-        result = node.outputs[0]
-        placement, buffer = _place(node, position, liveness, places, buffers, free)
-        if placement is Placement.FRESH:
-            buffer = len(buffers)
-            buffers.append(result.type)
-        if placement is Placement.REUSED and buffer is not None:
-            free.remove(buffer)
-        if buffer is not None:
-            places[result] = buffer
-        steps.append(Step(node, placement, buffer))
-        _release(node, position, liveness, places, free)
-    return Schedule(graph, tuple(steps), tuple(buffers), _copied_outputs(graph, liveness, places))
+        places = tuple(memory.place(node, position, result) for result in node.outputs)
+        scratch = memory.scratch(node) if any(place.placement in WRITTEN for place in places) else ()
+        for result, place in zip(node.outputs, places, strict=True):
+            if place.buffer is not None:
+                memory.places[result] = place.buffer
+        steps.append(Step(node, places, scratch))
+        memory.free.extend(scratch)
+        memory.release(node, position)
+    copied = _copied_outputs(graph, memory)
+    outputs = tuple(
+        _output_buffer(atom, memory, is_copied=is_copied) for atom, is_copied in zip(graph.outputs, copied, strict=True)
+    )
+    return Schedule(graph, tuple(steps), tuple(memory.buffers), copied, frozenset(memory.kept), tuple(owned), outputs)
 
 
-def _place(
-    node: Node,
-    position: int,
-    liveness: Liveness,
-    places: dict[Var, int],
-    buffers: list[ArrayType],
-    free: list[int],
-) -> tuple[Placement, int | None]:
-    result = node.outputs[0]
-    if node.primitive.aliases_operand:
-        return Placement.VIEW, None
-    if not result.type.shape:
-        return Placement.NUMBER, None
-    if node.primitive.in_place or node.primitive is add_at:
-        operand = _dying_operand(node, position, liveness, places, buffers)
-        if operand is not None:
-            return Placement.IN_PLACE, places[operand]
-    if node.primitive.into is not None:
-        for buffer in free:
-            if buffers[buffer] == result.type:
-                return Placement.REUSED, buffer
-    return Placement.FRESH, None
-
-
-def _dying_operand(
-    node: Node, position: int, liveness: Liveness, places: dict[Var, int], buffers: list[ArrayType]
-) -> Var | None:
-    """An operand that is a whole buffer of the result's type, used for the last time, and read through no other view."""
-    if node.primitive is not add_at and node.primitive.into is None:
-        return None
-    operands = [atom for atom in node.inputs if isinstance(atom, Var)]
-    for operand in operands[:1] if node.primitive is add_at else operands:
-        if operand not in places or buffers[places[operand]] != node.outputs[0].type:
-            continue
-        others = [other for other in operands if other is not operand]
-        shared = any(liveness.root(other) is operand for other in others)
-        if not shared and liveness.dies_at(operand, position):
-            return operand
-    return None
-
-
-def _release(node: Node, position: int, liveness: Liveness, places: dict[Var, int], free: list[int]) -> None:
-    """Free the buffers whose values were used for the last time by this node (or never will be)."""
-    roots = {liveness.root(atom) for atom in (*node.inputs, *node.outputs) if isinstance(atom, Var)}
-    for root in roots:
-        if root in places and liveness.dies_at(root, position):
-            buffer = places.pop(root)
-            if buffer not in places.values():  # an in-place result lives on in it
-                free.append(buffer)
-
-
-def _copied_outputs(graph: Graph, liveness: Liveness, places: dict[Var, int]) -> tuple[bool, ...]:
+def _copied_outputs(graph: Graph, memory: _Memory) -> tuple[bool, ...]:
     """Whether each output must be copied: it is the caller's own memory, stretched, or returned twice."""
     stretched: set[Var] = set()
     for node in graph.nodes:
         of_stretched = node.primitive.aliases_operand and node.inputs[0] in stretched
         if node.primitive is broadcast_to or of_stretched:
-            stretched.add(node.outputs[0])
+            stretched.update(node.outputs)
     returned: set[Var] = set()
     copied = []
     for atom in graph.outputs:
         if not isinstance(atom, Var) or not atom.type.shape:
             copied.append(False)
             continue
-        root = liveness.root(atom)
-        copied.append(root not in places or root in returned or atom in stretched)
+        root = memory.liveness.root(atom)
+        copied.append(root not in memory.places or root in returned or atom in stretched)
         returned.add(root)
     return tuple(copied)
+
+
+def _output_buffer(atom: Atom, memory: _Memory, *, is_copied: bool) -> int | None:
+    if not isinstance(atom, Var) or not atom.type.shape:
+        return None
+    if is_copied:
+        return memory.new(atom.type, kept=True) if memory.keeps else None
+    return memory.places[memory.liveness.root(atom)]
 
 
 def summarise(schedule: Schedule) -> dict[str, int]:
     """What one call of the plan does, counted. A reshape is counted as a view; of some layouts NumPy makes a copy."""
     nodes = [step.node for step in schedule.steps]
-    outputs = [
+    copies = [
         atom.type.nbytes for atom, copied in zip(schedule.graph.outputs, schedule.copied_outputs, strict=True) if copied
     ]
+    fresh = [
+        type_.nbytes
+        for number, type_ in enumerate(schedule.buffers)
+        if number >= len(schedule.owned) and number not in schedule.kept
+    ]
+    made = [] if schedule.kept else copies  # a plan that keeps its memory copies into kept arrays
     return {
-        "arrays": len(schedule.buffers) + len(outputs),
-        "bytes": sum(type_.nbytes for type_ in schedule.buffers) + sum(outputs),
-        "copies": len(outputs) + sum(node.primitive in (copy, astype, concatenate) for node in nodes),
-        "state_bytes": 0,
+        "arrays": len(fresh) + len(made),
+        "bytes": sum(fresh) + sum(made),
+        "copies": len(copies) + sum(node.primitive in (copy, astype, concatenate) for node in nodes),
+        "state_bytes": sum(schedule.buffers[number].nbytes for number in schedule.kept),
         "kernels": sum(
             step.placement is not Placement.VIEW or step.node.primitive.effect.writes for step in schedule.steps
         ),

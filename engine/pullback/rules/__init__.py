@@ -2,6 +2,7 @@
 
 from pullback.rules import (
     activations,
+    bias_act,
     constants,
     contractions,
     dense,
@@ -18,6 +19,7 @@ from pullback.rules import (
 
 __all__ = [
     "activations",
+    "bias_act",
     "constants",
     "contractions",
     "dense",

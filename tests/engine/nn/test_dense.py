@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.kinds import Scalar
-from pullback.nn.activation_names import ACTIVATIONS, reads_output_only
+from pullback.nn.choosing import FUNCTIONS, Chosen, reads_output_only
 from pullback.primitive import Primitive
+from pullback.rules import activations
 
 RNG = np.random.default_rng(0)
 W, X, B = RNG.normal(size=(4, 5)), RNG.normal(size=(5, 3)), RNG.normal(size=(4, 1))
@@ -17,7 +17,9 @@ def custom(z):
 
 
 @pytest.mark.parametrize(
-    "act", [*ACTIVATIONS, np.tanh, np.exp, np.sin, custom], ids=lambda a: getattr(a, "__name__", a)
+    "act",
+    [*sorted(FUNCTIONS.keys() - {"rrelu"}), np.tanh, np.exp, np.sin, custom],
+    ids=lambda a: getattr(a, "__name__", a),
 )
 @pytest.mark.parametrize(
     ("x", "bias"),
@@ -43,9 +45,17 @@ def test_which_activations_may_overwrite_is_found_by_tracing_their_derivatives()
     from_output = {
         name
         for name, rule in Primitive.table.items()
-        if isinstance(rule, Scalar) and len(rule.maps) == 1 and rule.maps[0] is not None and reads_output_only(rule)
+        if isinstance(rule, activations.Activation) and len(rule.maps) == 1 and reads_output_only(Chosen(rule))
     }
-    assert from_output == {"exp", "expm1", "identity", "neg", "relu", "sigmoid", "softplus", "sqrt", "tanh"}
+    assert from_output == {
+        *("hardsigmoid", "hardtanh", "logsigmoid", "relu", "relu6", "selu", "sigmoid", "sigmoid_fast"),
+        *("softplus", "softsign", "tanh_fast"),
+    }
+    shaped = {"celu": 1.0, "elu": 1.0, "leakyrelu": 0.01, "softshrink": 0.5, "trelu": 1.0}
+    for name, constant in shaped.items():
+        assert reads_output_only(Chosen(getattr(activations, name), (constant,)))
+    for name in ("elu", "leakyrelu", "trelu"):  # a negative parameter: the sign of the output is not that of the input
+        assert not reads_output_only(Chosen(getattr(activations, name), (-0.5,)))
 
 
 def test_inputs_are_left_alone():
@@ -61,7 +71,7 @@ def test_inputs_are_left_alone():
     ("args", "error", "message"),
     [
         ((W, X, True), TypeError, "True and False say nothing"),
-        ((W, X, None, "swoosh"), ValueError, "there is no activation 'swoosh'; there are identity"),
+        ((W, X, None, "swoosh"), ValueError, "there is no activation 'swoosh'; there are celu, elu"),
         ((W[0], X), ValueError, r"got shapes \(5,\) and \(5, 3\)"),
         ((W, X, np.ones(7)), ValueError, "shape"),
     ],

@@ -1,0 +1,154 @@
+"""A body made into another body, by running its graph under a trace that a recorder watches.
+
+Tangents, cotangents and batches of loops and branches all come from here; there is no rule in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pullback.batching import BatchTrace, BatchTracer
+from pullback.control.body import record_body, run
+from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
+from pullback.ir.graph import Graph, Var
+from pullback.ir.types import ArrayType
+from pullback.primitive import tracing
+from pullback.tangents import DualTracer, ForwardTrace
+from pullback.tape import Tape, TapeTracer
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """A graph whose inputs and outputs are grouped by what they are.
+
+    `inputs` and `outputs` are the variables and atoms that stand for those of the body it was made of; `extra_inputs` and
+    `extra_outputs` are their tangents, seeds or cotangents by the number of the input or output they belong to.
+    """
+
+    graph: Graph
+    captured: tuple[Var, ...]
+    consts: tuple[Any, ...]
+    """Values of `captured`: arrays that rules made while they were recorded."""
+    inputs: tuple[Var, ...]
+    extra_inputs: dict[Any, Var]
+    outputs: tuple[Any, ...]
+    extra_outputs: dict[Any, Any]
+    rest: Any = None
+
+
+def pushed(graph: Graph, moving: Sequence[bool], required: Sequence[bool]) -> Transformed:
+    """Values and tangents: inputs that move have one, and so have outputs that then move, or have to."""
+    types = [var.type for var in graph.inputs]
+    movers = [number for number, moves in enumerate(moving) if moves]
+
+    def values_and_tangents(*values: Any) -> tuple[list[Any], list[int]]:
+        primals, tangents = list(values[: len(types)]), values[len(types) :]
+        with tracing(ForwardTrace()) as trace:
+            for number, tangent in zip(movers, tangents, strict=True):
+                primals[number] = DualTracer(trace, primals[number], tangent)
+            results = run(graph, primals)
+        outputs = [trace.value_of(result) for result in results]
+        directions = {}
+        for number, (result, atom) in enumerate(zip(results, graph.outputs, strict=True)):
+            tangent = trace.tangent_of(result) if is_differentiable(atom.type) else None
+            if tangent is not None:
+                directions[number] = as_type(tangent, moving_type(atom.type))
+            elif required[number]:
+                directions[number] = zeros(moving_type(atom.type))
+        return [*outputs, *directions.values()], list(directions)
+
+    body = record_body(values_and_tangents, [*types, *(moving_type(types[number]) for number in movers)])
+    return _grouped(body.graph, body.consts, graph, movers, body.rest)
+
+
+def pulled(graph: Graph, active: Sequence[bool], accumulated: Sequence[bool], required: Sequence[bool]) -> Transformed:
+    """Values and cotangents.
+
+    The extra inputs are seeds `("seed", output)` for every output that can move, and sums so far `("sum", input)` for the
+    inputs whose cotangents are to be added to one. The extra outputs are the cotangents of active inputs, zeros where
+    they are required and there are none; and `rest` says which outputs move.
+    """
+    types = [var.type for var in graph.inputs]
+    summed = [number for number, adds in enumerate(accumulated) if adds]
+    seeded = [number for number, atom in enumerate(graph.outputs) if is_differentiable(atom.type)]
+    extra: list[Any] = [*(("sum", number) for number in summed), *(("seed", number) for number in seeded)]
+    extra_types = [
+        *(moving_type(types[number]) for number in summed),
+        *(moving_type(graph.outputs[number].type) for number in seeded),
+    ]
+
+    def values_and_cotangents(*values: Any) -> tuple[list[Any], list[Any]]:
+        primals, given = list(values[: len(types)]), dict(zip(extra, values[len(types) :], strict=True))
+        with Tape() as tape:
+            tracers = {number: tape.watch(primals[number]) for number, is_active in enumerate(active) if is_active}
+            results = run(graph, [tracers.get(number, primal) for number, primal in enumerate(primals)])
+            live = [
+                number for number in seeded if isinstance(results[number], TapeTracer) and results[number].trace is tape
+            ]
+            seeds = [(tracers[number], given["sum", number]) for number in summed]
+            seeds += [(results[number], given["seed", number]) for number in live]
+            bars = dict(zip(tracers, tape.sweep(seeds, list(tracers.values())), strict=True))
+        cotangents = {}
+        for number, bar in bars.items():
+            if bar is not None:
+                cotangents[number] = as_type(bar, moving_type(types[number]))
+            elif required[number]:
+                cotangents[number] = zeros(moving_type(types[number]))
+        outputs = [tape.value_of(result) for result in results]
+        return [*outputs, *cotangents.values()], (list(cotangents), frozenset(live))
+
+    body = record_body(values_and_cotangents, [*types, *extra_types])
+    keys, live = body.rest
+    return replace(_grouped(body.graph, body.consts, graph, extra, keys), rest=live)
+
+
+def batched(graph: Graph, flags: Sequence[bool], required: Sequence[bool], size: int) -> tuple[Transformed, list[bool]]:
+    """The body for a batch: flagged inputs have a leading axis, and so have outputs that depend on them, or have to."""
+    types = [
+        ArrayType((size, *var.type.shape), var.type.dtype) if own else var.type
+        for var, own in zip(graph.inputs, flags, strict=True)
+    ]
+
+    def for_all_examples(*values: Any) -> tuple[list[Any], list[bool]]:
+        with tracing(BatchTrace(size)) as trace:
+            operands = [BatchTracer(trace, value) if own else value for value, own in zip(values, flags, strict=True)]
+            results = run(graph, operands)
+        outputs, differing = [], []
+        for result, atom, needed in zip(results, graph.outputs, required, strict=True):
+            differs = isinstance(result, BatchTracer) and result.trace is trace
+            if differs:
+                outputs.append(result.examples)
+            elif needed:
+                outputs.append(repeated(result, atom.type, size))
+            else:
+                outputs.append(result)
+            differing.append(differs or needed)
+        return outputs, differing
+
+    body = record_body(for_all_examples, types)
+    return _grouped(body.graph, body.consts, graph, [], []), body.rest
+
+
+def repeated(value: Any, type_: ArrayType, size: int) -> Any:
+    """One example standing for all of a batch."""
+    strong = as_type(value, moving_type(type_))
+    return np.broadcast_to(strong, (size, *type_.shape))
+
+
+def _grouped(
+    graph: Graph, consts: tuple[Any, ...], original: Graph, extra: Sequence[Any], extra_outputs: Sequence[Any]
+) -> Transformed:
+    captured = graph.inputs[: len(consts)]
+    inputs = graph.inputs[len(consts) :]
+    count, results = len(original.inputs), len(original.outputs)
+    return Transformed(
+        graph,
+        captured,
+        consts,
+        inputs[:count],
+        dict(zip(extra, inputs[count:], strict=True)),
+        graph.outputs[:results],
+        dict(zip(extra_outputs, graph.outputs[results:], strict=True)),
+    )
