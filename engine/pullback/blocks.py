@@ -73,6 +73,11 @@ class Block(Mapping[str, Any]):
         self._write("array", self._array, value)
 
     @property
+    def layout(self) -> Layout:
+        """Where the views lie: for rules that take a block whole. The order is no promise."""
+        return self._layout
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Dtype of the array and of every view."""
         return cast("np.dtype[Any]", self._array.dtype)
@@ -238,6 +243,6 @@ def _dtypes(parts: Parts) -> list[np.dtype[Any]]:
 trees.register(
     Block,
     lambda block: (block.array,),
-    lambda block, parts: _of(type(block), parts[0], block._layout),  # noqa: SLF001 (the block's own file)
-    lambda block: block._layout,  # noqa: SLF001
+    lambda block, parts: _of(type(block), parts[0], block.layout),
+    lambda block: block.layout,
 )

@@ -5,8 +5,10 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
+import pullback as pb
 from pullback.primitive import Primitive
 from pullback.tape import Tape
 from pullback_runners.allocations.arrays import ArrayCounter
@@ -78,3 +80,32 @@ def count_arrays():
         counted.arrays, counted.bytes, counted.peak = seen.allocations, seen.requested_bytes, seen.peak_bytes
 
     return counting
+
+
+@pytest.fixture
+def agrees_everywhere():
+    """Hold a function of real arrays against itself: plain value, both modes, two orders, the fused tier, a batch."""
+
+    def check(function, *args, seed=3):
+        expected = function(*args)
+        weights = np.random.default_rng(seed).normal(size=np.shape(expected))
+        wrt = tuple(range(len(args)))
+
+        def loss(*operands):
+            return np.sum(weights * function(*operands))
+
+        def gradient_norm(*operands):
+            return sum(np.sum(np.square(gradient)) for gradient in pb.grad(loss, wrt=wrt)(*operands))
+
+        np.testing.assert_allclose(pb.vjp(function, *args)[0], expected, rtol=1e-10, atol=1e-12)
+        pb.testing.check_grads(function, args)
+        pb.testing.check_grads(gradient_norm, args, rtol=1e-4)
+        with pb.tier("unfused"):
+            eager = pb.grad(loss, wrt=wrt)(*args)
+        for ours, theirs in zip(pb.compile(pb.grad(loss, wrt=wrt), tier="fused")(*args), eager, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+        batches = [np.stack([x, 1.25 * x]) for x in args]
+        one_by_one = [function(*(batch[example] for batch in batches)) for example in range(2)]
+        np.testing.assert_allclose(pb.vmap(function)(*batches), np.stack(one_by_one), rtol=1e-9, atol=1e-12)
+
+    return check

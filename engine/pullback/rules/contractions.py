@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.cases import cases, normal
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Bilinear, unbroadcast
+from pullback.kinds import Bilinear, behind_batch, unbroadcast
 
 
 def _matmul_type(a: ArrayType, b: ArrayType) -> ArrayType:
@@ -57,7 +57,18 @@ def _write_product(out: Any, a: Any, b: Any) -> Any:
     return np.matmul(a, b, out=out)
 
 
-matmul = Bilinear("matmul", np.matmul, _matmul_type, _transpose_a, _transpose_b, _matmul_flops, _write_product)
+def _batch(a: Any, b: Any, batched: Sequence[bool]) -> Any:
+    """A stack of products; vectors become matrices for it, and the stacks of both are lined up behind the batch axis."""
+    vector_a, vector_b = np.ndim(a) - batched[0] == 1, np.ndim(b) - batched[1] == 1
+    a2 = np.expand_dims(a, -2) if vector_a else a
+    b2 = np.expand_dims(b, -1) if vector_b else b
+    rank = max(np.ndim(a2) - batched[0], np.ndim(b2) - batched[1])
+    y = np.matmul(behind_batch(a2, rank) if batched[0] else a2, behind_batch(b2, rank) if batched[1] else b2)
+    kept = np.shape(y)[:-2] + (() if vector_a else np.shape(y)[-2:-1]) + (() if vector_b else np.shape(y)[-1:])
+    return np.reshape(y, kept)
+
+
+matmul = Bilinear("matmul", np.matmul, _matmul_type, _transpose_a, _transpose_b, _matmul_flops, _write_product, _batch)
 
 cases(matmul, normal(3, 4), normal(4, 2))
 cases(matmul, normal(3, 4), normal(4), because="matrix times vector")

@@ -32,6 +32,7 @@ index = Linear(
     _indexed_type,
     lambda v, x, key: Scattered(v, key, np.shape(x), x.dtype),
     is_view=True,
+    batch=lambda x, key: x[(slice(None), *(key if isinstance(key, tuple) else (key,)))],
 )
 scatter = Linear(
     "scatter",

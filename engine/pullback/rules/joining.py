@@ -49,6 +49,13 @@ class _Concatenate(Primitive):
         parts = [np.zeros(np.shape(x), y.dtype) if dx is None else dx for dx, x in zip(tangents, operands, strict=True)]
         return self(*parts, **params)
 
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        size = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
+        stretched = [
+            x if own else np.broadcast_to(x, (size, *np.shape(x))) for x, own in zip(operands, batched, strict=True)
+        ]
+        return self(*stretched, axis=params["axis"] + 1)
+
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         return 0
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.cases import cases, normal
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Linear, unbroadcast
+from pullback.kinds import Linear, behind_batch, unbroadcast
 
 
 def _reshaped(type_: ArrayType, shape: Shape) -> ArrayType:
@@ -35,6 +35,7 @@ reshape = Linear(
     _reshaped,
     lambda v, x, shape: np.reshape(v, np.shape(x)),
     is_view=True,
+    batch=lambda x, shape: np.reshape(x, (np.shape(x)[0], *shape)),
 )
 transpose = Linear(
     "transpose",
@@ -42,6 +43,7 @@ transpose = Linear(
     lambda type_, axes: ArrayType(tuple(type_.shape[axis] for axis in axes), type_.dtype),
     lambda v, x, axes: np.transpose(v, _inverse(axes)),
     is_view=True,
+    batch=lambda x, axes: np.transpose(x, (0, *(axis + 1 for axis in axes))),
 )
 broadcast_to = Linear(
     "broadcast_to",
@@ -49,12 +51,14 @@ broadcast_to = Linear(
     _broadcast,
     lambda v, x, shape: unbroadcast(v, np.shape(x), v.dtype),
     is_view=True,
+    batch=lambda x, shape: np.broadcast_to(behind_batch(x, len(shape)), (np.shape(x)[0], *shape)),
 )
 astype = Linear(
     "astype",
     lambda x, dtype: np.asarray(x).astype(dtype)[()],
     lambda type_, dtype: ArrayType(type_.shape, dtype),
     lambda v, x, dtype: _cast_back(v, x),
+    batch=lambda x, dtype: x.astype(dtype),
 )
 
 cases(reshape, normal(3, 4), shape=(2, 6))

@@ -1,0 +1,1 @@
+"""Other engines' vocabularies, spoken by this one."""

@@ -1,0 +1,5 @@
+"""`pullback.numpy.fft`, under the name that programs import."""
+
+from pullback.namespaces import the_rest_of
+
+__getattr__, __dir__ = the_rest_of("pullback.numpy.fft", __name__)

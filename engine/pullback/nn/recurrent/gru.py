@@ -1,0 +1,211 @@
+"""r, z = sigma(Wi x + Wh h + b); h' = (1 - z) * n + z * h, for all steps, with the candidate n in one of two forms.
+
+    reset "after" the product:   n = tanh(Wi x + b + r * (Wh h))
+    reset "before" the product:  n = tanh(Wi x + b + Wh (r * h))
+
+Rows of the weights: r, z, n. Saved, beside the states: the gates and the candidate of all steps, made in place where
+the product with x lies; with reset after also u = Wh h of the candidate. In reverse the slopes of all steps are made at
+once and become the cotangents in place; only dh goes step by step.
+
+"after" has one product over all steps for each of Wi and Wh: they differ in the rows of n, whose cotangent is dn for Wi
+and r * dn for Wh, so both are kept, one behind the other. "before" multiplies h by the rows of r and z, and r * h by
+those of n, forward and in reverse: two products where the other form has one.
+Arrays (steps x batch x hidden): forward 1 result and 4 or 3 saved, reverse 4 or 3; each with steps' worths of scratch.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.types import Shape
+from pullback.nn.recurrent.cells import gru_step
+from pullback.nn.recurrent.gate_kernels import sigmoid_in_place, slope_of_sigmoid, slope_of_tanh
+from pullback.nn.recurrent.rule import Array, Recurrence, Reverse, rows, scratch
+from pullback.nn.recurrent.weights import Weights
+
+
+class _Gru(Recurrence):
+    gates = 3
+    results = 2
+
+    def saved(self, steps: int, batch: int, hidden: int, params: dict[str, Any]) -> tuple[Shape, ...]:
+        del params
+        return ((steps, batch, 3 * hidden),)
+
+
+class _ResetAfter(_Gru):
+    results = 3
+
+    def saved(self, steps: int, batch: int, hidden: int, params: dict[str, Any]) -> tuple[Shape, ...]:
+        return (*super().saved(steps, batch, hidden, params), (steps, batch, hidden))
+
+    def forward(self, x: Array, weights: Weights, initial: Sequence[Any], params: dict[str, Any]) -> tuple[Array, ...]:
+        del params
+        steps, batch, _ = x.shape
+        hidden = weights.hidden
+        states, gates, u, product, reset = scratch(
+            x.dtype,
+            (steps, batch, hidden),
+            (steps, batch, 3 * hidden),
+            (steps, batch, hidden),
+            (batch, 3 * hidden),
+            (batch, hidden),
+        )
+        product_with_input(x, weights, gates)
+        (before,) = initial
+        for step, (h, gate) in enumerate(zip(states, gates, strict=True)):
+            r, z, n = split(gate)
+            if before is None:
+                u[step] = 0
+            else:
+                np.matmul(before, weights.wh.T, out=product)
+                gate[:, : 2 * hidden] += product[:, : 2 * hidden]
+                u[step] = product[:, 2 * hidden :]
+            sigmoid_in_place(gate[:, : 2 * hidden])
+            n += np.multiply(r, u[step], out=reset)
+            np.tanh(n, out=n)
+            mix(z, n, before, h)
+            before = h
+        return states, gates, u
+
+    def backward(self, reverse: Reverse, params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+        del params
+        (h, gates, u), (h_bar, *_), (h0,) = reverse.results, reverse.bars, reverse.initial
+        hidden = h.shape[-1]
+        steps, batch, _ = h.shape
+        dz, product = scratch(h.dtype, (steps, batch, 4, hidden), (batch, hidden))
+        r, z, n = split(gates)
+        # Sections: reset, update, the candidate as Wh sees it, the candidate as Wi sees it.
+        slope_of_candidate(z, n, dz[:, :, 3])
+        np.multiply(dz[:, :, 3], r, out=dz[:, :, 2])
+        slope_of_sigmoid(r, dz[:, :, 0])
+        dz[:, :, 0] *= u
+        dz[:, :, 0] *= dz[:, :, 3]
+        slope_of_update(z, n, h, h0, dz[:, :, 1])
+        flat = dz.reshape(steps, batch, 4 * hidden)[:, :, : 3 * hidden]
+        dh = np.array(h_bar[-1])
+        dz[-1] *= dh[:, None]
+        for step in range(steps - 2, -1, -1):
+            self._step_back(dh, z[step + 1], flat[step + 1], reverse.weights, product)
+            dh += h_bar[step]
+            dz[step] *= dh[:, None]
+        if reverse.gradient is not None:
+            reverse.pull_product(flat, h[:-1], h0, reverse.gradient.wh)
+        if reverse.needs_initial[0]:
+            self._step_back(dh, z[0], flat[0], reverse.weights, product)
+        dz[:, :, 2] = dz[:, :, 3]
+        return reverse.pull_input(rows(flat)), (dh if reverse.needs_initial[0] else None,)
+
+    @staticmethod
+    def _step_back(dh: Array, z: Array, dz: Array, weights: Weights, product: Array) -> None:
+        """From the cotangent of a state to that of the state before."""
+        dh *= z
+        dh += np.matmul(dz, weights.wh, out=product)
+
+    def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        del params
+        return (gru_step(weights, x, states[0], "after"),)
+
+
+class _ResetBefore(_Gru):
+    def forward(self, x: Array, weights: Weights, initial: Sequence[Any], params: dict[str, Any]) -> tuple[Array, ...]:
+        del params
+        steps, batch, _ = x.shape
+        hidden = weights.hidden
+        states, gates, product, reset, candidate = scratch(
+            x.dtype,
+            (steps, batch, hidden),
+            (steps, batch, 3 * hidden),
+            (batch, 2 * hidden),
+            (batch, hidden),
+            (batch, hidden),
+        )
+        product_with_input(x, weights, gates)
+        (before,) = initial
+        for h, gate in zip(states, gates, strict=True):
+            r, z, n = split(gate)
+            if before is not None:
+                gate[:, : 2 * hidden] += np.matmul(before, weights.wh[: 2 * hidden].T, out=product)
+            sigmoid_in_place(gate[:, : 2 * hidden])
+            if before is not None:
+                np.multiply(r, before, out=reset)
+                n += np.matmul(reset, weights.wh[2 * hidden :].T, out=candidate)
+            np.tanh(n, out=n)
+            mix(z, n, before, h)
+            before = h
+        return states, gates
+
+    def backward(self, reverse: Reverse, params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+        del params
+        (h, gates), (h_bar, *_), (h0,) = reverse.results, reverse.bars, reverse.initial
+        hidden = h.shape[-1]
+        steps, batch, _ = h.shape
+        dz, reset, product, dq = scratch(
+            h.dtype, (steps, batch, 3, hidden), (steps - 1, batch, hidden), (batch, hidden), (batch, hidden)
+        )
+        r, z, n = split(gates)
+        slope_of_candidate(z, n, dz[:, :, 2])
+        slope_of_update(z, n, h, h0, dz[:, :, 1])
+        slope_of_sigmoid(r, dz[:, :, 0])
+        dz[1:, :, 0] *= h[:-1]
+        dz[0, :, 0] *= 0 if h0 is None else h0
+        flat = dz.reshape(steps, batch, 3 * hidden)
+        dh = np.array(h_bar[-1])
+        for step in range(steps - 1, -1, -1):
+            dz[step, :, 1:] *= dh[:, None]
+            np.matmul(dz[step, :, 2], reverse.weights.wh[2 * hidden :], out=dq)  # r * h gets this
+            dz[step, :, 0] *= dq
+            if step or reverse.needs_initial[0]:
+                dh *= z[step]
+                dh += np.multiply(dq, r[step], out=dq)
+                dh += np.matmul(flat[step, :, : 2 * hidden], reverse.weights.wh[: 2 * hidden], out=product)
+            if step:
+                dh += h_bar[step - 1]
+        if reverse.gradient is not None:
+            wh = reverse.gradient.wh
+            reverse.pull_product(flat[:, :, : 2 * hidden], h[:-1], h0, wh[: 2 * hidden])
+            np.multiply(r[1:], h[:-1], out=reset)
+            reverse.pull_product(flat[:, :, 2 * hidden :], reset, None if h0 is None else r[0] * h0, wh[2 * hidden :])
+        return reverse.pull_input(rows(flat)), (dh if reverse.needs_initial[0] else None,)
+
+    def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        del params
+        return (gru_step(weights, x, states[0], "before"),)
+
+
+def product_with_input(x: Array, weights: Weights, gates: Array) -> None:
+    """Wi x + b of all steps."""
+    np.matmul(rows(x), weights.wi.T, out=rows(gates))
+    if weights.b is not None:
+        gates += weights.b
+
+
+def split(gates: Array) -> tuple[Array, Array, Array]:
+    """Reset gate, update gate and candidate."""
+    hidden = gates.shape[-1] // 3
+    return gates[..., :hidden], gates[..., hidden : 2 * hidden], gates[..., 2 * hidden :]
+
+
+def mix(z: Array, n: Array, before: Any, h: Array) -> None:
+    """The next state (1 - z) * n + z * before, as n + z * (before - n)."""
+    np.subtract(0 if before is None else before, n, out=h)
+    h *= z
+    h += n
+
+
+def slope_of_candidate(z: Array, n: Array, out: Array) -> None:
+    """How h moves with n before its tanh: (1 - z) * (1 - n^2)."""
+    slope_of_tanh(n, out)
+    out -= out * z
+
+
+def slope_of_update(z: Array, n: Array, h: Array, h0: Any, out: Array) -> None:
+    """How h moves with z before its sigmoid: (state before - n) * z * (1 - z)."""
+    slope_of_sigmoid(z, out)
+    out[1:] *= h[:-1] - n[1:]
+    out[0] *= (0 if h0 is None else h0) - n[0]
+
+
+gru_reset_after = _ResetAfter("gru_reset_after")
+gru_reset_before = _ResetBefore("gru_reset_before")

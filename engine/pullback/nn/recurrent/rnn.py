@@ -1,0 +1,94 @@
+"""h_t = act(Wi x_t + Wh h_(t-1) + b), for all t.
+
+Saved: the states, which are the result, and nothing else; so act is one whose derivative can be had from its output.
+Forward the product with x is one over all steps; each step adds its product with the state before and is activated in
+place, where the result lies. In reverse the slopes of all steps are made at once and become the cotangents in place; only
+dh goes step by step. Arrays: forward 1 and a step's worth; reverse 1 and a step's worth, beside the cotangents.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.cases import cases, normal
+from pullback.kinds import Scalar
+from pullback.layouts import Layout
+from pullback.nn.recurrent.cells import rnn_step
+from pullback.nn.recurrent.rule import Array, Recurrence, Reverse, rows, scratch
+from pullback.nn.recurrent.weights import Weights
+from pullback.rules.activations import relu
+from pullback.rules.elementwise import tanh
+
+
+def _slope_of_tanh(h: Array, out: Array) -> None:
+    np.square(h, out=out)
+    np.subtract(1, out, out=out)
+
+
+def _slope_of_relu(h: Array, out: Array) -> None:
+    np.greater(h, 0, out=out, casting="unsafe")  # truth values as numbers
+
+
+SLOPES: dict[Any, Callable[[Array, Array], None]] = {tanh: _slope_of_tanh, relu: _slope_of_relu}
+IN_PLACE: dict[Scalar, Callable[[Array], Any]] = {
+    tanh: lambda z: np.tanh(z, out=z),
+    relu: lambda z: np.maximum(z, 0, out=z),
+}
+
+
+class _Rnn(Recurrence):
+    """Parameter: act, a key of SLOPES."""
+
+    gates = 1
+
+    def forward(self, x: Array, weights: Weights, initial: Sequence[Any], params: dict[str, Any]) -> tuple[Array, ...]:
+        steps, batch, _ = x.shape
+        hidden = weights.hidden
+        activate = IN_PLACE[params["act"]]
+        states, product = scratch(x.dtype, (steps, batch, hidden), (batch, hidden))
+        np.matmul(rows(x), weights.wi.T, out=rows(states))
+        if weights.b is not None:
+            states += weights.b
+        (before,) = initial
+        for h in states:
+            if before is not None:
+                np.add(h, np.matmul(before, weights.wh.T, out=product), out=h)
+            activate(h)
+            before = h
+        return (states,)
+
+    def backward(self, reverse: Reverse, params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+        (states,), (h_bar,), (initial,) = reverse.results, reverse.bars, reverse.initial
+        dz, dh = scratch(states.dtype, states.shape, states.shape[1:])
+        SLOPES[params["act"]](states, dz)
+        dz[-1] *= h_bar[-1]
+        for step in range(len(dz) - 2, -1, -1):
+            np.matmul(dz[step + 1], reverse.weights.wh, out=dh)
+            dh += h_bar[step]
+            dz[step] *= dh
+        if reverse.gradient is not None:
+            reverse.pull_product(dz, states[:-1], initial, reverse.gradient.wh)
+        initial_bar = np.matmul(dz[0], reverse.weights.wh) if reverse.needs_initial[0] else None
+        return reverse.pull_input(rows(dz)), (initial_bar,)
+
+    def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        return (rnn_step(weights, x, states[0], params["act"]),)
+
+
+rnn = _Rnn("rnn")
+
+_LAYOUT = Layout.of({"Wi": (3, 2), "Wh": (3, 3), "b": (3,)})
+cases(rnn, normal(4, 2, 2), normal(18), normal(2, 3), layout=_LAYOUT, given=(True,), act=tanh)
+cases(rnn, normal(4, 2, 2), normal(18), layout=_LAYOUT, given=(False,), act=tanh, because="a state of zeros")
+cases(rnn, normal(1, 2, 2), normal(18), layout=_LAYOUT, given=(False,), act=tanh, because="one step")
+cases(
+    rnn,
+    normal(4, 2, 2),
+    normal(15),
+    normal(2, 3),
+    layout=Layout.of({"Wh": (3, 3), "Wi": (3, 2)}),
+    given=(True,),
+    act=tanh,
+    because="no bias, and the matrices the other way round",
+)

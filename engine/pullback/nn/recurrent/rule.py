@@ -1,0 +1,269 @@
+"""A recurrent layer over a whole sequence as one primitive, and its gradient as another.
+
+Reference: the loop over `cells`, in primitives. Tests run on both; tangents (forward mode) and every derivative of the
+gradient (second order) are the reference's own. Operands: x (steps, batch, inputs), the parameters as one array of one
+dimension, the initial states that were given. Results: the states of all steps, then what else the gradient reads; each
+cell's file says what is saved and how large. Overwritten: nothing but what the rule itself has made.
+
+In reverse only what is needed is computed: no product for the cotangent of a constant x, for constant weights, for an
+initial state that nobody asked for. The gradient by the parameters is one array in the layout of the block, and the
+products over all steps are written straight into its views.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.types import ArrayType, Shape
+from pullback.layouts import Layout
+from pullback.linearizing import jvp, vjp
+from pullback.nn.recurrent.weights import Weights
+from pullback.primitive import Primitive
+
+Array = np.ndarray[Any, Any]
+
+
+def scratch(dtype: np.dtype[Any], *shapes: Shape) -> list[Array]:
+    """Memory for a rule. Each asks once, for its results and all else it needs; the contents are not defined."""
+    return [np.empty(shape, dtype) for shape in shapes]
+
+
+def rows(a: Any) -> Any:
+    """All examples of all steps as the rows of one matrix."""
+    return a.reshape(-1, a.shape[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Reverse:
+    """What a cell needs to run back through a sequence."""
+
+    x: Array
+    weights: Weights
+    initial: tuple[Any, ...]
+    """Initial states; None stands for zeros that were not given."""
+    results: tuple[Array, ...]
+    bars: tuple[Any, ...]
+    """Cotangents of the states of all steps; None for a kind of state that leads nowhere."""
+    gradient: Weights | None
+    """Where the gradient by the weights goes; None if nobody needs it."""
+    needs_x: bool
+    needs_initial: tuple[bool, ...]
+
+    def pull_input(self, dz: Array) -> Any:
+        """From the cotangents of Wi x + b, one row per example and step: gradients by Wi and b; the cotangent of x."""
+        if self.gradient is not None:
+            np.matmul(dz.T, rows(self.x), out=self.gradient.wi)
+            if self.gradient.b is not None:
+                np.sum(dz, axis=0, out=self.gradient.b)
+        return np.matmul(dz, self.weights.wi).reshape(self.x.shape) if self.needs_x else None
+
+    def pull_product(self, dz: Array, h: Array, initial: Any, out: Array) -> None:
+        """Gradient by a matrix that multiplied the states before each step: one product over all steps.
+
+        The first step multiplied the initial state, if there is one; it lies elsewhere, so its share is added.
+        """
+        np.matmul(rows(dz[1:]).T, rows(h), out=out)
+        if initial is not None:
+            out += np.matmul(dz[0].T, initial)
+
+
+class Recurrence(Primitive):
+    """Parameters: layout of the block, which initial states are given, and what the cell takes besides."""
+
+    gates: int
+    states: int = 1
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.gradient = _Gradient(self)
+
+    @abstractmethod
+    def forward(self, x: Array, weights: Weights, initial: Sequence[Any], params: dict[str, Any]) -> tuple[Array, ...]:
+        """States of all steps, and what is saved beside them."""
+
+    @abstractmethod
+    def backward(self, reverse: Reverse, params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+        """Cotangents of x and of the initial states; those by the weights go into `reverse.gradient`."""
+
+    @abstractmethod
+    def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        """The next states, in primitives."""
+
+    def saved(self, steps: int, batch: int, hidden: int, params: dict[str, Any]) -> tuple[Shape, ...]:
+        """Shapes of what is saved beside the states."""
+        del steps, batch, hidden, params
+        return ()
+
+    def reference(self, params: dict[str, Any], x: Any, w: Any, *given: Any) -> tuple[Any, ...]:
+        """States of all steps by the plain loop."""
+        weights = read(w, params["layout"])
+        states: Sequence[Any] = _spread(given, params["given"])
+        steps = []
+        for position in range(np.shape(x)[0]):
+            states = self.step(weights, x[position], states, params)
+            steps.append(states)
+        return tuple(np.stack(part) for part in zip(*steps, strict=True))
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        """Run forward."""
+        x, w, *given = operands
+        results = self.forward(x, read(w, params["layout"]), _spread(given, params["given"]), params)
+        return results if self.results > 1 else results[0]
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        """States of all steps, and what is saved."""
+        x, w = types[:2]
+        steps, batch, _ = x.shape
+        hidden = _hidden(params["layout"])
+        shapes = [(steps, batch, hidden)] * self.states
+        return tuple(ArrayType(shape, w.dtype) for shape in (*shapes, *self.saved(steps, batch, hidden, params)))
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """Hand over to the gradient, a primitive too, so that it can be recorded and differentiated."""
+        results, bars = (y, y_bar) if self.results > 1 else ((y,), (y_bar,))
+        leading = tuple(bar is not None for bar in bars[: self.states])
+        if not any(leading):
+            return [None] * len(operands)
+        x_bar, w_bar, *initial = self.gradient(
+            *operands,
+            *results,
+            *(bar for bar in bars[: self.states] if bar is not None),
+            **params,
+            needed=tuple(needed),
+            leading=leading,
+        )
+        given = [bar for bar, is_given in zip(initial, params["given"], strict=True) if is_given]
+        return [bar if need else None for bar, need in zip((x_bar, w_bar, *given), needed, strict=True)]
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Tangents of the states by the reference; what is saved has none, nobody outside reads it."""
+        del y
+        _, pushed = jvp(lambda *xs: self.reference(params, *xs), operands, _filled(tangents, operands))
+        return (*pushed, *[None] * (self.results - self.states)) if self.results > 1 else pushed[0]
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        """Two products a step; the elementwise work is small beside them."""
+        return 2 * self.gates * result.size * (types[0].shape[-1] + result.shape[-1])
+
+
+class _Gradient(Primitive):
+    """Cotangents of x, of the parameters and of every initial state; an empty array where one is not needed.
+
+    Operands: those of the rule, its results, and the cotangents of those states that lead to the output (`leading`).
+    """
+
+    def __init__(self, rule: Recurrence) -> None:
+        super().__init__(f"{rule.name}_gradient")
+        self.rule = rule
+        self.results = 2 + rule.states
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        layout: Layout = params["layout"]
+        (x, w, *given), results, bars = self._roles(operands, params)
+        needs_x, needs_w, *needs_given = params["needed"]
+        w_bar = None
+        if needs_w:
+            (w_bar,) = scratch(w.dtype, (layout.size,))
+            if any(name not in {"Wi", "Wh", "b"} for name in layout):
+                w_bar[...] = 0  # the block holds more than this layer reads
+        reverse = Reverse(
+            x,
+            read(w, layout),
+            tuple(_spread(given, params["given"])),
+            tuple(results),
+            tuple(_spread(bars, params["leading"])),
+            None if w_bar is None else read(w_bar, layout),
+            needs_x,
+            tuple(need is True for need in _spread(needs_given, params["given"])),
+        )
+        x_bar, initial = self.rule.backward(reverse, params)
+        return tuple(np.empty(0, w.dtype) if bar is None else bar for bar in (x_bar, w_bar, *initial))
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        inputs, _, _ = self._roles(types, params)
+        x, w, *given = [
+            type_ if need else ArrayType((0,), types[1].dtype)
+            for type_, need in zip(inputs, params["needed"], strict=True)
+        ]
+        absent = ArrayType((0,), types[1].dtype)
+        return (x, w, *(absent if type_ is None else type_ for type_ in _spread(given, params["given"])))
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        del y
+        moving, function = self._function(operands, params)
+        values, pullback = vjp(function, *moving)[:2]
+        given = [bar for bar, need in zip(self._of_operands(y_bar, params), params["needed"], strict=True) if need]
+        bars = pullback(tuple(_filled(given, values)))
+        cotangents = iter(bars)
+        inputs, results, _ = self._roles(operands, params)
+        all_bars = [*(next(cotangents) for _ in inputs), *[None] * len(results), *cotangents]
+        return [bar if need else None for bar, need in zip(all_bars, needed, strict=True)]
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        del y
+        moving, function = self._function(operands, params)
+        inputs, _, bars = self._roles(tangents, params)
+        _, pushed = jvp(function, moving, _filled([*inputs, *bars], moving))
+        rest = iter(pushed)
+        of_operands = [next(rest) if need else None for need in params["needed"]]
+        x, w, *given = of_operands
+        return (x, w, *_spread(given, params["given"]))
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        x, w = types[:2]
+        del w
+        steps, batch, inputs = x.shape
+        return 2 * steps * batch * inputs * (1 if result.size else 0)
+
+    def _roles(self, operands: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """What the rule was applied to, its results, and the cotangents."""
+        inputs = 2 + sum(params["given"])
+        results = inputs + self.rule.results
+        return list(operands[:inputs]), list(operands[inputs:results]), list(operands[results:])
+
+    def _of_operands(self, results: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Those of our results that belong to an operand."""
+        x, w, *initial = results
+        return [x, w, *(bar for bar, is_given in zip(initial, params["given"], strict=True) if is_given)]
+
+    def _function(self, operands: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], Any]:
+        """The gradient as a function in primitives, and what it is a function of: all but what was saved."""
+        inputs, _, bars = self._roles(operands, params)
+
+        def function(*moving: Any) -> tuple[Any, ...]:
+            states, pullback = vjp(lambda *xs: self.rule.reference(params, *xs), *moving[: len(inputs)])[:2]
+            given = _spread(moving[len(inputs) :], params["leading"])
+            cotangents = pullback(tuple(_filled(given, states)))
+            return tuple(bar for bar, need in zip(cotangents, params["needed"], strict=True) if need)
+
+        return [*inputs, *bars], function
+
+
+def read(w: Any, layout: Layout) -> Weights:
+    """The weights of a layer as views of the one array."""
+    return Weights(*(None if (slot := layout.slot(name)) is None else slot.view(w) for name in ("Wi", "Wh", "b")))
+
+
+def _hidden(layout: Layout) -> int:
+    slot = layout.slot("Wh")
+    assert slot is not None  # noqa: S101 (the layer has looked at its weights)
+    assert isinstance(slot.shape, tuple)  # noqa: S101
+    return slot.shape[-1]
+
+
+def _spread(values: Sequence[Any], present: Sequence[bool]) -> list[Any]:
+    """The values at the places that are present, None at the others."""
+    rest = iter(values)
+    return [next(rest) if is_present else None for is_present in present]
+
+
+def _filled(moves: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+    """Zeros for tangents and cotangents that are none."""
+    return [np.zeros(np.shape(x), x.dtype) if move is None else move for move, x in zip(moves, like, strict=True)]

@@ -1,0 +1,91 @@
+"""Triangular factorizations: Cholesky and QR.
+
+Cholesky, a = l l^H: with X = l^-1 da l^-H,  dl = l lower_half(X);  a_bar = l^-H lower_half(l^H l_bar) l^-1, made
+Hermitian. The operand is taken as Hermitian, as a user means it although NumPy reads one triangle: the cotangent is
+Hermitian (half of it in either triangle) and so is the tangent that is pushed.
+Reference: I. Murray, Differentiation of the Cholesky decomposition (2016).
+
+QR, a = q r with at least as many rows as columns: with X = q^H da r^-1 and Z the anti-Hermitian matrix whose lower
+triangle is that of X (on the diagonal: its imaginary part, LAPACK keeps the diagonal of r real),
+dr = (X - Z) r,  dq = da r^-1 - q (X - Z);  a_bar = (q_bar + q M) r^-H, where M is Hermitian with the lower triangle of
+r r_bar^H - q_bar^H q. Wide matrices are factorized by their leading square block (`numpy_api.linalg`).
+References: S. F. Walter, L. Lehmann, R. Lamour, On evaluating higher-order derivatives of the QR decomposition of tall
+matrices with full column rank (2012); J. Townsend, Differentiating the QR decomposition (2018).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.types import ArrayType
+from pullback.rules.matrices import (
+    MatrixFunction,
+    adjoint,
+    as_diagonal,
+    conjugate,
+    diagonal,
+    hermitian_part,
+    is_complex,
+    lower_half,
+    matrix_type,
+    real,
+    stack_shape,
+    strictly_lower,
+)
+from pullback.rules.systems import solve
+
+
+def _divided(b: Any, a: Any) -> Any:
+    """The product b a^-1."""
+    return adjoint(solve(adjoint(a), adjoint(b)))
+
+
+def _push_cholesky(tangents: Sequence[Any], y: Any, operands: Sequence[Any]) -> Any:
+    x = _divided(solve(y, hermitian_part(tangents[0])), adjoint(y))
+    return np.matmul(y, lower_half(x))
+
+
+def _pull_cholesky(needed: Sequence[bool], v: Any, y: Any, operands: Sequence[Any]) -> tuple[Any]:
+    inner = lower_half(np.matmul(adjoint(y), conjugate(v)))
+    return (conjugate(hermitian_part(_divided(solve(adjoint(y), inner), y))),)
+
+
+def _qr_type(a: ArrayType) -> tuple[ArrayType, ...]:
+    type_ = matrix_type("qr", a)
+    rows, columns = a.shape[-2:]
+    if rows < columns:
+        raise ValueError(f"qr: the rule takes at least as many rows as columns, not {rows} × {columns}")
+    return (type_, ArrayType((*stack_shape(a), columns, columns), type_.dtype))
+
+
+def _push_qr(tangents: Sequence[Any], y: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
+    q, r = y
+    scaled = _divided(tangents[0], r)
+    x = np.matmul(adjoint(q), scaled)
+    lower = strictly_lower(x)
+    upper = x - (lower - adjoint(lower))
+    if is_complex(x):
+        upper = upper - as_diagonal(diagonal(x) - real(diagonal(x)))
+    return (scaled - np.matmul(q, upper), np.matmul(upper, r))
+
+
+def _pull_qr(needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any]) -> tuple[Any]:
+    q, r = y
+    q_bar, r_bar = (conjugate(v) for v in y_bar)
+    m = 0 if r_bar is None else np.matmul(r, adjoint(r_bar))
+    if q_bar is not None:
+        m = m - np.matmul(adjoint(q_bar), q)
+    lower = strictly_lower(m)
+    inner = np.matmul(q, lower + adjoint(lower) + as_diagonal(real(diagonal(m))))
+    return (conjugate(_divided(inner if q_bar is None else q_bar + inner, adjoint(r))),)
+
+
+cholesky = MatrixFunction(
+    "cholesky",
+    np.linalg.cholesky,
+    lambda a: (matrix_type("cholesky", a, square=True),),
+    _push_cholesky,
+    _pull_cholesky,
+)
+qr = MatrixFunction("qr", lambda a: tuple(np.linalg.qr(a)), _qr_type, _push_qr, _pull_qr, results=2)

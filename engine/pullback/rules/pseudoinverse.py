@@ -1,0 +1,119 @@
+"""The pseudoinverse, least squares, and the rank, which moves in steps.
+
+y = a^+, of constant rank:  dy = -y da y + y y^H da^H (1 - a y) + (1 - y a) da^H y^H y.
+x = a^+ b, the least-squares solution:  dx = dy b + y db.
+The rank is that of the value: where it changes, neither is continuous.
+Reference: G. Golub, V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
+variables separate (1973).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.cases import cases, normal
+from pullback.ir.types import ArrayType
+from pullback.rules.matrices import (
+    MatrixFunction,
+    adjoint,
+    conjugate,
+    hermitian_part,
+    matrix_dtype,
+    matrix_type,
+    stack_shape,
+    transposed,
+)
+
+
+def _pinv_type(a: ArrayType, *, rtol: float | None, hermitian: bool) -> tuple[ArrayType, ...]:
+    type_ = matrix_type("pinv", a, square=hermitian)
+    return (ArrayType((*stack_shape(a), a.shape[-1], a.shape[-2]), type_.dtype),)
+
+
+def _push_pinv(tangents: Sequence[Any], y: Any, operands: Sequence[Any], *, rtol: float | None, hermitian: bool) -> Any:
+    (a,) = operands
+    da = hermitian_part(tangents[0]) if hermitian else tangents[0]
+    moved = adjoint(da)
+    outer = np.matmul(np.matmul(y, adjoint(y)), moved)
+    inner = np.matmul(np.matmul(moved, adjoint(y)), y)
+    return (
+        outer
+        - np.matmul(np.matmul(outer, a), y)
+        + inner
+        - np.matmul(y, np.matmul(a, inner))
+        - np.matmul(np.matmul(y, da), y)
+    )
+
+
+def _pull_pinv(
+    needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], *, rtol: float | None, hermitian: bool
+) -> tuple[Any]:
+    (a,) = operands
+    turned = transposed(y_bar)  # v^H for the gradient v, whose conjugate y_bar is
+    outer = np.matmul(np.matmul(turned, y), adjoint(y))
+    inner = np.matmul(np.matmul(adjoint(y), y), turned)
+    a_bar = (
+        outer
+        - np.matmul(a, np.matmul(y, outer))
+        + inner
+        - np.matmul(np.matmul(inner, y), a)
+        - np.matmul(np.matmul(adjoint(y), adjoint(turned)), adjoint(y))
+    )
+    return (conjugate(hermitian_part(a_bar) if hermitian else a_bar),)
+
+
+def _least_squares_type(a: ArrayType, b: ArrayType, *, rcond: float | None) -> tuple[ArrayType, ...]:
+    return (ArrayType((a.shape[-1], b.shape[-1]), matrix_dtype("lstsq", a, b)),)
+
+
+def _push_least_squares(tangents: Sequence[Any], y: Any, operands: Sequence[Any], *, rcond: float | None) -> Any:
+    (da, db), (a, b) = tangents, operands
+    inverse = pinv(a, rtol=rcond, hermitian=False)
+    dx = None if db is None else np.matmul(inverse, db)
+    if da is None:
+        return dx
+    moved = np.matmul(_push_pinv((da,), inverse, (a,), rtol=rcond, hermitian=False), b)
+    return moved if dx is None else dx + moved
+
+
+def _pull_least_squares(
+    needed: Sequence[bool], v: Any, y: Any, operands: Sequence[Any], *, rcond: float | None
+) -> tuple[Any, Any]:
+    a, b = operands
+    inverse = pinv(a, rtol=rcond, hermitian=False)
+    b_bar = np.matmul(transposed(inverse), v)
+    if not needed[0]:
+        return (None, b_bar)
+    (a_bar,) = _pull_pinv((True,), np.matmul(v, transposed(b)), inverse, (a,), rtol=rcond, hermitian=False)
+    return (a_bar, b_bar)
+
+
+pinv = MatrixFunction(
+    "pinv",
+    lambda a, rtol, hermitian: np.linalg.pinv(a, **({} if rtol is None else {"rcond": rtol}), hermitian=hermitian),
+    _pinv_type,
+    _push_pinv,
+    _pull_pinv,
+)
+least_squares = MatrixFunction(
+    "least_squares",
+    lambda a, b, rcond: np.linalg.lstsq(a, b, rcond)[0],
+    _least_squares_type,
+    _push_least_squares,
+    _pull_least_squares,
+    stacks=False,
+)
+matrix_rank = MatrixFunction(
+    "matrix_rank",
+    lambda a, tol, rtol, hermitian: np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol),
+    lambda a, tol, rtol, hermitian: (ArrayType(stack_shape(matrix_type("matrix_rank", a)), np.dtype(np.intp)),),
+    lambda tangents, y, operands, tol, rtol, hermitian: y * 0,
+    lambda needed, v, y, operands, tol, rtol, hermitian: (None,),
+)
+matrix_rank.moves = False
+
+cases(pinv, normal(4, 3), rtol=None, hermitian=False)
+cases(pinv, normal(2, 2, 3), rtol=None, hermitian=False, because="a stack of wide matrices")
+cases(least_squares, normal(4, 3), normal(4, 2), rcond=None)
+cases(least_squares, normal(2, 3), normal(2, 1), rcond=None, because="the solution of least norm")

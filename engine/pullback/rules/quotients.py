@@ -1,0 +1,63 @@
+"""Division where a derivative may not exist: by a norm, by singular values, by the gaps between eigenvalues.
+
+`quotient(x, d)` is x / d; where d is zero it is zero if x is zero too, which is what nobody asked about, and otherwise
+refused: the derivative of the caller's function does not exist there, and a NaN would only say so much later.
+`gaps(w)` has w_j - w_i at (i, j), where gaps within the rounding errors of a decomposition are zero, and ones on the
+diagonal: what is divided by them has zeros there.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.cases import away_from, cases, normal
+from pullback.errors import DifferentiationError
+from pullback.ir.types import ArrayType
+from pullback.kinds import Scalar
+from pullback.rules.matrices import MatrixFunction
+
+
+def _divide(x: Any, d: Any) -> Any:
+    zero = d == 0
+    if np.any(zero & (x != 0)):
+        raise DifferentiationError(
+            "this derivative does not exist: it divides by zero (repeated eigenvalues or singular values, a singular "
+            "value of zero, a second derivative of a norm at zero); if only the values are wanted use eigvalsh or svdvals"
+        )
+    return x / np.where(zero, np.ones((), np.result_type(d)), d)
+
+
+def _gaps(w: Any) -> Any:
+    difference = np.expand_dims(w, -2) - np.expand_dims(w, -1)
+    size = np.max(np.abs(w), axis=-1, keepdims=True, initial=0)[..., None]
+    resolved = np.abs(difference) > np.finfo(w.dtype).eps * np.shape(w)[-1] * size
+    return difference * resolved + np.eye(np.shape(w)[-1], dtype=w.dtype)
+
+
+def _sum_by_index(v: Any) -> Any:
+    return np.sum(v, axis=-2) - np.sum(v, axis=-1)
+
+
+def _gaps_type(w: ArrayType) -> tuple[ArrayType, ...]:
+    return (ArrayType((*w.shape, w.shape[-1]), w.dtype),)
+
+
+def _push_gaps(tangents: Sequence[Any], y: Any, operands: Sequence[Any]) -> Any:
+    (dw,) = tangents
+    return np.expand_dims(dw, -2) - np.expand_dims(dw, -1)
+
+
+quotient: Scalar = Scalar(
+    "quotient",
+    _divide,
+    lambda v, x, d, y: quotient(v, d),
+    lambda v, x, d, y: -quotient(v * y, d),
+)
+gaps = MatrixFunction(
+    "gaps", _gaps, _gaps_type, _push_gaps, lambda needed, v, y, operands: (_sum_by_index(v),), stacks=True
+)
+
+cases(quotient, normal(3, 4), away_from(0.0, 4))
+cases(gaps, normal(4))
+cases(gaps, normal(2, 3), because="a stack")
