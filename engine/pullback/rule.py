@@ -30,7 +30,7 @@ import numpy as np
 
 from pullback.contexts import Frame, Run
 from pullback.errors import DifferentiationError, NeedsValueError
-from pullback.ir.types import ArrayType, Shape, dtype_of, is_array_like, type_of
+from pullback.ir.types import ArrayType, Shape, dtype_of, is_array_like, shape_of, type_of
 from pullback.kinds import unbroadcast
 from pullback.linearizing import vjp
 from pullback.primitive import Effect, Primitive, Trace, Traced
@@ -93,7 +93,7 @@ class Visit:
         The pullback is for `pullback` of this visit, once. Whatever rules the function meets are built when they are
         met, so a rule may in this way call itself.
         """
-        value, pullback = vjp(function, *args, once=True)
+        value, pullback, *_ = vjp(function, *args, once=True)
         return value, pullback
 
     def run_forward(self, operands: Sequence[Any]) -> Any:
@@ -120,49 +120,13 @@ class Visit:
             self._frames.pop().release()
 
 
-class StatefulRule(Primitive):
-    """A function with a rule that keeps state. Call it like the function."""
+class _Visited(Primitive):
+    """What a tape records: the last operand is the visit."""
 
     effect = Effect.KEEPS
 
-    def __init__(self, build: Builder, reference: Callable[..., Any] | None) -> None:
-        # Not registered in the rule table: it belongs to whoever wrote it, and may be written again.
-        self.name = getattr(build, "__name__", "the stateful rule")
-        self.__doc__ = build.__doc__
-        self.reference = reference
-        self._build = build
-        self._lock = threading.Lock()
-        self._built: dict[Signature, Rule | None] = {}
-
-    @property
-    def user_functions(self) -> tuple[Callable[..., Any], ...]:
-        """The reference, which plans trace."""
-        return () if self.reference is None else (self.reference,)
-
-    def __call__(self, *operands: Any, **params: Any) -> Any:
-        """The value; where a tape watches, with a visit that its sweep will pull back."""
-        if params:
-            raise TypeError(f"{self.name} takes operands by position only, got {', '.join(sorted(params))} by keyword")
-        trace = max(
-            (operand.trace for operand in operands if isinstance(operand, Traced)),
-            key=lambda trace: trace.level,
-            default=None,
-        )
-        values = [trace.value_of(operand) for operand in operands] if isinstance(trace, Tape) else operands
-        if any(isinstance(value, Traced) for value in values):
-            return self._by_reference(trace, operands)
-        for position, value in enumerate(values):
-            if not is_array_like(value):
-                raise TypeError(
-                    f"{self.name}: operand {position} is a {type(value).__name__}, not an array or a number"
-                )
-        rule = self._rule(Signature(tuple(map(type_of, values))))
-        if rule is None:
-            return self._by_reference(trace, operands)
-        if not isinstance(trace, Tape):
-            return self._without_pullback(rule, values)
-        needed = tuple(operand is not value for operand, value in zip(operands, values, strict=True))
-        return super().__call__(*operands, Visit(rule, trace.run, needed))
+    def __init__(self, name: str) -> None:
+        self.name = name  # not in the rule table: it belongs to whoever wrote it, and may be written again
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run forward, keeping what the pullback will need."""
@@ -175,12 +139,14 @@ class StatefulRule(Primitive):
         return y
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        raise NotImplementedError("a stateful rule is never recorded: its reference is")
+        """Never asked: plans trace the reference."""
+        raise NotImplementedError
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
         """Cotangents of the operands; the visit is over then, whatever happens."""
+        del y, params
         *values, visit = operands
         try:
             if y_bar is None:
@@ -197,16 +163,69 @@ class StatefulRule(Primitive):
             raise DifferentiationError(
                 f"the pullback of {self.name} gave {len(cotangents)} cotangents for {len(values)} operands"
             )
+        own = zip(needed, cotangents, values, strict=False)
         return [
-            *(
-                self._fitting(position, cotangent, value) if need else None
-                for position, (need, cotangent, value) in enumerate(zip(needed, cotangents, values, strict=False))
-            ),
+            *(self._fitting(place, cotangent, x) if need else None for place, (need, cotangent, x) in enumerate(own)),
             None,
         ]
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        raise NotImplementedError("a stateful rule is never pushed forward: its reference is")
+        """Never asked: forward mode runs the reference."""
+        raise NotImplementedError
+
+    def _fitting(self, place: int, cotangent: Any, value: Any) -> Any:
+        if cotangent is None:
+            raise DifferentiationError(
+                f"the pullback of {self.name} gave None for operand {place}, whose gradient is asked for; "
+                "return zeros if it is zero"
+            )
+        got, expected = shape_of(cotangent), shape_of(value)
+        if got != expected:
+            raise DifferentiationError(
+                f"the pullback of {self.name} gave a cotangent of shape {got} for operand {place} of shape {expected}"
+            )
+        return unbroadcast(cotangent, expected, dtype_of(value))
+
+
+class StatefulRule:
+    """A function with a rule that keeps state. Call it like the function."""
+
+    def __init__(self, build: Builder, reference: Callable[..., Any] | None) -> None:
+        self.__name__ = getattr(build, "__name__", "the stateful rule")
+        self.__doc__ = build.__doc__
+        self.reference = reference
+        self._build = build
+        self._primitive = _Visited(self.__name__)
+        self._lock = threading.Lock()
+        self._built: dict[Signature, Rule | None] = {}
+
+    @property
+    def user_functions(self) -> tuple[Callable[..., Any], ...]:
+        """What plans trace: they watch what it takes from around it."""
+        return () if self.reference is None else (self.reference,)
+
+    def __call__(self, *operands: Any) -> Any:
+        """The value; where a tape watches, with a visit that its sweep will pull back."""
+        trace = max(
+            (operand.trace for operand in operands if isinstance(operand, Traced)),
+            key=lambda trace: trace.level,
+            default=None,
+        )
+        values = [trace.value_of(operand) for operand in operands] if isinstance(trace, Tape) else operands
+        if any(isinstance(value, Traced) for value in values):
+            return self._by_reference(trace, operands)
+        for place, value in enumerate(values):
+            if not is_array_like(value):
+                raise TypeError(
+                    f"{self.__name__}: operand {place} is a {type(value).__name__}, not an array or a number"
+                )
+        rule = self._rule(Signature(tuple(map(type_of, values))))
+        if rule is None:
+            return self._by_reference(trace, operands)
+        if not isinstance(trace, Tape):
+            return self._without_pullback(rule, values)
+        needed = tuple(operand is not value for operand, value in zip(operands, values, strict=True))
+        return self._primitive(*operands, Visit(rule, trace.run, needed))
 
     def _rule(self, signature: Signature) -> Rule | None:
         if signature not in self._built:
@@ -223,35 +242,22 @@ class StatefulRule(Primitive):
             return self.reference(*operands)
         if trace is not None and trace.records_types:
             raise NeedsValueError(
-                f"{self.name} is a stateful rule without a reference, so the function runs on the tape"
+                f"{self.__name__} is a stateful rule without a reference, which runs on the tape only"
             )
         raise DifferentiationError(
-            f"{self.name} is a stateful rule without a reference, which forward mode, vmap, second derivatives and "
+            f"{self.__name__} is a stateful rule without a reference, which forward mode, vmap, second derivatives and "
             "types it is not built for need; give it one: @pb.rule.stateful(reference=…)"
         )
 
     def _without_pullback(self, rule: Rule, values: Sequence[Any]) -> Any:
         run = Run()
+        visit = Visit(rule, run, (False,) * len(values))
         try:
-            visit = Visit(rule, run, (False,) * len(values))
-            y = self.evaluate(*values, visit)
+            y = self._primitive(*values, visit)
             visit.end()
-            return y
         finally:
             run.close()
-
-    def _fitting(self, position: int, cotangent: Any, value: Any) -> Any:
-        if cotangent is None:
-            raise DifferentiationError(
-                f"the pullback of {self.name} gave None for operand {position}, whose gradient is asked for; "
-                "return zeros if it is zero"
-            )
-        if np.shape(cotangent) != np.shape(value):
-            raise DifferentiationError(
-                f"the pullback of {self.name} gave a cotangent of shape {np.shape(cotangent)} "
-                f"for operand {position} of shape {np.shape(value)}"
-            )
-        return unbroadcast(cotangent, np.shape(value), dtype_of(value))
+        return y
 
 
 @overload

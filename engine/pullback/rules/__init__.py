@@ -1,35 +1,7 @@
-"""The rule table: importing this package registers every primitive."""
+"""The rule table, one family of operations per file: importing this package registers every primitive of every file."""
 
-from pullback.rules import (
-    activations,
-    bias_act,
-    constants,
-    contractions,
-    dense,
-    elementwise,
-    elementwise_map,
-    gemm,
-    indexing,
-    inplace,
-    joining,
-    packing,
-    reductions,
-    shapes,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "activations",
-    "bias_act",
-    "constants",
-    "contractions",
-    "dense",
-    "elementwise",
-    "elementwise_map",
-    "gemm",
-    "indexing",
-    "inplace",
-    "joining",
-    "packing",
-    "reductions",
-    "shapes",
-]
+for _family in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_family.name}")
