@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pullback.checkpoints import checkpoint
     from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
     from pullback.constants import cut, stop_gradient, uncut
+    from pullback.custom import primitive
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
@@ -50,6 +51,7 @@ __all__ = [
     "nn",
     "numpy",
     "pack",
+    "primitive",
     "rule",
     "scan",
     "scipy",
@@ -87,6 +89,7 @@ _HOMES = {
     "nn": "pullback.nn",
     "numpy": "pullback.numpy",
     "pack": "pullback.packing:pack",
+    "primitive": "pullback.custom:primitive",
     "rule": "pullback.rule",
     "scan": "pullback.control.scanning:scan",
     "scipy": "pullback.scipy",

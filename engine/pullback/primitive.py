@@ -121,8 +121,6 @@ class Primitive(ABC):
     joint: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
-    # Functions of the user's that may be traced: a plan watches what they take from around them.
-    user_functions: tuple[Callable[..., Any], ...] = ()
     # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.
     lower: Callable[..., Any] | None = None
     table: ClassVar[dict[str, "Primitive"]] = {}

@@ -16,6 +16,7 @@ import numpy as np
 
 from pullback.gradients import Gradient
 from pullback.ir.types import ArrayType
+from pullback.custom import CustomPrimitive
 from pullback.primitive import Primitive
 from pullback.rule import StatefulRule
 
@@ -78,7 +79,8 @@ class Surroundings:
         elif isinstance(value, types.MethodType):
             self._look_at(name, _always(value.__func__))
             self._look_at(f"what {name} is a method of", _always(value.__self__))
-        elif isinstance(value, Primitive | StatefulRule):
+        elif isinstance(value, CustomPrimitive | StatefulRule):
+            self.watch(lambda: value.user_functions, value.user_functions)
             for function in value.user_functions:
                 self._look_at(name, _always(function))
         elif isinstance(value, Gradient) or type(value).__module__ == "pullback.compiling":
@@ -150,8 +152,7 @@ def _is_constant(value: Any) -> bool:
         return value.__self__ is None or isinstance(value.__self__, types.ModuleType)
     # NumPy's functions with dispatch are objects of a type of NumPy's own.
     is_numpy_function = type(value).__name__ == "_ArrayFunctionDispatcher"
-    is_own_rule = isinstance(value, Primitive) and not value.user_functions
-    return isinstance(value, (*_FIXED, np.ufunc)) or is_own_rule or is_numpy_function or value is _UNASSIGNED
+    return isinstance(value, (*_FIXED, np.ufunc, Primitive)) or is_numpy_function or value is _UNASSIGNED
 
 
 def _contents(cell: types.CellType) -> Any:
