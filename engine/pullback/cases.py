@@ -56,3 +56,8 @@ def away_from(kink: float, *shape: int) -> Draw:
         return np.asarray(kink + distance * rng.choice([-1.0, 1.0], size=shape))
 
     return draw
+
+
+def whole(below: int, *shape: int) -> Draw:
+    """Whole numbers from 0 up to a bound: positions, which do not move."""
+    return lambda rng: rng.integers(0, below, size=shape)

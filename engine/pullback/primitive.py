@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from itertools import count
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -57,6 +57,10 @@ class Trace(ABC):
     @abstractmethod
     def apply(self, primitive: "Primitive", operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply a primitive to operands of which at least one is traced here."""
+
+    def __call__(self, *args: Any, **keywords: Any) -> NoReturn:
+        """Refuse `x.trace()`: a traced value has its trace where an array has that method."""
+        raise TracingError("x.trace() is not for a traced value; write numpy.trace(x)")
 
 
 class Traced:
@@ -215,6 +219,10 @@ class Primitive(ABC):
         """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
         del types, params
         return ()
+
+    def compiled(self, bodies: dict[str, Callable[..., Any]], params: dict[str, Any]) -> Callable[..., Any]:
+        """What evaluates a loop or branch whose bodies have become programs, by the name of their parameter."""
+        raise NotImplementedError(f"{self.name} has no body")
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""

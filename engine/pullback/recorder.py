@@ -20,21 +20,21 @@ _NUMPY = str(Path(np.__file__).parent)
 class GraphTracer(Tracer):
     """A value of the graph being recorded."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
     def __init__(self, trace: "Recorder", var: Var) -> None:
         self.trace = trace
-        self.var = var
+        self.variable = var
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the value to be."""
-        return self.var.type.shape
+        return self.variable.type.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Dtype of the value to be."""
-        return self.var.type.dtype
+        return self.variable.type.dtype
 
     def __bool__(self) -> NoReturn:
         raise NeedsValueError("control flow that depends on a value cannot be compiled yet; the function runs eagerly")
@@ -105,7 +105,7 @@ class Recorder(Trace):
     def atom_of(self, value: Any) -> Atom:
         """The operand as the graph knows it."""
         if isinstance(value, GraphTracer) and value.trace is self:
-            return value.var
+            return value.variable
         if isinstance(value, Traced):
             raise NeedsValueError("the function takes a value that an outer transformation follows")
         if isinstance(value, np.ndarray):

@@ -5,6 +5,8 @@
       d = sum c {axis=(0,)}                  f8[]     loss.py:4
       return d
 
+Graphs among the parameters, the bodies of loops and branches, stand indented below their node.
+
 The text names no memory address and no order of sets, so equal programs print equally: the plan's hash is taken of it.
 """
 
@@ -32,6 +34,10 @@ def _names() -> Iterator[str]:
 
 def format_graph(graph: Graph, *, sources: bool = True) -> str:
     """Text of a graph; without sources it depends on the mathematics alone."""
+    return "\n".join(_lines(graph, "graph", sources=sources))
+
+
+def _lines(graph: Graph, title: str, *, sources: bool) -> Iterator[str]:
     fresh = _names()
     names: dict[Var, str] = {}
 
@@ -44,16 +50,23 @@ def format_graph(graph: Graph, *, sources: bool = True) -> str:
 
     header = ", ".join(f"{declare(var)}: {var.type}" for var in graph.inputs)
     captured = ", ".join(f"{declare(capture.var)}: {capture.var.type}" for capture in graph.captures)
-    lines = [f"graph({header}{' | ' + captured if captured else ''}):"]
+    yield f"{title}({header}{' | ' + captured if captured else ''}):"
     for node in graph.nodes:
         operands = " ".join(show(atom) for atom in node.inputs)
-        params = f" {{{', '.join(f'{key}={show_param(value)}' for key, value in node.params)}}}" if node.params else ""
+        bodies = node.bodies()
+        shown = ", ".join(f"{key}={show_param(value)}" for key, value in node.params if not _holds_graphs(value))
+        params = f" {{{shown}}}" if shown else ""
         results = ", ".join(declare(var) for var in node.outputs)
         types = ", ".join(str(var.type) for var in node.outputs)
         line = f"  {results} = {node.primitive.name} {operands}{params}"
-        lines.append(f"{line:<48} {types:<12} {node.source if sources else ''}".rstrip())
-    lines.append(f"  return {', '.join(show(atom) for atom in graph.outputs) or '()'}")
-    return "\n".join(lines)
+        yield f"{line:<48} {types:<12} {node.source if sources else ''}".rstrip()
+        for name, body in bodies:
+            yield from (f"    {line}" for line in _lines(body, name, sources=sources))
+    yield f"  return {', '.join(show(atom) for atom in graph.outputs) or '()'}"
+
+
+def _holds_graphs(value: Any) -> bool:
+    return isinstance(value, Graph) or (isinstance(value, tuple) and any(isinstance(part, Graph) for part in value))
 
 
 def show_param(value: Any) -> str:

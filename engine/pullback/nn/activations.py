@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.rules import activations as rules
-from pullback.rules.elementwise import tanh as tanh_rule
+from pullback.rules.trigonometric import tanh as tanh_rule
 
 
 def identity(x: Any) -> Any:

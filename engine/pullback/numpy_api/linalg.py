@@ -269,7 +269,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     return np.tensordot(x1, x2, axes)
 
 
-@implements(np.linalg.vecdot, np.vecdot)
+@implements(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return np.sum(conjugate(as_operand(x1)) * x2, axis=axis)
 

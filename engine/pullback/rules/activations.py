@@ -1,7 +1,7 @@
 """Activations: NNlib's, each an elementwise rule of one operand and its parameters.
 
 Where mathematics allows the derivative is written from the output y: such a rule may overwrite its operand, and a layer
-keeps one array. Which ones these are is found by tracing the maps (`pullback.nn.activation_names`), never by a list.
+keeps one array. Which ones these are is found by tracing the maps (`pullback.nn.choosing`), never by a list.
 Near saturation a derivative from the output is right absolutely, not relatively: y * (1 - y) loses digits as y -> 1.
 
 At a kink the derivative is that of the piece named in docs/activations.md. Expressions are evaluated in pieces

@@ -21,7 +21,7 @@ from pullback.cases import away_from, cases, normal
 from pullback.ir.types import ArrayType
 from pullback.kinds import Scalar, unbroadcast
 from pullback.primitive import Primitive
-from pullback.rules import activations, elementwise
+from pullback.rules import activations, trigonometric
 from pullback.rules.activations import identity, in_pieces
 
 Params = dict[str, Any]
@@ -175,9 +175,9 @@ class _BiasAct(ActivatedLayer):
 
 bias_act = _BiasAct("bias_act")
 
-for _act in (elementwise.tanh, activations.sigmoid, activations.softplus, activations.identity):
+for _act in (trigonometric.tanh, activations.sigmoid, activations.softplus, activations.identity):
     cases(bias_act, normal(3, 4), normal(3, 1), act=_act)
-cases(bias_act, normal(3, 4), act=elementwise.tanh, because="no bias is a case of its own")
+cases(bias_act, normal(3, 4), act=trigonometric.tanh, because="no bias is a case of its own")
 cases(
     bias_act, away_from(0.0, 3, 4), normal(3, 4), act=activations.elu, constants=(1.0,), because="elu is smooth at 1.0"
 )

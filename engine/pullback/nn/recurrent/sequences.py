@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.blocks import Block
 from pullback.layouts import Layout
-from pullback.nn.activation_names import activation
+from pullback.nn.choosing import activation
 from pullback.nn.recurrent import gru as gru_rules
 from pullback.nn.recurrent.cells import check_step, checked_reset, gru_step, lstm_step, rnn_step
 from pullback.nn.recurrent.lstm import lstm as lstm_rule

@@ -1,0 +1,59 @@
+"""conv_bias_act(w, x[, b]) = act(conv(w, x) + b): one array instead of three. See `pullback.rules.bias_act`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.cases import away_from, cases, normal
+from pullback.ir.types import ArrayType
+from pullback.rules import activations, elementwise
+from pullback.rules.bias_act import ActivatedLayer, Params
+from pullback.rules.convolution import conv
+
+
+class _ConvBiasAct(ActivatedLayer):
+    """Parameters: those of `conv`, and act. The bias has one number for each output channel."""
+
+    def product(self, operands: Sequence[Any], params: Params) -> np.ndarray[Any, Any]:
+        product: np.ndarray[Any, Any] = conv.evaluate(*operands, **params)
+        return product
+
+    def product_type(self, types: Sequence[ArrayType], params: Params) -> ArrayType:
+        return conv.infer(*types, **params)[0]
+
+    def pull_product(
+        self, needed: Sequence[bool], z_bar: Any, operands: Sequence[Any], params: Params
+    ) -> Sequence[Any]:
+        return conv.pull(needed, z_bar, None, operands, params)
+
+    def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
+        return None if all(tangent is None for tangent in tangents) else conv.push(tangents, None, operands, params)
+
+    def placed(self, b: Any, z_ndim: int) -> Any:
+        return channel_column(b, z_ndim)
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        return conv.flops(types[:2], result) + 2 * result.size
+
+
+def channel_column(b: Any, z_ndim: int) -> Any:
+    """A bias of shape (outputs,) beside the spatial axes; others as they are."""
+    return np.reshape(b, (*np.shape(b), *[1] * (z_ndim - 2))) if np.ndim(b) == 1 else b
+
+
+conv_bias_act = _ConvBiasAct("conv_bias_act")
+
+_BROAD: dict[str, Any] = {"stride": (2, 1), "pad": ((1, 0), (2, 1)), "dilation": (1, 2), "groups": 2}
+_PLAIN: dict[str, Any] = {"stride": (1,), "pad": ((0, 0),), "dilation": (1,), "groups": 1}
+for _act in (elementwise.tanh, activations.sigmoid, activations.identity):
+    cases(conv_bias_act, normal(4, 2, 2, 3), normal(2, 4, 5, 6), normal(4), act=_act, **_BROAD)
+cases(conv_bias_act, normal(3, 2, 3), normal(2, 2, 7), act=elementwise.tanh, **_PLAIN, because="no bias")
+cases(
+    conv_bias_act,
+    away_from(0.0, 2, 1, 1),
+    away_from(0.0, 2, 1, 3),
+    act=activations.relu,
+    **_PLAIN,
+    because="products of numbers away from 0 are away from the kink",
+)

@@ -1,0 +1,95 @@
+"""Windows that slide over the last axes of arrays (batch, channels, …): what convolutions and pooling share.
+
+The geometry is checked once, here; sizes along the sliding axes are called spatial.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.types import Shape
+
+Pads = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """A window of `kernel` elements, `dilation` apart, moved by `stride` over `size` elements with `pad` zeros around."""
+
+    size: Shape
+    kernel: Shape
+    stride: Shape
+    pad: Pads
+    dilation: Shape
+
+    @property
+    def padded(self) -> Shape:
+        """Spatial sizes with the padding."""
+        return tuple(size + low + high for size, (low, high) in zip(self.size, self.pad, strict=True))
+
+    @property
+    def out(self) -> Shape:
+        """How many places the window has along each axis."""
+        return tuple(
+            (size - dilation * (kernel - 1) - 1) // stride + 1
+            for size, kernel, stride, dilation in zip(self.padded, self.kernel, self.stride, self.dilation, strict=True)
+        )
+
+    def check(self, name: str) -> None:
+        """Refuse a window that has no place."""
+        if min(self.kernel, default=1) < 1 or min(self.out, default=1) < 1:
+            raise ValueError(
+                f"{name}: a window of {self.kernel} with dilation {self.dilation} does not fit into {self.size} padded "
+                f"by {self.pad}; pad more or take a smaller window"
+            )
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether every window is one element, and every element a window."""
+        return prod(self.kernel) == 1 and self.stride == (1,) * len(self.size) and not any(map(any, self.pad))
+
+    def padded_copy(self, x: np.ndarray[Any, Any], fill: Any = 0) -> np.ndarray[Any, Any]:
+        """X with its padding; x itself where there is none."""
+        if not any(map(any, self.pad)):
+            return x
+        wide = np.full((*x.shape[: -len(self.size)], *self.padded), fill, x.dtype)
+        wide[self.interior] = x
+        return wide
+
+    @property
+    def interior(self) -> tuple[Any, ...]:
+        """Key of what is not padding."""
+        return (..., *(slice(low, low + size) for size, (low, _) in zip(self.size, self.pad, strict=True)))
+
+    def windows(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """All windows of a padded array (n, c, …) as a view (n, c, kernel…, out…)."""
+        strides = x.strides[-len(self.size) :]
+        return np.lib.stride_tricks.as_strided(
+            x,
+            (*x.shape[: -len(self.size)], *self.kernel, *self.out),
+            (
+                *x.strides[: -len(self.size)],
+                *(step * dilation for step, dilation in zip(strides, self.dilation, strict=True)),
+                *(step * stride for step, stride in zip(strides, self.stride, strict=True)),
+            ),
+            writeable=False,
+        )
+
+    def elements(self) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        """For every element of the window: its place, and the key of what it meets in a padded array."""
+        for place in product(*map(range, self.kernel)):
+            starts = [offset * dilation for offset, dilation in zip(place, self.dilation, strict=True)]
+            yield (
+                place,
+                (
+                    ...,
+                    *(
+                        slice(start, start + (count - 1) * stride + 1, stride)
+                        for start, count, stride in zip(starts, self.out, self.stride, strict=True)
+                    ),
+                ),
+            )

@@ -1,0 +1,188 @@
+"""softmax and its relatives along one axis, and the cross-entropy of logits, each in one rule.
+
+| rule               | pattern in primitives                            | saved for the pullback      | pattern saves        |
+|--------------------|--------------------------------------------------|-----------------------------|----------------------|
+| softmax            | e = exp(x - max(x)); e / sum(e)                  | y                           | e, sum(e), y         |
+| logsoftmax         | x - max(x) - log(sum(exp(x - max(x))))           | y                           | exp(…), sum          |
+| logsumexp          | max(x) + log(sum(exp(x - max(x))))               | x, y                        | exp(…), sum          |
+| logitcrossentropy  | -sum(target * logsoftmax(x))                     | x, target                   | and three of x's size|
+
+The largest element is taken off first, so nothing overflows; where it is infinite it stays, so that a row of -inf is
+log(0) and not nan. A target of 0 at a logit of -inf counts 0.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.cases import cases, normal, positive
+from pullback.ir.types import ArrayType
+from pullback.kinds import cast
+from pullback.primitive import Primitive
+from pullback.rules.reductions import reduced_shape
+
+
+def _floating(x: Any) -> Any:
+    x = np.asarray(x)
+    if x.dtype.kind == "c":
+        raise TypeError("softmax, logsumexp and cross-entropy compare sizes and take real numbers; pass x.real")
+    return x if x.dtype.kind == "f" else x.astype(float)
+
+
+def _largest(x: Any, axis: int) -> Any:
+    top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    return np.where(np.isinf(top), 0, top).astype(x.dtype, copy=False)
+
+
+def _softmax(x: Any, axis: int) -> Any:
+    x = _floating(x)
+    e = np.exp(x - _largest(x, axis))
+    e /= np.sum(e, axis=axis, keepdims=True)
+    return e
+
+
+def _logsumexp(x: Any, axis: int, keepdims: bool = False) -> Any:  # noqa: FBT001, FBT002 (a parameter of the rule)
+    x = _floating(x)
+    top = _largest(x, axis)
+    total = np.sum(np.exp(x - top), axis=axis, keepdims=True)
+    with np.errstate(divide="ignore"):  # the logarithm of no probability is -inf
+        y = top + np.log(total)
+    return y if keepdims else np.squeeze(y, axis=axis)[()]
+
+
+def _logsoftmax(x: Any, axis: int) -> Any:
+    x = _floating(x)
+    return x - _logsumexp(x, axis, keepdims=True)
+
+
+def _crossentropy(x: Any, target: Any, axis: int) -> Any:
+    terms = _logsoftmax(x, axis)
+    np.multiply(target, terms, out=terms, where=target != 0)
+    terms[np.broadcast_to(target == 0, terms.shape)] = 0
+    return -np.sum(terms, axis=axis)
+
+
+def _float_type(type_: ArrayType) -> np.dtype[Any]:
+    return type_.dtype if type_.dtype.kind == "f" else np.dtype(float)
+
+
+def _over(v: Any, axis: int) -> Any:
+    """A value of every row, beside the rows."""
+    return np.expand_dims(v, axis)
+
+
+class _AlongAxis(Primitive):
+    """Parameters: axis, not negative. Batched, the axis is one further."""
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        return (ArrayType(types[0].shape, _float_type(types[0])),)
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        if not all(batched):
+            return super().batch(operands, batched, params)
+        return self(*operands, **{**params, "axis": params["axis"] + 1})
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        return 4 * types[0].size
+
+
+class _Softmax(_AlongAxis):
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        return _softmax(*operands, **params)
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        return (self.push((y_bar,), y, operands, params),)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The Jacobian is symmetric: one map serves both directions."""
+        (v,) = tangents
+        return y * (v - np.sum(y * v, axis=params["axis"], keepdims=True))
+
+
+class _LogSoftmax(_AlongAxis):
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        return _logsoftmax(*operands, **params)
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        return (y_bar - np.exp(y) * np.sum(y_bar, axis=params["axis"], keepdims=True),)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        (dx,) = tangents
+        return dx - np.sum(np.exp(y) * dx, axis=params["axis"], keepdims=True)
+
+
+class _LogSumExp(_AlongAxis):
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        return _logsumexp(*operands, **params)
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        keepdims = params.get("keepdims", False)
+        return (ArrayType(reduced_shape(types[0].shape, (params["axis"],), keepdims=keepdims), _float_type(types[0])),)
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        if not params.get("keepdims", False):
+            y_bar = _over(y_bar, params["axis"])
+        return (y_bar * softmax(operands[0], axis=params["axis"]),)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        (dx,) = tangents
+        moved = softmax(operands[0], axis=params["axis"]) * dx
+        return np.sum(moved, axis=params["axis"], keepdims=params.get("keepdims", False))
+
+
+class _LogitCrossEntropy(_AlongAxis):
+    """Operands: logits and targets of one shape. The result has one loss for every row along the axis."""
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        return _crossentropy(*operands, **params)
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        logits, targets = types
+        if logits.shape != targets.shape:
+            raise ValueError(f"logitcrossentropy: logits of shape {logits.shape} and targets of shape {targets.shape}")
+        dtype = np.result_type(_float_type(logits), targets.dtype)
+        return (ArrayType(reduced_shape(logits.shape, (params["axis"],), keepdims=False), dtype),)
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        x, target = operands
+        axis = params["axis"]
+        v = _over(y_bar, axis)
+        x_bar = None
+        if needed[0]:
+            x_bar = cast(v * (softmax(x, axis=axis) * np.sum(target, axis=axis, keepdims=True) - target), x.dtype)
+        return (x_bar, cast(-v * logsoftmax(x, axis=axis), target.dtype) if needed[1] else None)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        x, target = operands
+        axis = params["axis"]
+        dx, dtarget = tangents
+        dy = None
+        if dx is not None:
+            total = np.sum(target, axis=axis, keepdims=True)
+            dy = np.sum((softmax(x, axis=axis) * total - target) * dx, axis=axis)
+        if dtarget is not None:
+            term = -np.sum(logsoftmax(x, axis=axis) * dtarget, axis=axis)
+            dy = term if dy is None else dy + term
+        return dy
+
+
+softmax = _Softmax("softmax")
+logsoftmax = _LogSoftmax("logsoftmax")
+logsumexp = _LogSumExp("logsumexp")
+logitcrossentropy = _LogitCrossEntropy("logitcrossentropy")
+
+for _rule in (softmax, logsoftmax, logsumexp):
+    cases(_rule, normal(3, 4), axis=0)
+    cases(_rule, normal(2, 3, 4), axis=1)
+cases(logsumexp, normal(3, 4), axis=1, keepdims=True)
+cases(logitcrossentropy, normal(3, 4), positive(3, 4), axis=0)
+cases(logitcrossentropy, normal(2, 3), positive(2, 3), axis=1, because="targets need not sum to one")
