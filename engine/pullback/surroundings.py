@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.custom import CustomPrimitive
 from pullback.gradients import Gradient
 from pullback.ir.types import ArrayType
-from pullback.custom import CustomPrimitive
 from pullback.primitive import Primitive
 from pullback.rule import StatefulRule
 

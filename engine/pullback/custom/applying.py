@@ -90,7 +90,9 @@ class Applied(Primitive):
         call: Call = params["call"]
         if self.user_infer is None:
             if call.seen is None:
-                raise NeedsValueError(f"the type {self.name} returns is not known before it runs; add @{self.name}.infer")
+                raise NeedsValueError(
+                    f"the type {self.name} returns is not known before it runs; add @{self.name}.infer"
+                )
             return call.seen
         inferred = self.user_infer(*call.operands(types), **call.options)
         return tuple(_as_type(type_) for type_ in (inferred if self.results > 1 else (inferred,)))
@@ -147,12 +149,12 @@ class Applied(Primitive):
         if self.results == 1:
             return (y,)
         if not isinstance(y, tuple | list) or len(y) != self.results:
-            raise DifferentiationError(f"{self.name} was declared with results={self.results}: a tuple of that many arrays")
+            raise DifferentiationError(
+                f"{self.name} was declared with results={self.results}: a tuple of that many arrays"
+            )
         return tuple(y)
 
-    def _pull(
-        self, needed: Sequence[bool], y_bar: Any, y: Any, leaves: Sequence[Any], call: Call
-    ) -> list[Any]:
+    def _pull(self, needed: Sequence[bool], y_bar: Any, y: Any, leaves: Sequence[Any], call: Call) -> list[Any]:
         """A cotangent per leaf, in the leaf's type."""
         needed_operands = [any(part) for part in call.parts(needed)]
         operands = call.operands(leaves)

@@ -87,9 +87,7 @@ class Derivative:
                 self._asked_for(place, cotangent) if need else None
                 for place, (need, cotangent) in enumerate(zip(needed, cotangents, strict=True))
             ]
-        return [
-            self._mapped(place, y_bar, y, operands, options) if need else None for place, need in enumerate(needed)
-        ]
+        return [self._mapped(place, y_bar, y, operands, options) if need else None for place, need in enumerate(needed)]
 
     def _mapped(self, place: int, y_bar: Any, y: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
         if place not in self.pulls:
@@ -153,9 +151,7 @@ def transposed(
     return result
 
 
-def _is_transpose(
-    linear: Callable[..., tuple[Any, ...]], result: Sequence[Any], arguments: Sequence[Any]
-) -> bool:
+def _is_transpose(linear: Callable[..., tuple[Any, ...]], result: Sequence[Any], arguments: Sequence[Any]) -> bool:
     """Whether <linear(u), v> equals <u, transpose(v)> for a u that is neither small nor smooth."""
     probes = [_probe(np.asarray(x)) for x in result]
     left = _pairing(linear(*probes), arguments)
