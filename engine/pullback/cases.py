@@ -38,6 +38,15 @@ def cases(primitive: Primitive, *draws: Draw, because: str = "", **params: Any) 
     ALL.append(Case(primitive, draws, tuple(params.items()), because))
 
 
+#: Rules that no case can show: by name, the file of tests that does.
+ELSEWHERE: dict[str, str] = {}
+
+
+def tested_in(file: str, *names: str) -> None:
+    """Say where rules are tested that have no cases: those that write to memory, or hold for some operands only."""
+    ELSEWHERE.update(dict.fromkeys(names, file))
+
+
 def normal(*shape: int) -> Draw:
     """Standard normal numbers."""
     return lambda rng: rng.normal(size=shape)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import tested_in
 from pullback.control.body import run, run_on
 from pullback.control.leaves import as_type, is_differentiable, zeros
 from pullback.control.parting import Parts, closed, part
@@ -345,3 +346,5 @@ def _present(whole: Transformed, numbers: Sequence[int]) -> list[Atom]:
 
 
 scan = _Scan("scan")
+
+tested_in("control/test_scanning.py", "scan")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import tested_in
 from pullback.control.body import run, run_on
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.control.parting import Parts, closed, part
@@ -274,3 +275,5 @@ def _backward(
 
 
 switch = _Switch("switch")
+
+tested_in("control/test_branching.py", "switch")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import tested_in
 from pullback.control.body import record_body, run, run_on
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.control.transformed import batched, pushed, repeated
@@ -197,3 +198,5 @@ def _reading(condition: Graph, inputs: Sequence[Var], renamed: dict[Var, Var]) -
 
 
 while_ = _While("while")
+
+tested_in("control/test_looping.py", "while")

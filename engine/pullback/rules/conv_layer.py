@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.cases import away_from, cases, normal
 from pullback.ir.types import ArrayType
-from pullback.rules import activations, elementwise
+from pullback.rules import activations, trigonometric
 from pullback.rules.bias_act import ActivatedLayer, Params
 from pullback.rules.convolution import conv
 
@@ -46,9 +46,9 @@ conv_bias_act = _ConvBiasAct("conv_bias_act")
 
 _BROAD: dict[str, Any] = {"stride": (2, 1), "pad": ((1, 0), (2, 1)), "dilation": (1, 2), "groups": 2}
 _PLAIN: dict[str, Any] = {"stride": (1,), "pad": ((0, 0),), "dilation": (1,), "groups": 1}
-for _act in (elementwise.tanh, activations.sigmoid, activations.identity):
+for _act in (trigonometric.tanh, activations.sigmoid, activations.identity):
     cases(conv_bias_act, normal(4, 2, 2, 3), normal(2, 4, 5, 6), normal(4), act=_act, **_BROAD)
-cases(conv_bias_act, normal(3, 2, 3), normal(2, 2, 7), act=elementwise.tanh, **_PLAIN, because="no bias")
+cases(conv_bias_act, normal(3, 2, 3), normal(2, 2, 7), act=trigonometric.tanh, **_PLAIN, because="no bias")
 cases(
     conv_bias_act,
     away_from(0.0, 2, 1, 1),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal, positive
+from pullback.cases import away_from, cases, normal, positive, tested_in
 from pullback.errors import DifferentiationError
 from pullback.kinds import Scalar
 
@@ -85,3 +85,5 @@ for _extremum in (maximum, minimum, fmax, fmin):
     cases(_extremum, normal(3, 4), normal(4), because="ties have no derivative, and random numbers do not tie")
 cases(copysign, away_from(0.0, 3, 4), away_from(0.0, 4))
 cases(heaviside, away_from(0.0, 5), normal(5), because="the value at the step counts at the step only")
+
+tested_in("rules/test_rules.py", "where")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import tested_in
 from pullback.ir.types import ArrayType, dtype_of
 from pullback.kinds import cast, unbroadcast
 from pullback.rules.contractions import matmul
@@ -133,6 +134,8 @@ class _GemmInto(Overwriting):
 
 
 gemm_into = _GemmInto("gemm_into")
+
+tested_in("rules/test_gemm.py", "gemm_into")
 
 
 def _as_factor(type_: ArrayType) -> Any:

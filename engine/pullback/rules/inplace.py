@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pullback.cases import tested_in
 from pullback.contexts import Frame
 from pullback.ir.types import ArrayType, type_of
 from pullback.kinds import Linear, Scalar
@@ -226,3 +227,5 @@ class _Restore(Writing):
 matmul_into = _MatmulInto("matmul_into")
 elementwise_into = _ElementwiseInto("elementwise_into")
 restore = _Restore("restore")
+
+tested_in("rules/test_inplace.py", "copy", "elementwise_into", "matmul_into", "restore")

@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from pullback.cases import cases, normal, positive
+from pullback.cases import cases, normal, positive, tested_in
 from pullback.flat import Flat
 from pullback.ir.types import ArrayType
 from pullback.kinds import Scalar
@@ -38,3 +38,5 @@ round_ = Flat(
 
 for _rest in (remainder, fmod):
     cases(_rest, normal(3, 4), positive(4), because="random quotients are not whole, where the rest jumps")
+
+tested_in("numpy_api/test_elementwise.py", "ldexp")

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import tested_in
 from pullback.ir.types import ArrayType, Shape
 from pullback.layouts import Layout
 from pullback.linearizing import jvp, vjp
@@ -267,3 +268,15 @@ def _spread(values: Sequence[Any], present: Sequence[bool]) -> list[Any]:
 def _filled(moves: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     """Zeros for tangents and cotangents that are none."""
     return [np.zeros(np.shape(x), x.dtype) if move is None else move for move, x in zip(moves, like, strict=True)]
+
+
+tested_in(
+    "nn/test_recurrent.py",
+    "rnn_gradient",
+    "lstm",
+    "lstm_gradient",
+    "gru_reset_after",
+    "gru_reset_before",
+    "gru_reset_after_gradient",
+    "gru_reset_before_gradient",
+)

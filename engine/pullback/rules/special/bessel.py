@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, positive
+from pullback.cases import cases, positive, tested_in
 from pullback.errors import NoRuleError
 from pullback.ir.types import dtype_of
 from pullback.kinds import Scalar
@@ -63,3 +63,7 @@ k0e = Scalar("k0e", sc.k0e, lambda v, x, y: v * (y - k1e(x)))
 
 for _row in (j0, j1, y0, y1, i0, i1, k0, k1, i0e, i1e, k0e, k1e):
     cases(_row, positive(4))
+
+tested_in(
+    "rules/special/test_orders.py", "jv", "yv", "iv", "kv", "yn", "kn", "hankel1", "hankel2", "jve", "yve", "ive", "kve"
+)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, normal, positive
+from pullback.cases import cases, normal, positive, tested_in
 from pullback.kinds import Scalar
 
 _SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
@@ -41,3 +41,5 @@ for _row in (erfinv, ndtri):
 cases(erfcinv, lambda rng: rng.uniform(0.2, 1.8, size=4))
 cases(ndtri_exp, lambda rng: -rng.uniform(0.2, 3, size=4))
 cases(owens_t, normal(3, 1), positive(2))
+
+tested_in("rules/special/test_orders.py", "wofz")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, positive
+from pullback.cases import cases, positive, tested_in
 from pullback.kinds import Scalar
 from pullback.rules.special.entropy import xlog1py, xlogy
 from pullback.rules.undefined import Undefined
@@ -106,3 +106,15 @@ for _row in (digamma, gammaln, gamma, rgamma):
 for _row in (beta, betaln, poch):
     cases(_row, positive(3, 2), positive(2))
 cases(binom, lambda rng: rng.uniform(4, 6, size=3), positive(3))
+
+tested_in(
+    "rules/special/test_orders.py",
+    "zeta",
+    "gammainc",
+    "gammaincc",
+    "gammaincinv",
+    "gammainccinv",
+    "betainc",
+    "betaincc",
+    "betaincinv",
+)

@@ -10,7 +10,7 @@ import math
 
 import scipy.special as sc
 
-from pullback.cases import cases, normal
+from pullback.cases import cases, normal, tested_in
 from pullback.kinds import Scalar
 from pullback.rules.undefined import Undefined
 
@@ -37,3 +37,5 @@ ellipe = Scalar("ellipe", sc.ellipe, lambda v, m, y: v * (-math.pi / 8 * hyp2f1(
 cases(exprel, normal(3))
 for _row in (ellipk, ellipe):
     cases(_row, lambda rng: rng.uniform(-0.5, 0.8, size=4))
+
+tested_in("rules/special/test_orders.py", "hyp0f1", "hyp1f1", "hyp2f1")
