@@ -38,6 +38,15 @@ def cases(primitive: Primitive, *draws: Draw, because: str = "", **params: Any) 
     ALL.append(Case(primitive, draws, tuple(params.items()), because))
 
 
+#: Rules that no case can show: by name, the file of tests that does.
+ELSEWHERE: dict[str, str] = {}
+
+
+def tested_in(file: str, *names: str) -> None:
+    """Say where rules are tested that have no cases: those that write to memory, or hold for some operands only."""
+    ELSEWHERE.update(dict.fromkeys(names, file))
+
+
 def normal(*shape: int) -> Draw:
     """Standard normal numbers."""
     return lambda rng: rng.normal(size=shape)
@@ -56,3 +65,8 @@ def away_from(kink: float, *shape: int) -> Draw:
         return np.asarray(kink + distance * rng.choice([-1.0, 1.0], size=shape))
 
     return draw
+
+
+def whole(below: int, *shape: int) -> Draw:
+    """Whole numbers from 0 up to a bound: positions, which do not move."""
+    return lambda rng: rng.integers(0, below, size=shape)

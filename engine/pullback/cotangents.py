@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.primitive import Traced
+from pullback.rules.gathering import filled, scatter_add
 from pullback.rules.indexing import add_at, scatter
 from pullback.scattered import Scattered
 
@@ -47,6 +48,9 @@ def dense(cotangent: Any) -> Any:
     if isinstance(cotangent, Lazy):
         cotangent = cotangent.value()
     if isinstance(cotangent, Scattered):
+        if cotangent.positions:
+            key, shape, dtype = cotangent.key, cotangent.shape, cotangent.dtype
+            return scatter_add(cotangent.value, *cotangent.positions, key=key, shape=shape, dtype=dtype)
         return scatter(cotangent.value, key=cotangent.key, shape=cotangent.shape, dtype=cotangent.dtype)
     return cotangent
 
@@ -75,16 +79,13 @@ class Accumulator:
         if self._sum is None:
             self._sum = cotangent
             return
-        in_place = self._owned and isinstance(self._sum, np.ndarray)
         if isinstance(cotangent, Scattered):
-            if in_place and not isinstance(cotangent.value, Traced):
-                self._sum[cotangent.key] += cotangent.value
-            else:
-                self._sum, self._owned = add_at(self._sum, cotangent.value, key=cotangent.key), True
-        elif in_place and not isinstance(cotangent, Traced):
+            self._sum = _with_scattered(self._sum, cotangent, owned=self._owned)
+        elif self._owned and isinstance(self._sum, np.ndarray) and not isinstance(cotangent, Traced):
             self._sum += cotangent
         else:
-            self._sum, self._owned = self._sum + cotangent, True
+            self._sum = self._sum + cotangent
+        self._owned = True
 
     def dense(self) -> Any:
         """The sum as an array, None if nothing was added."""
@@ -97,3 +98,15 @@ class Accumulator:
             self._sum = self._sum.value()
         if isinstance(self._sum, Scattered):
             self._sum, self._owned = dense(self._sum), True
+
+
+def _with_scattered(total: Any, part: Scattered, *, owned: bool) -> Any:
+    """A dense sum with a scattered part; in its own memory where it is owned and nobody traces."""
+    traced = any(isinstance(value, Traced) for value in (part.value, *part.positions))
+    if not owned or not isinstance(total, np.ndarray) or traced:
+        return total + dense(part) if part.positions else add_at(total, part.value, key=part.key)
+    if part.positions:
+        np.add.at(total, filled(part.key, part.positions), part.value)
+    else:
+        total[part.key] += part.value
+    return total

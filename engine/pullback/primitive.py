@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from itertools import count
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,12 @@ class Effect(Enum):
     READS = "reads memory"  # its result depends on when it runs: never merged with a twin
     OVERWRITES = "overwrites its first operand"  # never dropped, merged or moved; what it wrote over is put back later
     RESTORES = "restores its first operand"  # the undoing of an overwrite
+    KEEPS = "keeps state for its pullback"  # pulled back just once, also if nobody wants its result
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the pullback has something to undo, so that it has to run whoever asks for it, and only once."""
+        return self in (Effect.OVERWRITES, Effect.KEEPS)
 
     @property
     def writes(self) -> bool:
@@ -51,6 +57,10 @@ class Trace(ABC):
     @abstractmethod
     def apply(self, primitive: "Primitive", operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply a primitive to operands of which at least one is traced here."""
+
+    def __call__(self, *args: Any, **keywords: Any) -> NoReturn:
+        """Refuse `x.trace()`: a traced value has its trace where an array has that method."""
+        raise TracingError("x.trace() is not for a traced value; write numpy.trace(x)")
 
 
 class Traced:
@@ -171,6 +181,10 @@ class Primitive(ABC):
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Tangent of the result; a tangent is None for an operand that does not move."""
 
+    def reads_target(self, operands: Sequence[Any]) -> bool:
+        """Of a primitive that overwrites its first operand: whether the result depends on what that held."""
+        return True
+
     def value_and_pull(
         self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]
     ) -> tuple[Any, Callable[[Any], Sequence[Any]]]:
@@ -205,6 +219,10 @@ class Primitive(ABC):
         """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
         del types, params
         return ()
+
+    def compiled(self, bodies: dict[str, Callable[..., Any]], params: dict[str, Any]) -> Callable[..., Any]:
+        """What evaluates a loop or branch whose bodies have become programs, by the name of their parameter."""
+        raise NotImplementedError(f"{self.name} has no body")
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Floating-point operations of one application: one per element unless a kind knows better."""

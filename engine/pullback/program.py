@@ -63,9 +63,7 @@ def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.function if isinstance(function, Gradient) else function
 
 
-def _build(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool
-) -> Program:
+def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool) -> Program:
     leaves, rebuild = trees.flatten(args)
     wanted = _wanted_leaves(function, leaves, rebuild) if isinstance(function, Gradient) else None
     for leaf in leaves:

@@ -26,27 +26,27 @@ _NUMPY = str(Path(np.__file__).parent)
 class GraphTracer(Tracer):
     """A value of the graph being recorded."""
 
-    __slots__ = ("recorder", "var")
+    __slots__ = ("recorder", "variable")
 
     def __init__(self, recorder: "Recorder", var: Var) -> None:
         self.trace = self.recorder = recorder
-        self.var = var
+        self.variable = var
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the value to be."""
-        return self.var.type.shape
+        return self.variable.type.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Dtype of the value to be."""
-        return self.var.type.dtype
+        return self.variable.type.dtype
 
     def __bool__(self) -> bool:
-        return bool(self.recorder.see(self.var, bool))
+        return bool(self.recorder.see(self.variable, bool))
 
     def __int__(self) -> int:
-        return int(self.recorder.see(self.var, int))
+        return int(self.recorder.see(self.variable, int))
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":
@@ -178,10 +178,17 @@ class Recorder(Trace):
             self.refused = f"{error}"
             raise
 
+    def memory_of(self, value: Any) -> Var | None:
+        """The value of the graph whose memory this one lives in; None for numbers."""
+        if not isinstance(value, Traced | np.ndarray):
+            return None
+        atom = self.atom_of(value)
+        return self._roots.get(atom, atom) if isinstance(atom, Var) else None
+
     def atom_of(self, value: Any) -> Atom:
         """The operand as the graph knows it."""
         if isinstance(value, GraphTracer) and value.trace is self:
-            return value.var
+            return value.variable
         if isinstance(value, Traced):
             raise self.refusal(NeedsValueError("the function takes a value that an outer transformation follows"))
         if isinstance(value, np.ndarray):

@@ -10,9 +10,14 @@ from pullback.ir.types import Shape
 
 @dataclass(frozen=True, slots=True)
 class Scattered:
-    """`value` at `key` of an array of zeros; made in constant time, whatever the shape."""
+    """`value` at `key` of an array of zeros; made in constant time, whatever the shape.
+
+    With arrays of positions (see `pullback.rules.gathering`) the key may name one element several times; then its
+    values add up.
+    """
 
     value: Any
     key: Any
     shape: Shape
     dtype: np.dtype[Any]
+    positions: tuple[Any, ...] = ()

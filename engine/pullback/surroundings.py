@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from pullback import code_facts
+from pullback.custom import CustomPrimitive
 from pullback.ir.types import ArrayType, type_of
 from pullback.primitive import Primitive
+from pullback.rule import StatefulRule
 from pullback.substitution import (
     ArrayPart,
     BoundMethodPart,
@@ -169,9 +171,8 @@ class Surroundings:
             self._arrays.append(getter)
             self._types.append(type_of(value))
             self._watch(lambda: _type_or_none(getter()), type_of(value))
-            return ArrayPart(
-                None, len(self._arrays) - 1
-            )  # not the array: it may be replaced, and is not for us to keep
+            # Not the array itself: it may be replaced, and is not for us to keep.
+            return ArrayPart(None, len(self._arrays) - 1)
         if value.nbytes > LARGEST_COMPARED_BYTES:
             self._refuse(f"{name} is an array of a class, too large to be compared on each call; make it an attribute")
         else:
@@ -190,6 +191,10 @@ class Surroundings:
             part = self._walked[key] = FunctionPart(value)
             self._look_into_function(value, part, comparing=comparing)
             return part
+        if isinstance(value, type | CustomPrimitive | StatefulRule):
+            self._walked[key] = FixedPart(value)
+            self._look_into_definition(name, value)
+            return self._walked[key]
         if isinstance(value, partial):
             looked = [self._look_at(name, _always(part), comparing=comparing) for part in (value.func, *value.args)]
             keywords = {
@@ -206,11 +211,16 @@ class Surroundings:
             wrapped = self._walked[key] = WrappedPart(value)
             wrapped.function = self._look_at(name, _always(value.function), comparing=comparing)
             return wrapped
-        if isinstance(value, type):
-            self._walked[key] = FixedPart(value)
-            self._look_into_class(name, value)
-            return self._walked[key]
         return self._look_into_instance(name, value, comparing=comparing)
+
+    def _look_into_definition(self, name: str, value: Any) -> None:
+        """A class, or a rule of the user's: neither is made again, so what its functions read is compared."""
+        if isinstance(value, type):
+            self._look_into_class(name, value)
+            return
+        self._watch(lambda: value.user_functions, value.user_functions)
+        for function in value.user_functions:
+            self._look_at(name, _always(function), comparing=True)
 
     def _look_into_function(self, function: types.FunctionType, part: FunctionPart, *, comparing: bool) -> None:
         for attribute in function.__dict__.keys() - {"__wrapped__"}:

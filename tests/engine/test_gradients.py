@@ -251,14 +251,14 @@ def test_what_has_no_gradient_is_refused_in_one_sentence(tier, function, args, m
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: np.sum(np.sort(x)), "numpy.sort has no rule"),
-        (lambda x: np.sum(np.arctan(x)), "numpy.arctan has no rule"),
-        (lambda x: np.sum(np.multiply.accumulate(x)), "numpy.multiply.accumulate has no rule"),
-        (lambda x: x[np.array([0, 1])].sum(), "indexing by a ndarray"),
+        (lambda x: np.sum(np.i0(x)), "numpy.i0 has no rule"),
+        (lambda x: np.sum(np.nextafter(x, 1.0)), "numpy.nextafter has no rule"),
+        (lambda x: np.sum(np.maximum.accumulate(x)), "numpy.maximum.accumulate has no rule"),
+        (lambda x: x["first"].sum(), "indexed by a str"),
         (lambda x: float(x[0]), "cannot become a float"),
         (lambda x: np.sum(np.asarray(x)), "cannot become a plain array"),
         (lambda x: np.sum(np.add(x, x, out=np.ones(2))), "out=…"),
-        (lambda x: np.sum(x, dtype=np.float32), "dtype=…"),
+        (lambda x: np.sum(np.add(x, x, dtype=int)), "dtype=int64"),
         (lambda x: x.__setitem__(0, 1.0), "cannot be written to"),
     ],
 )
@@ -269,7 +269,7 @@ def test_what_has_no_rule_is_refused_by_name(tier, function, message):
 
 def test_no_rule_is_an_error_of_its_own():
     with pytest.raises(NoRuleError, match="add a row"):
-        pb.grad(lambda x: np.sum(np.cosh(x)))(np.ones(2))
+        pb.grad(lambda x: np.sum(np.i0(x)))(np.ones(2))
 
 
 def test_unknown_arguments_and_tiers_are_refused():

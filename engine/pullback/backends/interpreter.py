@@ -28,7 +28,7 @@ import numpy as np
 
 from pullback.ir.graph import Atom, Literal, Node, Var
 from pullback.kinds import Scalar, promotable
-from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step
+from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory
 from pullback.primitive import Effect, Primitive
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
@@ -51,6 +51,7 @@ class _Writer:
         self.namespace: dict[str, Any] = {"array": np.array}
         self.names: dict[Var, str] = {}
         self.lines: list[str] = []
+        self.bodies: list[str] = []  # the texts of the bodies of loops and branches
         self.numbers = 0
         self.slots: list[np.dtype[Any]] = []  # kept arrays of shape () that hold numbers for ufuncs
         self.slot_of: dict[tuple[Var, np.dtype[Any]], str] = {}
@@ -135,7 +136,8 @@ class _Writer:
                 self.numbers += 1
             self.names[result] = name
             results.append(name)
-        return f"{', '.join(results)} = {self.call(node, operands)}"
+        is_tuple_of_one = len(results) == 1 < node.primitive.results
+        return f"{', '.join(results)}{',' if is_tuple_of_one else ''} = {self.call(node, operands)}"
 
     def returned(self, atom: Atom, *, copied: bool, buffer: int | None) -> str:
         """What is returned for an output; a number is never an array that somebody else may hold."""
@@ -206,6 +208,8 @@ class _Writer:
     def function_of(self, node: Node) -> str:
         """NumPy's function for an elementwise node or a product; Python's where the result is a Python number."""
         primitive = node.primitive
+        if node.bodies():
+            return self.with_bodies(node)
         if not isinstance(primitive, Scalar):
             return self.bound("matmul", np.matmul)
         if node.outputs[0].type.weak:
@@ -218,7 +222,7 @@ class _Writer:
         first = operands[0]
         if primitive.name in _OPERATORS and isinstance(primitive, Scalar) and not node.outputs[0].type.weak:
             return f"{operands[0]} {_OPERATORS[primitive.name]} {operands[1]}"
-        if isinstance(primitive, Scalar) or primitive is matmul:
+        if isinstance(primitive, Scalar) or primitive is matmul or node.bodies():
             return f"{self.function_of(node)}({', '.join(operands)})"
         if primitive is shapes.transpose:
             return f"{first}.transpose({params['axes']})"
@@ -227,6 +231,14 @@ class _Writer:
         if primitive is index:
             return f"{first}[{_key_text(params['key'])}]"
         return f"{self.bound(primitive.name, primitive.evaluate)}({', '.join(operands + self.keywords(node))})"
+
+    def with_bodies(self, node: Node) -> str:
+        """A name for a loop or branch, whose bodies are programs of their own."""
+        name = f"{node.primitive.name}{len(self.bodies)}"
+        emitted = {title: emit(plan_memory(body)) for title, body in node.bodies()}
+        self.bodies += [f"# {title} of {name}\n{body.text}" for title, body in emitted.items()]
+        programs = {title: body.program for title, body in emitted.items()}
+        return self.bound(name, node.primitive.compiled(programs, dict(node.params)))
 
     def call_into(self, step: Step, operands: list[str]) -> str:
         """A statement that computes the results into buffers."""
@@ -282,7 +294,7 @@ def emit(schedule: Schedule, *, keeps: bool = False) -> Emitted:
     text = writer.write()
     code = compile(text, "<pullback program>", "exec")
     exec(code, writer.namespace)  # noqa: S102 (our own text, made of names and numbers above)
-    return Emitted(writer.namespace["program"], text, tuple(writer.slots))
+    return Emitted(writer.namespace["program"], "\n".join([*writer.bodies, text]), tuple(writer.slots))
 
 
 def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:

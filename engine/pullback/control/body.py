@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pullback.batching import BatchTrace
 from pullback.control.leaves import traced_type
 from pullback.errors import NeedsValueError
-from pullback.ir.graph import Atom, Capture, Graph
+from pullback.ir.graph import Atom, Capture, Graph, Literal, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Traced, tracing
-from pullback.recorder import GraphTracer, Recorder, evaluate_graph
+from pullback.primitive import Traced, innermost_recorder, tracing, watching
+from pullback.recorder import GraphTracer, Recorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,36 @@ def record_body(function: Callable[..., tuple[Sequence[Any], Any]], types: Seque
     return Body(graph, consts, rest)
 
 
+def keeps_form() -> bool:
+    """Whether loops and branches are to stay what they are: while a function is recorded, or run for a whole batch."""
+    return any(trace.records_types or isinstance(trace, BatchTrace) for trace in watching())
+
+
 def run(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """Values of a closed graph, under whatever traces the operands."""
-    return evaluate_graph(graph, operands, (), writes_to=_NO_WRITES)
+    recorder = innermost_recorder()
+    source = recorder.source if isinstance(recorder, Recorder) else None
+    values: dict[Var, Any] = dict(zip(graph.inputs, operands, strict=True))
+
+    def read(atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Literal) else values[atom]
+
+    for node in graph.nodes:
+        own = [read(atom) for atom in node.inputs]
+        if isinstance(recorder, Recorder):
+            recorder.source = node.source
+        if recorder is not None and not any(isinstance(operand, Traced) for operand in own):
+            result = recorder.apply(
+                node.primitive, own, dict(node.params)
+            )  # computed here it would be an array to keep
+        else:
+            result = node.primitive(*own, **dict(node.params))
+        values.update(zip(node.outputs, result if node.primitive.results > 1 else (result,), strict=True))
+    if isinstance(recorder, Recorder):
+        recorder.source = source
+    return [read(atom) for atom in graph.outputs]
 
 
-_NO_WRITES = BodyRecorder()  # bodies hold no in-place rules, `record_body` refuses them
+def run_on(graph: Graph, *operands: Any) -> list[Any]:
+    """The same, as a program would be called."""
+    return run(graph, operands)

@@ -1,12 +1,20 @@
 """`pb.cond` and `pb.switch`: one of several functions, chosen by a value."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pullback.control.looping import integer, truth
+from pullback import trees
+from pullback.control import switch_rule
+from pullback.control.body import Body, keeps_form, record_body
+from pullback.control.leaves import as_type, in_words, joined, leaf_type
+from pullback.control.looping import integer, require_number, truth
 from pullback.errors import ControlFlowError
+from pullback.ir.graph import Graph, Var
+from pullback.ir.types import ArrayType
+from pullback.numpy_api.tracer import Tracer
 
 Branch = Callable[..., Any]
 
@@ -16,6 +24,10 @@ def cond(pred: Any, true_fun: Branch, false_fun: Branch, *operands: Any) -> Any:
 
     `pb.cond(x > 0, np.sqrt, lambda x: 0.0 * x, x)`
     """
+    require_number(pred, "cond: pred")
+    if isinstance(pred, Tracer) and keeps_form():
+        taken = pred if pred.dtype.kind == "b" else pred != 0
+        return _as_one_node("cond", taken, {"false_fun": false_fun, "true_fun": true_fun}, operands)
     return (true_fun if truth(pred, "cond: pred") else false_fun)(*operands)
 
 
@@ -24,6 +36,9 @@ def switch(index: Any, branches: Sequence[Branch], *operands: Any) -> Any:
 
     `pb.switch(kind, [np.sin, np.cos], x)`
     """
+    if isinstance(index, Tracer) and keeps_form() and index.dtype.kind in "iu" and not index.shape:
+        named = {f"branch {number}": branch for number, branch in enumerate(branches)}
+        return _as_one_node("switch", index, named, operands)
     return branches[checked_index(index, len(branches))](*operands)
 
 
@@ -38,3 +53,60 @@ def checked_index(index: Any, count: int) -> int:
     if not 0 <= position < count:
         raise ControlFlowError(f"switch: index is {position}, there are {count} branches, numbered from 0")
     return position
+
+
+def _as_one_node(name: str, index: Any, branches: dict[str, Branch], operands: tuple[Any, ...]) -> Any:
+    """The branches as graphs, of one primitive that is told which to take."""
+    leaves, rebuild = trees.flatten(operands)
+    types = [leaf_type(leaf, "an operand", name) for leaf in leaves]
+    bodies = [_recorded(branch, rebuild, types, None) for branch in branches.values()]
+    results = [atom.type for atom in bodies[0].graph.outputs]
+    structure, _ = bodies[0].rest
+    first = next(iter(branches))
+    for other, body in zip(branches, bodies, strict=True):
+        if body.rest[0] != structure:
+            raise ControlFlowError(
+                f"{name}: {first} and {other} return different structures; both must return the same"
+            )
+        for number, atom in enumerate(body.graph.outputs):
+            type_ = joined(results[number], atom.type)
+            if type_ is None:
+                raise ControlFlowError(
+                    f"{name}: {first} returns {in_words(results[number])}, {other} returns {in_words(atom.type)}; "
+                    "all branches must return the same types"
+                )
+            results[number] = type_
+    bodies = [_recorded(branch, rebuild, types, results) for branch in branches.values()]
+    values = switch_rule.switch(
+        index, *(value for body in bodies for value in body.consts), *leaves, branches=_with_all_consts(bodies)
+    )
+    _, rebuild_result = bodies[0].rest
+    return rebuild_result(iter(values))
+
+
+def _recorded(
+    branch: Branch, rebuild: trees.Rebuild, types: Sequence[ArrayType], results: Sequence[ArrayType] | None
+) -> Body:
+    def values_of(*values: Any) -> tuple[list[Any], Any]:
+        result = branch(*rebuild(iter(values)))
+        leaves, rebuild_result = trees.flatten(result)
+        if results is not None:
+            leaves = [as_type(leaf, type_) for leaf, type_ in zip(leaves, results, strict=True)]
+        return leaves, (trees.structure(result), rebuild_result)
+
+    return record_body(values_of, types)
+
+
+def _with_all_consts(bodies: Sequence[Body]) -> tuple[Graph, ...]:
+    """The branches with one list of operands: what any of them closes over, then the operands."""
+    consts = [body.graph.inputs[: len(body.consts)] for body in bodies]
+    return tuple(
+        replace(
+            body.graph,
+            inputs=(
+                *(var if own is other else Var(-1, var.type) for other in consts for var in other),
+                *body.graph.inputs[len(body.consts) :],
+            ),
+        )
+        for own, body in zip(consts, bodies, strict=True)
+    )

@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback import trees
-from pullback.control.leaves import as_type, leaf_type
+from pullback.control.leaves import as_type, in_words, joined, leaf_type
 from pullback.errors import ControlFlowError
 from pullback.ir.types import ArrayType
-from pullback.primitive import Traced
 
-_KINDS = "bifc"
 T = TypeVar("T")
 
 
@@ -55,29 +53,16 @@ class Carry:
     def _fitting(self, number: int, leaf: Any, step: str) -> Any:
         before, place = self.types[number], self.places[number]
         after = leaf_type(leaf, place, self.loop)
-        if after == before:
-            return leaf
-        if before.weak and not after.shape and _becomes(before, after):
+        type_ = joined(before, after)
+        if type_ == after:
             self.types[number] = after
             return leaf
-        if after.weak and not before.shape and _becomes(after, before):
-            return leaf if isinstance(leaf, Traced) else before.dtype.type(leaf)
+        if type_ == before:
+            return as_type(leaf, before)
         raise ControlFlowError(
-            f"{self.loop}: {place} was {_words(before)} and became {_words(after)} {step}; "
+            f"{self.loop}: {place} was {in_words(before)} and became {in_words(after)} {step}; "
             "start with the type it will have, or cast it back with astype"
         )
-
-
-def _becomes(number: ArrayType, type_: ArrayType) -> bool:
-    """Whether a Python number can take a type without losing what kind of number it is."""
-    kinds = [_KINDS.find("i" if dtype.kind == "u" else dtype.kind) for dtype in (number.dtype, type_.dtype)]
-    return 0 <= kinds[0] <= kinds[1]
-
-
-def _words(type_: ArrayType) -> str:
-    if type_.weak:
-        return f"a Python {({'b': 'bool', 'i': 'int', 'f': 'float'}).get(type_.dtype.kind, 'complex')}"
-    return f"{type_.dtype} of shape {type_.shape}"
 
 
 def describe(tree: Any) -> str:

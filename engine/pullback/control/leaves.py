@@ -9,6 +9,8 @@ from pullback.ir.types import ArrayType, is_array_like, type_of
 from pullback.primitive import Traced, innermost_recorder
 from pullback.rules import shapes
 
+_KINDS = "bifc"
+
 
 def leaf_type(leaf: Any, place: str, loop: str) -> ArrayType:
     """Type of a leaf that goes through a loop."""
@@ -21,13 +23,36 @@ def leaf_type(leaf: Any, place: str, loop: str) -> ArrayType:
 
 def traced_type(leaf: Any) -> ArrayType:
     """Type of a traced value; what stands for a Python number is weak."""
-    if hasattr(leaf, "var"):
-        own: ArrayType = leaf.var.type
+    if hasattr(leaf, "variable"):
+        own: ArrayType = leaf.variable.type
         return own
     inner = getattr(leaf, "value", None)
     if isinstance(inner, Traced):
         return traced_type(inner)
     return type_of(inner) if type(inner) in (bool, int, float, complex) else ArrayType(leaf.shape, leaf.dtype)
+
+
+def joined(one: ArrayType, other: ArrayType) -> ArrayType | None:
+    """The type that values of both types can have: a Python number takes a dtype its kind can become."""
+    if one == other:
+        return one
+    for number, type_ in ((one, other), (other, one)):
+        if number.weak and not type_.shape and _becomes(number, type_):
+            return type_
+    return None
+
+
+def _becomes(number: ArrayType, type_: ArrayType) -> bool:
+    """Whether a Python number can take a type without losing what kind of number it is."""
+    kinds = [_KINDS.find("i" if dtype.kind == "u" else dtype.kind) for dtype in (number.dtype, type_.dtype)]
+    return 0 <= kinds[0] <= kinds[1]
+
+
+def in_words(type_: ArrayType) -> str:
+    """What an error calls a type."""
+    if type_.weak:
+        return f"a Python {({'b': 'bool', 'i': 'int', 'f': 'float'}).get(type_.dtype.kind, 'complex')}"
+    return f"{type_.dtype} of shape {type_.shape}"
 
 
 def as_type(value: Any, type_: ArrayType) -> Any:

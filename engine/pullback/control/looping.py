@@ -1,14 +1,22 @@
 """`pb.fori_loop` and `pb.while_loop`: loops that carry something and collect nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from operator import index
 from typing import Any
 
 import numpy as np
 
+from pullback import trees
+from pullback.control import while_rule
+from pullback.control.body import Body, keeps_form, record_body
 from pullback.control.carry import Carry
+from pullback.control.leaves import leaf_type
+from pullback.control.scanning import scan
 from pullback.errors import ControlFlowError
+from pullback.ir.graph import Var
 from pullback.numpy_api.valued import ValuedTracer
+from pullback.primitive import Traced
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -16,6 +24,12 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
 
     `pb.fori_loop(0, 10, lambda i, x: 0.5 * (x + 2 / x), 1.0)`  # the square root of two
     """
+    if keeps_form():
+        if all(type(bound) is int or isinstance(bound, np.integer) for bound in (lower, upper)):
+            return _counted(int(lower), int(upper), body, init)
+        return while_loop(
+            lambda state: state[0] < upper, lambda state: (state[0] + 1, body(state[0], state[1])), (lower, init)
+        )[1]
     first, end = (_bound(value, name) for value, name in ((lower, "lower"), (upper, "upper")))
     carry = Carry("fori_loop", init)
     values = init
@@ -24,11 +38,28 @@ def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any
     return values
 
 
+def _counted(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any) -> Any:
+    """The loop as a scan that counts for itself, so that the body sees a Python number."""
+    carry = Carry("fori_loop", init)
+
+    def step(state: Any, _: None) -> tuple[Any, None]:
+        position, values = state
+        after = carry.leaves_of(body(position, values), "in the body")
+        return (position + 1, carry.rebuild(iter(after))), None
+
+    return scan(step, (lower, init), None, max(upper - lower, 0))[0][1]
+
+
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
     """Run `carry = body(carry)` as long as `condition(carry)` is true; give the last carry.
 
     `pb.while_loop(lambda x: abs(x * x - 2) > 1e-12, lambda x: 0.5 * (x + 2 / x), 1.0)`
     """
+    if keeps_form():
+        carry = Carry("while_loop", init)
+        test, step_once = _recorded(condition, body, carry)
+        if any(isinstance(value, Traced) for value in (*test.consts, *step_once.consts, *trees.flatten(init)[0])):
+            return _as_one_node(test, step_once, carry, init)
     carry = Carry("while_loop", init)
     values, step = init, 0
     while truth(condition(values), "while_loop: the condition"):
@@ -37,14 +68,58 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
     return values
 
 
+def _recorded(condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Carry) -> tuple[Body, Body]:
+    """Condition and body at the types of the carry."""
+
+    def step(*values: Any) -> tuple[list[Any], None]:
+        after = carry.leaves_of(body(carry.rebuild(iter(values))), "in the body")
+        return carry.cast(after), None
+
+    def test(*values: Any) -> tuple[list[Any], None]:
+        goes_on = condition(carry.rebuild(iter(values)))
+        require_number(goes_on, "while_loop: the condition")
+        return [goes_on if leaf_type(goes_on, "the condition", "while_loop").dtype.kind == "b" else goes_on != 0], None
+
+    recorded = carry.settled(lambda: record_body(step, carry.types))
+    return record_body(test, carry.types), recorded
+
+
+def _as_one_node(test: Body, step: Body, carry: Carry, init: Any) -> Any:
+    """The loop as a primitive: condition and body take what either of them closes over."""
+    of_test, of_step = len(test.consts), len(step.consts)
+    condition = replace(
+        test.graph,
+        inputs=(
+            *test.graph.inputs[:of_test],
+            *(Var(-1, var.type) for var in step.graph.inputs[:of_step]),
+            *test.graph.inputs[of_test:],
+        ),
+    )
+    body = replace(step.graph, inputs=(*(Var(-1, var.type) for var in test.graph.inputs[:of_test]), *step.graph.inputs))
+    results = while_rule.while_(
+        *test.consts,
+        *step.consts,
+        *carry.cast(trees.flatten(init)[0]),
+        condition=condition,
+        body=body,
+        consts=of_test + of_step,
+    )
+    return carry.rebuild(iter(results))
+
+
 def truth(value: Any, what: str) -> bool:
     """One truth value."""
+    require_number(value, what)
+    return bool(value)
+
+
+def require_number(value: Any, what: str) -> None:
+    """Refuse an array where one truth value is needed."""
     if np.shape(value) != ():
         raise ControlFlowError(
             f"{what} is an array of shape {np.shape(value)}, not one truth value; "
             "reduce it (np.all, np.any), or choose by element with np.where"
         )
-    return bool(value)
 
 
 def integer(value: Any) -> int:

@@ -92,7 +92,7 @@ def part(whole: Transformed, constant: Collection[Var], given: Collection[Var], 
     makers = {var: node for node in graph.nodes for var in node.outputs}
     invariant = _depending_only_on({*constant, *whole.captured}, graph)
     at_hand = {*given, *constant, *whole.captured}
-    cotangents = {atom for atom in whole.extra_outputs.values() if isinstance(atom, Var)}
+    cotangents = [atom for atom in graph.outputs[len(whole.outputs) :] if isinstance(atom, Var)]
     read = [
         atom
         for node in graph.nodes

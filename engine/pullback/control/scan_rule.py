@@ -9,11 +9,13 @@ Orders and modes: any; what is made here are scans again.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.control.body import run
+from pullback.cases import tested_in
+from pullback.control.body import run, run_on
 from pullback.control.leaves import as_type, is_differentiable, zeros
 from pullback.control.parting import Parts, closed, part
 from pullback.control.transformed import Transformed, batched, pulled, pushed, repeated
@@ -21,6 +23,7 @@ from pullback.ir.graph import Atom, Graph, Var
 from pullback.ir.types import ArrayType
 from pullback.primitive import Primitive
 
+Program = Callable[..., Sequence[Any]]
 Pull = Callable[[Any], Sequence[Any]]
 
 
@@ -57,23 +60,31 @@ class _Scan(Primitive):
     joint = True
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        layout = Layout(params)
-        consts = operands[: layout.consts]
-        carry = list(operands[layout.consts : layout.consts + layout.carries])
-        xs = operands[layout.consts + layout.carries :]
+        """Step by step, walking the graph of the body."""
+        return self.compiled({"body": partial(run_on, params["body"])}, params)(*operands)
+
+    def compiled(self, bodies: dict[str, Program], params: dict[str, Any]) -> Program:
+        """Step by step, with a program for the body."""
+        layout, program = Layout(params), bodies["body"]
+        consts, carries = layout.consts, layout.consts + layout.carries
         weak = [layout.body.inputs[number].type.weak for number in layout.x_inputs]
-        types = [layout.body.outputs[number].type for number in layout.y_outputs]
-        ys = [np.empty((layout.length, *type_.shape), type_.dtype) for type_ in types]
-        steps = range(layout.length)
-        for step in reversed(steps) if layout.reverse else steps:
-            entries = [x[step].item() if is_number else x[step] for x, is_number in zip(xs, weak, strict=True)]
-            results = _apply(layout.body, (*consts, *carry, *entries))
-            carry = list(results[: layout.carries])
-            for y, result in zip(ys, results[layout.carries :], strict=True):
-                y[step] = result
-        if not layout.length:
-            carry = [np.array(value) if isinstance(value, np.ndarray) else value for value in carry]
-        return (*carry, *ys)
+        rows = [self._result_type(layout, number) for number in layout.y_outputs]
+        steps = range(layout.length)[::-1] if layout.reverse else range(layout.length)
+
+        def loop(*operands: Any) -> tuple[Any, ...]:
+            constants, carry, xs = operands[:consts], operands[consts:carries], operands[carries:]
+            ys = [np.empty(type_.shape, type_.dtype) for type_ in rows]
+            for step in steps:
+                entries = [x[step].item() if is_number else x[step] for x, is_number in zip(xs, weak, strict=True)]
+                results = program(*constants, *carry, *entries)
+                carry = tuple(results[: layout.carries])
+                for y, result in zip(ys, results[layout.carries :], strict=True):
+                    y[step] = result
+            if not steps:
+                carry = tuple(np.array(value) if isinstance(value, np.ndarray) else value for value in carry)
+            return (*carry, *ys)
+
+        return loop
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         layout = Layout(params)
@@ -95,10 +106,12 @@ class _Scan(Primitive):
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
         """Run forward again, saving, then back."""
+        del y
         return self.value_and_pull(needed, operands, params)[1](y_bar)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run values and tangents together."""
+        del y
         return self.value_and_push(tangents, operands, params)[1]
 
     def value_and_push(
@@ -308,18 +321,14 @@ class _Scan(Primitive):
         )
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """Counted by whoever knows the length."""
+        """None of its own: those of the body are counted there."""
+        del types, result
         return 0
 
 
 def _direction(value: Any, type_: ArrayType) -> Any:
     """A tangent or cotangent as a loop takes it."""
     return zeros(type_) if value is None else as_type(value, type_)
-
-
-def _apply(body: Any, operands: Sequence[Any]) -> Sequence[Any]:
-    """One step: by the program that a backend made of the body, or by walking the graph."""
-    return run(body, operands) if isinstance(body, Graph) else body(*operands)
 
 
 def _with(
@@ -337,3 +346,5 @@ def _present(whole: Transformed, numbers: Sequence[int]) -> list[Atom]:
 
 
 scan = _Scan("scan")
+
+tested_in("control/test_scanning.py", "scan")

@@ -14,7 +14,9 @@ from pullback.control.body import record_body, run
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.ir.graph import Graph, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import tracing
+from pullback.passes.differentiate import SourceKeepingTape
+from pullback.primitive import innermost_recorder, tracing
+from pullback.recorder import Recorder
 from pullback.tangents import DualTracer, ForwardTrace
 from pullback.tape import Tape, TapeTracer
 
@@ -79,9 +81,10 @@ def pulled(graph: Graph, active: Sequence[bool], accumulated: Sequence[bool], re
         *(moving_type(graph.outputs[number].type) for number in seeded),
     ]
 
-    def values_and_cotangents(*values: Any) -> tuple[list[Any], list[Any]]:
+    def values_and_cotangents(*values: Any) -> tuple[list[Any], tuple[list[int], frozenset[int]]]:
         primals, given = list(values[: len(types)]), dict(zip(extra, values[len(types) :], strict=True))
-        with Tape() as tape:
+        recorder = innermost_recorder()
+        with SourceKeepingTape(recorder) if isinstance(recorder, Recorder) else Tape() as tape:
             tracers = {number: tape.watch(primals[number]) for number, is_active in enumerate(active) if is_active}
             results = run(graph, [tracers.get(number, primal) for number, primal in enumerate(primals)])
             live = [

@@ -32,6 +32,10 @@ def check_graph(graph: Graph) -> Graph:
 
 
 def _check_types(node: Node) -> None:
+    for _, body in node.bodies():
+        if body.captures:
+            raise GraphError(f"{node.primitive.name} at {node.source} has a body with captures; bodies are closed")
+        check_graph(body)
     inferred = node.primitive.infer(*(atom.type for atom in node.inputs), **dict(node.params))
     for var, expected in zip(node.outputs, inferred, strict=True):
         if var.type != expected:

@@ -7,6 +7,8 @@
       guard e is True
       return d
 
+Graphs among the parameters, the bodies of loops and branches, stand indented below their node.
+
 The text names no memory address and no order of sets, so equal programs print equally: the plan's hash is taken of it.
 """
 
@@ -34,6 +36,10 @@ def _names() -> Iterator[str]:
 
 def format_graph(graph: Graph, *, sources: bool = True) -> str:
     """Text of a graph; without sources it depends on the mathematics alone."""
+    return "\n".join(_lines(graph, "graph", sources=sources))
+
+
+def _lines(graph: Graph, title: str, *, sources: bool) -> Iterator[str]:
     fresh = _names()
     names: dict[Var, str] = {}
 
@@ -46,25 +52,32 @@ def format_graph(graph: Graph, *, sources: bool = True) -> str:
 
     header = ", ".join(f"{declare(var)}: {var.type}" for var in graph.inputs)
     captured = ", ".join(f"{declare(capture.var)}: {capture.var.type}" for capture in graph.captures)
-    lines = [f"graph({header}{' | ' + captured if captured else ''}):"]
+    yield f"{title}({header}{' | ' + captured if captured else ''}):"
     guards = graph.guards_after()
 
-    def show_guards(position: int) -> None:
+    def shown_guards(position: int) -> Iterator[str]:
         for number in guards.get(position, ()):
             guard = graph.guards[number]
-            lines.append(f"  guard {show(guard.atom)} is {guard.seen}")
+            yield f"  guard {show(guard.atom)} is {guard.seen}"
 
-    show_guards(-1)
+    yield from shown_guards(-1)
     for position, node in enumerate(graph.nodes):
         operands = " ".join(show(atom) for atom in node.inputs)
-        params = f" {{{', '.join(f'{key}={show_param(value)}' for key, value in node.params)}}}" if node.params else ""
+        bodies = node.bodies()
+        shown = ", ".join(f"{key}={show_param(value)}" for key, value in node.params if not _holds_graphs(value))
+        params = f" {{{shown}}}" if shown else ""
         results = ", ".join(declare(var) for var in node.outputs)
         types = ", ".join(str(var.type) for var in node.outputs)
         line = f"  {results} = {node.primitive.name} {operands}{params}"
-        lines.append(f"{line:<48} {types:<12} {node.source if sources else ''}".rstrip())
-        show_guards(position)
-    lines.append(f"  return {', '.join(show(atom) for atom in graph.outputs) or '()'}")
-    return "\n".join(lines)
+        yield f"{line:<48} {types:<12} {node.source if sources else ''}".rstrip()
+        for name, body in bodies:
+            yield from (f"    {line}" for line in _lines(body, name, sources=sources))
+        yield from shown_guards(position)
+    yield f"  return {', '.join(show(atom) for atom in graph.outputs) or '()'}"
+
+
+def _holds_graphs(value: Any) -> bool:
+    return isinstance(value, Graph) or (isinstance(value, tuple) and any(isinstance(part, Graph) for part in value))
 
 
 def show_param(value: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from pullback.errors import NeedsValueError
 from pullback.primitive import innermost_recorder
 from pullback.rules import activations as rules
-from pullback.rules.elementwise import tanh as tanh_rule
+from pullback.rules.trigonometric import tanh as tanh_rule
 
 
 def identity(x: Any) -> Any:

@@ -15,7 +15,7 @@ from pullback.nn import activations
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.recorder import record
 from pullback.rules import activations as rules
-from pullback.rules.elementwise import tanh
+from pullback.rules.trigonometric import tanh
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitive import Traced
+from pullback.errors import NeedsValueError, TracingError
+from pullback.primitive import Traced, watching
+
+NONE = np._NoValue  # noqa: SLF001 (NumPy's own mark of an option that was not given)
 
 
 def as_operand(x: Any) -> Any:
@@ -15,3 +18,21 @@ def as_operand(x: Any) -> Any:
 def normalized_axis(axis: Any, ndim: int) -> int:
     """One axis, non-negative."""
     return int(np.lib.array_utils.normalize_axis_index(axis, ndim))
+
+
+def number_of(lengths: Any) -> int:
+    """Product of lengths: how many elements."""
+    return int(np.prod(tuple(lengths), dtype=np.int64))
+
+
+def concrete(x: Any, function: str) -> Any:
+    """The plain value, for results whose shape depends on values; refused while only types are there."""
+    if any(trace.records_types for trace in watching()):
+        raise NeedsValueError(
+            f"{function} gives an array whose shape depends on values, which cannot be compiled; the function runs eagerly"
+        )
+    while isinstance(x, Traced):
+        if not hasattr(x, "value"):
+            raise TracingError(f"{function} gives an array whose shape differs between the examples of a batch")
+        x = x.value
+    return x

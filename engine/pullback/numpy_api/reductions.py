@@ -1,32 +1,310 @@
-"""Reductions over axes: sums, means, extrema and what is written in terms of them."""
+"""Reductions over axes: sums, products, means, extrema, and what is written in terms of them."""
 
 from typing import Any
 
 import numpy as np
 
-from pullback.numpy_api.shapes import astype
+from pullback.numpy_api.operands import NONE, as_operand, normalized_axis, number_of
+from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
 from pullback.numpy_api.table import implements, normalized_axes, refuse
-from pullback.rules import reductions, shapes
+from pullback.rules import elementwise as e
+from pullback.rules import exponential, logic, reductions
+from pullback.rules.complex_numbers import conj, real
 
 
 @implements(np.sum)
-def sum_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-    refuse("numpy.sum", dtype=dtype, out=out)
+def sum_(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NONE,
+    where: Any = True,
+) -> Any:
+    refuse("numpy.sum", out=out)
+    a = _chosen(a if dtype is None else astype(a, dtype), where, 0)
     axes = normalized_axes(axis, np.ndim(a))
-    if not axes:
-        summed = np.add.reduce(np.ones(1, a.dtype)).dtype  # truth values and small integers become integers
-        return a if a.dtype == summed else shapes.astype(a, dtype=summed)
-    return reductions.sum_(a, axes=axes, keepdims=bool(keepdims))
+    if axes:
+        summed = reductions.sum_(a, axes=axes, keepdims=bool(keepdims))
+    else:
+        summed = astype(a, np.add.reduce(np.ones(1, a.dtype)).dtype)  # truth values and small integers become integers
+    return summed if _absent(initial) else summed + initial
+
+
+@implements(np.prod)
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NONE,
+    where: Any = True,
+) -> Any:
+    refuse("numpy.prod", out=out)
+    a = _chosen(a if dtype is None else astype(a, dtype), where, 1)
+    axes = normalized_axes(axis, np.ndim(a))
+    if len(axes) == 1:
+        product = reductions.prod(a, axis=axes[0])
+    else:  # several axes are made one
+        rest = np.ndim(a) - len(axes)
+        behind = moveaxis(a, axes, tuple(range(rest, np.ndim(a))))
+        lengths = np.shape(behind)
+        product = reductions.prod(reshape(behind, (*lengths[:rest], number_of(lengths[rest:]))), axis=rest)
+    product = _with_kept(product, np.shape(a), axes, keepdims)
+    return product if _absent(initial) else product * initial
 
 
 @implements(np.mean)
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-    refuse("numpy.mean", dtype=dtype, out=out)
-    axes = normalized_axes(axis, np.ndim(a))
-    count = 1
-    for reduced in axes:
-        count *= np.shape(a)[reduced]
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    refuse("numpy.mean", out=out)
+    a = a if dtype is None else astype(a, dtype)
+    count = _count(a, axis, keepdims, where)
     if a.dtype == np.float16:  # summed in single precision, as NumPy does: 100 times 1000 is too large for half
         wide = astype(a, np.float32)
-        return astype(sum_(wide, axis=axes, keepdims=keepdims) / count, np.float16)
-    return sum_(a, axis=axes, keepdims=keepdims) / count
+        return astype(sum_(wide, axis=axis, keepdims=keepdims, where=where) / count, np.float16)
+    return sum_(a, axis=axis, keepdims=keepdims, where=where) / count
+
+
+@implements(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    a = as_operand(a)
+    if weights is None:
+        averaged = mean(a, axis, keepdims=keepdims)
+        total = averaged * 0 + float(_count(a, axis, keepdims, True))
+    else:
+        weights = as_operand(weights)
+        if np.shape(weights) != np.shape(a):
+            if axis is None:
+                raise TypeError("numpy.average needs an axis where weights and array differ in shape")
+            weights = _along_axes(weights, a, axis)
+        total = sum_(weights, axis, keepdims=keepdims)
+        averaged = sum_(a * weights, axis, keepdims=keepdims) / total
+    return (averaged, broadcast_to(total, np.shape(averaged))) if returned else averaged
+
+
+def _along_axes(weights: Any, a: Any, axis: Any) -> Any:
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    places = [normalized_axis(one, np.ndim(a)) for one in axes]
+    if np.shape(weights) != tuple(np.shape(a)[place] for place in places):
+        raise ValueError("numpy.average: the shape of the weights must be that of the array along the axes")
+    ordered = np.transpose(weights, tuple(int(i) for i in np.argsort(places)))
+    return reshape(ordered, tuple(n if i in places else 1 for i, n in enumerate(np.shape(a))))
+
+
+@implements(np.var)
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = NONE,
+    correction: Any = NONE,
+) -> Any:
+    refuse("numpy.var", out=out)
+    if not _absent(correction):
+        ddof = correction
+    a = a if dtype is None else astype(a, dtype)
+    if a.dtype.kind in "biu":
+        a = astype(a, np.float64)
+    wide = astype(a, np.float32) if a.dtype == np.float16 else a
+    centre = _mean_of(wide, axis, where) if _absent(mean) else mean
+    apart = wide - centre
+    squares = real(apart * conj(apart)) if a.dtype.kind == "c" else e.square(apart)
+    count = _count(a, axis, keepdims, where) - ddof
+    return astype(sum_(squares, axis, keepdims=keepdims, where=where) / count, squares.dtype if wide is a else a.dtype)
+
+
+def _mean_of(a: Any, axis: Any, where: Any) -> Any:
+    return mean(a, axis, keepdims=True, where=where)
+
+
+@implements(np.std)
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = NONE,
+    correction: Any = NONE,
+) -> Any:
+    refuse("numpy.std", out=out)
+    return exponential.sqrt(
+        var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction)
+    )
+
+
+@implements(np.max, np.amax)
+def max_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NONE, where: Any = True
+) -> Any:
+    refuse("numpy.max", out=out)
+    return _extremum(reductions.max_, e.maximum, a, axis, keepdims, initial, where)
+
+
+@implements(np.min, np.amin)
+def min_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NONE, where: Any = True
+) -> Any:
+    refuse("numpy.min", out=out)
+    return _extremum(reductions.min_, e.minimum, a, axis, keepdims, initial, where)
+
+
+def _extremum(reduce: Any, pair: Any, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    if where is not True:
+        if _absent(initial):
+            raise ValueError("a maximum or minimum with where= needs initial=")
+        a = _chosen(a, where, initial)
+    axes = normalized_axes(axis, np.ndim(a))
+    found = reduce(a, axes=axes, keepdims=bool(keepdims)) if axes else a
+    return found if _absent(initial) else pair(found, initial)
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    refuse("numpy.ptp", out=out)
+    return max_(a, axis, keepdims=keepdims) - min_(a, axis, keepdims=keepdims)
+
+
+@implements(np.all)
+def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    refuse("numpy.all", out=out)
+    return reductions.all_(_chosen(a, where, True), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
+
+
+@implements(np.any)
+def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    refuse("numpy.any", out=out)
+    return reductions.any_(_chosen(a, where, False), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return sum_(logic.not_equal(a, 0), axis, keepdims=keepdims)
+
+
+# --- numbers that are not there --------------------------------------------------------------------------------------
+@implements(np.nansum)
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NONE,
+    where: Any = True,
+) -> Any:
+    return sum_(_present(a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.nanprod)
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NONE,
+    where: Any = True,
+) -> Any:
+    return prod(_present(a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.nanmean)
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    return mean(a, axis, dtype, out, keepdims, where=_numbers(a, where))
+
+
+@implements(np.nanvar)
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = NONE,
+    correction: Any = NONE,
+) -> Any:
+    present = _numbers(a, where)
+    return var(_present(a, 0), axis, dtype, out, ddof, keepdims, where=present, mean=mean, correction=correction)
+
+
+@implements(np.nanstd)
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = NONE,
+    correction: Any = NONE,
+) -> Any:
+    present = _numbers(a, where)
+    return std(_present(a, 0), axis, dtype, out, ddof, keepdims, where=present, mean=mean, correction=correction)
+
+
+@implements(np.nanmax)
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NONE, where: Any = True
+) -> Any:
+    found = max_(_present(a, -np.inf), axis, out, keepdims, initial, where)
+    return e.where(all_(logic.isnan(a), axis, keepdims=keepdims), np.nan, found)
+
+
+@implements(np.nanmin)
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NONE, where: Any = True
+) -> Any:
+    found = min_(_present(a, np.inf), axis, out, keepdims, initial, where)
+    return e.where(all_(logic.isnan(a), axis, keepdims=keepdims), np.nan, found)
+
+
+def _present(a: Any, instead: Any) -> Any:
+    return e.where(logic.isnan(a), instead, a)
+
+
+def _numbers(a: Any, where: Any) -> Any:
+    present = logic.logical_not(logic.isnan(a))
+    return present if where is True else logic.logical_and(present, where)
+
+
+def _absent(option: Any) -> bool:
+    return option is None or option is NONE
+
+
+def _chosen(a: Any, where: Any, instead: Any) -> Any:
+    """The array with a neutral element where it is not to be counted."""
+    return a if where is True else e.where(where, a, instead)
+
+
+def _count(a: Any, axis: Any, keepdims: Any, where: Any) -> Any:
+    """How many elements go into each result."""
+    if where is not True:
+        return sum_(broadcast_to(as_operand(where), np.shape(a)), axis, keepdims=keepdims)
+    return number_of(np.shape(a)[place] for place in normalized_axes(axis, np.ndim(a)))
+
+
+def _with_kept(x: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any) -> Any:
+    if not keepdims:
+        return x
+    del shape
+    return expand_dims(x, axes)

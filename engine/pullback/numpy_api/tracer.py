@@ -1,20 +1,45 @@
 """The NumPy face of a traced value: operators, methods and NumPy's two protocols, all leading to primitives."""
 
-import operator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.errors import NoRuleError, TracingError
-from pullback.numpy_api import contractions, reductions, shapes
+from pullback.errors import TracingError
+from pullback.numpy_api import complex_numbers, selecting, shapes
+from pullback.numpy_api.keys import read
 from pullback.numpy_api.surface import FUNCTIONS
-from pullback.numpy_api.ufuncs import UFUNCS
+from pullback.numpy_api.table import no_rule
+from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
 from pullback.primitive import Traced
 from pullback.rules import elementwise as e
+from pullback.rules import logic, rounding
 from pullback.rules.contractions import matmul
-from pullback.rules.indexing import index
 
 _CONCRETE_REMEDY = "return it from the function, or compute it from arguments that are not differentiated"
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    """The method of an array that NumPy also has as a function, with the same parameters."""
+
+    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        return FUNCTIONS[function](self, *args, **keywords)
+
+    method.__name__ = method.__qualname__ = function.__name__
+    return method
+
+
+def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
+    """A method that a traced value cannot have."""
+
+    def method(*_: Any, **__: Any) -> NoReturn:
+        raise TracingError(f"x.{name}() is not for a traced value; {remedy}")
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+_NO_WRITING = "build the array with numpy.where, or use pb.inplace"
 
 
 class Tracer(Traced):
@@ -47,8 +72,36 @@ class Tracer(Traced):
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
     def T(self) -> Any:
         return shapes.transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        return shapes.matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        return complex_numbers.real(self)
+
+    @property
+    def imag(self) -> Any:
+        return complex_numbers.imag(self)
+
+    @property
+    def flat(self) -> NoReturn:
+        raise TracingError("a traced value has no flat iterator; write x.ravel(), or x.ravel()[i]")
+
+    @property
+    def base(self) -> None:
+        return None
 
     def __len__(self) -> int:
         if not self.shape:
@@ -60,19 +113,11 @@ class Tracer(Traced):
 
     # --- NumPy's protocols ------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        if method == "reduce" and ufunc is np.add:
-            return reductions.sum_(inputs[0], keywords.pop("axis", 0), **keywords)
-        for option, value in keywords.items():
-            if value is not None:
-                raise TracingError(
-                    f"numpy.{ufunc.__name__}(…, {option}=…) cannot be differentiated; leave {option} out, "
-                    "or use pb.inplace for products into an existing array"
-                )
-        primitive = UFUNCS.get(ufunc) if method == "__call__" else None
-        if primitive is None:
-            name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            raise no_rule(f"numpy.{name}")
-        return primitive(*inputs)
+        if method == "__call__" and not keywords:
+            translation = UFUNCS.get(ufunc)
+            if translation is not None:
+                return translation(*inputs)
+        return apply_ufunc(ufunc, method, inputs, keywords)
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
         del types
@@ -90,8 +135,16 @@ class Tracer(Traced):
     def __float__(self) -> NoReturn:
         raise TracingError(f"a traced value cannot become a float; {_CONCRETE_REMEDY}")
 
+    def __complex__(self) -> NoReturn:
+        raise TracingError(f"a traced value cannot become a complex number; {_CONCRETE_REMEDY}")
+
     def __iter__(self) -> Any:
+        if not self.shape:
+            raise TypeError("iteration over a traced value of shape ()")
         return (self[position] for position in range(len(self)))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(FUNCTIONS[np.any](logic.equal(self, item)))
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TracingError("a traced value cannot be written to; build the array with numpy.where, or use pb.inplace")
@@ -127,6 +180,57 @@ class Tracer(Traced):
     def __rpow__(self, other: Any) -> Any:
         return e.power(other, self)
 
+    def __floordiv__(self, other: Any) -> Any:
+        return rounding.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return rounding.floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return rounding.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return rounding.remainder(other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return rounding.floor_divide(self, other), rounding.remainder(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return rounding.floor_divide(other, self), rounding.remainder(other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return logic.bitwise_and(self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return logic.bitwise_and(other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return logic.bitwise_or(self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return logic.bitwise_or(other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return logic.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return logic.bitwise_xor(other, self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return logic.left_shift(self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return logic.left_shift(other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return logic.right_shift(self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return logic.right_shift(other, self)
+
+    def __invert__(self) -> Any:
+        return logic.invert(self)
+
     def __matmul__(self, other: Any) -> Any:
         return matmul(self, other)
 
@@ -143,75 +247,100 @@ class Tracer(Traced):
         return e.absolute(self)
 
     def __eq__(self, other: object) -> Any:
-        return e.equal(self, other)
+        return logic.equal(self, other)
 
     def __ne__(self, other: object) -> Any:
-        return e.not_equal(self, other)
+        return logic.not_equal(self, other)
 
     def __lt__(self, other: Any) -> Any:
-        return e.less(self, other)
+        return logic.less(self, other)
 
     def __le__(self, other: Any) -> Any:
-        return e.less_equal(self, other)
+        return logic.less_equal(self, other)
 
     def __gt__(self, other: Any) -> Any:
-        return e.greater(self, other)
+        return logic.greater(self, other)
 
     def __ge__(self, other: Any) -> Any:
-        return e.greater_equal(self, other)
+        return logic.greater_equal(self, other)
 
     __hash__ = None  # type: ignore[assignment]  # as for arrays: == compares elements
 
     def __getitem__(self, key: Any) -> Any:
-        return index(self, key=basic_key(key, self.ndim))
+        return read(self, key)
 
     # --- methods of ndarray -----------------------------------------------------------------------------------------
-    def sum(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        return reductions.sum_(self, axis=axis, keepdims=keepdims)
+    sum = _method(np.sum)
+    prod = _method(np.prod)
+    mean = _method(np.mean)
+    var = _method(np.var)
+    std = _method(np.std)
+    max = _method(np.max)
+    min = _method(np.min)
+    all = _method(np.all)
+    any = _method(np.any)
+    argmax = _method(np.argmax)
+    argmin = _method(np.argmin)
+    argsort = _method(np.argsort)
+    argpartition = _method(np.argpartition)
+    clip = _method(np.clip)
+    copy = _method(np.copy)
+    cumprod = _method(np.cumprod)
+    cumsum = _method(np.cumsum)
+    diagonal = _method(np.diagonal)
+    dot = _method(np.dot)
+    nonzero = _method(np.nonzero)
+    ravel = _method(np.ravel)
+    flatten = _method(np.ravel)
+    repeat = _method(np.repeat)
+    round = _method(np.round)
+    searchsorted = _method(np.searchsorted)
+    squeeze = _method(np.squeeze)
+    swapaxes = _method(np.swapaxes)
+    take = _method(np.take)
+    choose = _method(np.choose)
 
-    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        return reductions.mean(self, axis=axis, keepdims=keepdims)
-
-    def dot(self, other: Any) -> Any:
-        return contractions.dot(self, other)
-
-    def reshape(self, *shape: Any) -> Any:
-        return shapes.reshape(self, shape[0] if len(shape) == 1 else shape)
-
-    def ravel(self) -> Any:
-        return shapes.ravel(self)
+    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
+        return shapes.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
     def transpose(self, *axes: Any) -> Any:
         return shapes.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
 
-    def astype(self, dtype: Any) -> Any:
-        return shapes.astype(self, dtype)
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
+        del order, casting, subok
+        return shapes.astype(self, dtype, copy=copy)
 
+    def conj(self) -> Any:
+        return complex_numbers.conj(self)
 
-def basic_key(key: Any, ndim: int) -> Any:
-    """A key as a parameter, with the ellipsis written out; keys that select by arrays are refused, they have no rule yet."""
-    checked: list[Any] = []
-    parts = key if isinstance(key, tuple) else (key,)
-    for part in parts:
-        if part is Ellipsis:
-            taken = sum(other is not None and other is not Ellipsis for other in parts)
-            checked.extend([slice(None)] * (ndim - taken))
-        elif part is None:
-            checked.append(part)
-        elif isinstance(part, slice):
-            ends = (end if end is None else operator.index(end) for end in (part.start, part.stop, part.step))
-            checked.append(slice(*ends))
-        elif isinstance(part, int | np.integer) and not isinstance(part, bool):
-            checked.append(int(part))
-        else:
-            kind = "a traced value" if isinstance(part, Traced) else f"a {type(part).__name__}"
-            raise NoRuleError(f"indexing by {kind} has no rule in this engine; index by integers or slices")
-    return checked[0] if len(checked) == 1 else tuple(checked)
+    conjugate = conj
 
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        return selecting.compress(condition, self, axis, out)
 
-def no_rule(function: str) -> NoRuleError:
-    """The error for a function nobody has written a rule for."""
-    return NoRuleError(
-        f"{function} has no rule in this engine; write it with functions that have one (see pullback.numpy_api), "
-        "or add a row to pullback/rules"
-    )
+    __round__ = _method(np.round)
+    __copy__ = _method(np.copy)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        del memo
+        return self
+
+    # --- what would write, or give plain values away -----------------------------------------------------------------
+    item = _refused("item", _CONCRETE_REMEDY)
+    tolist = _refused("tolist", _CONCRETE_REMEDY)
+    tobytes = _refused("tobytes", _CONCRETE_REMEDY)
+    dump = _refused("dump", _CONCRETE_REMEDY)
+    dumps = _refused("dumps", _CONCRETE_REMEDY)
+    tofile = _refused("tofile", _CONCRETE_REMEDY)
+    view = _refused("view", "use astype, or real and imag")
+    byteswap = _refused("byteswap", "swap the bytes of the arguments")
+    getfield = _refused("getfield", "structured arrays have no derivative")
+    fill = _refused("fill", _NO_WRITING)
+    put = _refused("put", _NO_WRITING)
+    resize = _refused("resize", "write numpy.resize(x, shape), which gives a new array")
+    sort = _refused("sort", "write numpy.sort(x), which gives a new array")
+    partition = _refused("partition", "write numpy.partition(x, kth), which gives a new array")
+    setfield = _refused("setfield", _NO_WRITING)
+    setflags = _refused("setflags", _NO_WRITING)

@@ -1,38 +1,168 @@
-"""Which primitive stands for which NumPy ufunc."""
+"""NumPy's ufuncs: which primitive stands for which, and what their keywords and methods become."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from pullback.primitive import Primitive
+from pullback.errors import TracingError
+from pullback.numpy_api import contractions, cumulative, reductions
+from pullback.numpy_api.complex_numbers import conj
+from pullback.numpy_api.elementwise import float_power, frexp, modf, positive, sign
+from pullback.numpy_api.operands import NONE, as_operand
+from pullback.numpy_api.shapes import astype, reshape
+from pullback.numpy_api.special import special_primitive
+from pullback.numpy_api.table import no_rule
 from pullback.rules import elementwise as e
+from pullback.rules import exponential as x
+from pullback.rules import logic, rounding
+from pullback.rules import trigonometric as t
 from pullback.rules.contractions import matmul
 
-UFUNCS: dict[Any, Primitive] = {
+UFUNCS: dict[Any, Callable[..., Any]] = {
     np.add: e.add,
     np.subtract: e.sub,
     np.multiply: e.mul,
     np.divide: e.div,
     np.negative: e.neg,
+    np.positive: positive,
     np.power: e.power,
+    np.float_power: float_power,
     np.square: e.square,
-    np.exp: e.exp,
-    np.expm1: e.expm1,
-    np.log: e.log,
-    np.log1p: e.log1p,
-    np.sqrt: e.sqrt,
-    np.sin: e.sin,
-    np.cos: e.cos,
-    np.tanh: e.tanh,
+    np.reciprocal: e.reciprocal,
     np.absolute: e.absolute,
+    np.fabs: e.absolute,
     np.maximum: e.maximum,
     np.minimum: e.minimum,
-    np.sign: e.sign,
-    np.equal: e.equal,
-    np.not_equal: e.not_equal,
-    np.less: e.less,
-    np.less_equal: e.less_equal,
-    np.greater: e.greater,
-    np.greater_equal: e.greater_equal,
+    np.fmax: e.fmax,
+    np.fmin: e.fmin,
+    np.copysign: e.copysign,
+    np.heaviside: e.heaviside,
+    np.exp: x.exp,
+    np.exp2: x.exp2,
+    np.expm1: x.expm1,
+    np.log: x.log,
+    np.log2: x.log2,
+    np.log10: x.log10,
+    np.log1p: x.log1p,
+    np.sqrt: x.sqrt,
+    np.cbrt: x.cbrt,
+    np.logaddexp: x.logaddexp,
+    np.logaddexp2: x.logaddexp2,
+    np.sin: t.sin,
+    np.cos: t.cos,
+    np.tan: t.tan,
+    np.sinh: t.sinh,
+    np.cosh: t.cosh,
+    np.tanh: t.tanh,
+    np.arcsin: t.arcsin,
+    np.arccos: t.arccos,
+    np.arctan: t.arctan,
+    np.arcsinh: t.arcsinh,
+    np.arccosh: t.arccosh,
+    np.arctanh: t.arctanh,
+    np.arctan2: t.arctan2,
+    np.hypot: t.hypot,
+    np.deg2rad: t.deg2rad,
+    np.radians: t.deg2rad,
+    np.rad2deg: t.rad2deg,
+    np.degrees: t.rad2deg,
+    np.sign: sign,
+    np.floor: rounding.floor,
+    np.ceil: rounding.ceil,
+    np.trunc: rounding.trunc,
+    np.rint: rounding.rint,
+    np.spacing: rounding.spacing,
+    np.floor_divide: rounding.floor_divide,
+    np.remainder: rounding.remainder,
+    np.fmod: rounding.fmod,
+    np.divmod: lambda a, b: (rounding.floor_divide(a, b), rounding.remainder(a, b)),
+    np.ldexp: rounding.ldexp,
+    np.frexp: frexp,
+    np.modf: modf,
+    np.equal: logic.equal,
+    np.not_equal: logic.not_equal,
+    np.less: logic.less,
+    np.less_equal: logic.less_equal,
+    np.greater: logic.greater,
+    np.greater_equal: logic.greater_equal,
+    np.isnan: logic.isnan,
+    np.isinf: logic.isinf,
+    np.isfinite: logic.isfinite,
+    np.signbit: logic.signbit,
+    np.logical_and: logic.logical_and,
+    np.logical_or: logic.logical_or,
+    np.logical_xor: logic.logical_xor,
+    np.logical_not: logic.logical_not,
+    np.bitwise_and: logic.bitwise_and,
+    np.bitwise_or: logic.bitwise_or,
+    np.bitwise_xor: logic.bitwise_xor,
+    np.invert: logic.invert,
+    np.left_shift: logic.left_shift,
+    np.right_shift: logic.right_shift,
+    np.bitwise_count: logic.bitwise_count,
+    np.gcd: logic.gcd,
+    np.lcm: logic.lcm,
+    np.conjugate: conj,
     np.matmul: matmul,
+    np.vecdot: contractions.vecdot,
+    np.matvec: contractions.matvec,
+    np.vecmat: contractions.vecmat,
 }
+
+REDUCTIONS: dict[Any, Callable[..., Any]] = {
+    np.add: reductions.sum_,
+    np.multiply: reductions.prod,
+    np.maximum: reductions.max_,
+    np.minimum: reductions.min_,
+    np.logical_and: reductions.all_,
+    np.logical_or: reductions.any_,
+}
+
+ACCUMULATIONS: dict[Any, Callable[..., Any]] = {np.add: cumulative.cumsum, np.multiply: cumulative.cumprod}
+
+
+def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """What `ufunc(…)` or `ufunc.method(…)` gives where an operand is traced."""
+    if method == "__call__":
+        translation = UFUNCS.get(ufunc) or special_primitive(ufunc)
+        if translation is not None:
+            return _called(ufunc, translation, inputs, keywords) if keywords else translation(*inputs)
+    elif method == "reduce" and ufunc in REDUCTIONS:
+        return REDUCTIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(ufunc, keywords))
+    elif method == "accumulate" and ufunc in ACCUMULATIONS:
+        return ACCUMULATIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(ufunc, keywords))
+    elif method == "outer" and ufunc in UFUNCS:
+        a, b = map(as_operand, inputs)
+        return apply_ufunc(ufunc, "__call__", (reshape(a, np.shape(a) + (1,) * np.ndim(b)), b), keywords)
+    raise no_rule(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+
+
+def _called(ufunc: Any, translation: Callable[..., Any], inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Honour `dtype`, by which NumPy computes in another precision; refuse what writes or skips."""
+    options = _plain(ufunc, keywords)
+    dtype = options.pop("dtype", None)
+    for option in options:
+        raise TracingError(
+            f"numpy.{ufunc.__name__}(…, {option}=…) cannot be differentiated; leave {option} out, "
+            "or use pb.inplace for products into an existing array"
+        )
+    if dtype is None:
+        return translation(*inputs)
+    wanted = np.dtype(dtype)
+    if wanted.kind not in "fc":
+        raise TracingError(f"numpy.{ufunc.__name__}(…, dtype={wanted}) cannot be differentiated; leave dtype out")
+    return translation(*(astype(as_operand(operand), wanted) for operand in inputs))
+
+
+_DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "initial": NONE}
+
+
+def _plain(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+    """The keywords that say something else than NumPy's default."""
+    del ufunc
+    return {
+        name: value
+        for name, value in keywords.items()
+        if value is not None and not (name in _DEFAULTS and value is _DEFAULTS[name])
+    }

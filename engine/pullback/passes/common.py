@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback.ir.graph import Atom, Graph, Literal, Node
+from pullback.ir.printer import format_graph
 from pullback.passes.rewriting import rewrite
 from pullback.primitive import Effect
 
@@ -41,6 +42,6 @@ def _value_identity(value: Any) -> Any:
         return (np.ndarray, value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, bool | int | float | complex | np.generic):
         return (type(value), repr(value))  # repr tells -0.0 from 0.0, == would not
-    if isinstance(value, str | bytes | np.dtype | None):
-        return (type(value), value)
+    if isinstance(value, str | bytes | np.dtype | Graph | None):
+        return (type(value), format_graph(value, sources=False) if isinstance(value, Graph) else value)
     return (type(value), id(value))  # the node keeps it alive

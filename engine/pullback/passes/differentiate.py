@@ -17,7 +17,7 @@ from pullback.recorder import Recorder, evaluate_graph, record
 from pullback.tape import Record, Tape
 
 
-class _SourceKeepingTape(Tape):
+class SourceKeepingTape(Tape):
     """A tape that tells the recorder below which line of the user's is being run or differentiated."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -26,6 +26,7 @@ class _SourceKeepingTape(Tape):
         self._sources: dict[int, str | None] = {}
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Note the line that is being run."""
         before = len(self.records)
         result = super().apply(primitive, operands, params)
         for entry in self.records[before:]:  # none, where the result has no cotangent
@@ -41,6 +42,7 @@ class _SourceKeepingTape(Tape):
             )
 
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:
+        """A backward node has the line of the forward node it differentiates."""
         self._recorder.source = self._sources.get(id(record))
         return super().pull(record, needed, y_bar)
 
@@ -54,7 +56,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tupl
         *arguments, seed = values[: len(graph.inputs) + 1]
         captured = values[len(graph.inputs) + 1 :]
         recorder: Recorder = seed.trace
-        with _SourceKeepingTape(recorder) as tape:
+        with SourceKeepingTape(recorder) as tape:
             tracers = [tape.watch(arguments[position]) for position in wrt]
             for position, tracer in zip(wrt, tracers, strict=True):
                 arguments[position] = tracer

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import PullbackError
-from pullback.ir.graph import Capture, Graph, Node, with_guards_of, with_guards_returned
+from pullback.ir.graph import Capture, Graph, Literal, Node, with_guards_of, with_guards_returned
 from pullback.kinds import Scalar
 from pullback.pieces import Pieces
 from pullback.primitive import Primitive, tracing
@@ -63,14 +63,14 @@ def lower(graph: Graph) -> Graph:
         )
         for node in whole.nodes:
             _copy(node, values, recorder)
-        outputs = tuple(recorder.atom_of(values.get(atom, atom)) if atom in values else atom for atom in whole.outputs)
+        outputs = tuple(atom if isinstance(atom, Literal) else recorder.atom_of(values[atom]) for atom in whole.outputs)
     lowered = Graph(inputs, captures + tuple(recorder.captures), tuple(recorder.nodes), outputs)
     return with_guards_of(lowered, graph)
 
 
 def _copy(node: Node, values: dict[Any, Any], recorder: _Lowering) -> None:
     recorder.source = node.source
-    operands = [values[atom] if atom in values else atom.value for atom in node.inputs]  # type: ignore[union-attr] # a literal
+    operands = [atom.value if isinstance(atom, Literal) else values[atom] for atom in node.inputs]
     result = recorder.apply(node.primitive, operands, dict(node.params))
     values.update(zip(node.outputs, result if node.primitive.results > 1 else (result,), strict=True))
 

@@ -242,6 +242,14 @@ def _is_composed(rule: Scalar) -> bool:
     return rule is not where and not isinstance(rule.ufunc, np.ufunc)
 
 
+def _flops(node: Node) -> int:
+    """Of a loop those of its steps, of a while loop one step, of branches the longest."""
+    inside = [sum(map(_flops, body.nodes)) for _, body in node.bodies()]
+    own = node.primitive.flops([atom.type for atom in node.inputs], node.outputs[0].type)
+    steps: int = dict(node.params).get("length", 1)
+    return own + steps * max(inside, default=0)
+
+
 def summarise(schedule: Schedule) -> dict[str, int]:
     """What one call of the plan does, counted. A reshape is counted as a view; of some layouts NumPy makes a copy."""
     nodes = [step.node for step in schedule.steps]
@@ -262,5 +270,5 @@ def summarise(schedule: Schedule) -> dict[str, int]:
         "kernels": sum(
             step.placement is not Placement.VIEW or step.node.primitive.effect.writes for step in schedule.steps
         ),
-        "flops": sum(node.primitive.flops([atom.type for atom in node.inputs], node.outputs[0].type) for node in nodes),
+        "flops": sum(map(_flops, nodes)),
     }

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.cases import away_from, cases, normal
 from pullback.ir.types import ArrayType
 from pullback.kinds import Scalar
-from pullback.rules import activations, elementwise
+from pullback.rules import activations, elementwise, trigonometric
 from pullback.rules.bias_act import ActivatedLayer, Params
 from pullback.rules.contractions import matmul
 
@@ -34,10 +34,13 @@ class _DenseBiasAct(ActivatedLayer):
     def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
         return None if all(tangent is None for tangent in tangents) else matmul.push(tangents, None, operands, {})
 
+    def batch_product(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
+        return matmul.batch(operands, batched, {}) if any(batched) else matmul(*operands)
+
     def placed(self, b: Any, z_ndim: int) -> Any:
         return column(b, z_ndim)
 
-    def lower(self, *operands: Any, act: Scalar, constants: tuple[float, ...] = ()) -> Any:  # type: ignore[override]  # a method is callable
+    def lower(self, *operands: Any, act: Scalar, constants: tuple[float, ...] = ()) -> Any:
         """The pattern: liveness puts the three steps into one buffer."""
         z = matmul(*operands[: self.factors])
         for b in operands[self.factors :]:
@@ -50,9 +53,9 @@ class _DenseBiasAct(ActivatedLayer):
 
 dense_bias_act = _DenseBiasAct("dense_bias_act")
 
-for _act in (elementwise.tanh, activations.sigmoid, activations.softplus, activations.identity):
+for _act in (trigonometric.tanh, activations.sigmoid, activations.softplus, activations.identity):
     cases(dense_bias_act, normal(3, 4), normal(4, 2), normal(3, 1), act=_act)
-cases(dense_bias_act, normal(3, 4), normal(4, 2), act=elementwise.tanh, because="no bias is a case of its own")
-cases(dense_bias_act, normal(3, 4), normal(4, 2), normal(3), act=elementwise.tanh, because="a bias per output")
-cases(dense_bias_act, normal(3, 4), normal(4), normal(3), act=elementwise.tanh, because="one sample")
+cases(dense_bias_act, normal(3, 4), normal(4, 2), act=trigonometric.tanh, because="no bias is a case of its own")
+cases(dense_bias_act, normal(3, 4), normal(4, 2), normal(3), act=trigonometric.tanh, because="a bias per output")
+cases(dense_bias_act, normal(3, 4), normal(4), normal(3), act=trigonometric.tanh, because="one sample")
 cases(dense_bias_act, away_from(0.0, 3, 1), away_from(0.0, 1, 2), act=activations.relu, because="the kink at 0")

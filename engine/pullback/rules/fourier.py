@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.cases import cases, normal, tested_in
 from pullback.ir.types import ArrayType, dtype_of
 from pullback.kinds import Linear, cast
 
@@ -95,3 +95,5 @@ irfft: Linear = Linear(
 for _n in (5, 6):
     for _norm in ("backward", "ortho", "forward"):
         cases(irfft, normal(2, lines(_n)), n=_n, axis=1, norm=_norm, because="real lines, an odd and an even length")
+
+tested_in("numpy_api/test_fft.py", "fft", "rfft")

@@ -12,7 +12,7 @@ from pullback.kinds import unbroadcast
 from pullback.primitive import Primitive
 
 
-def along(axis: int, part: slice) -> tuple[slice, ...]:
+def along(axis: int, part: Any) -> tuple[Any, ...]:
     """The key of a part of one axis."""
     return (*[slice(None)] * axis, part)
 

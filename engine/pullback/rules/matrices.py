@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.cases import tested_in
 from pullback.ir.types import ArrayType, Shape, dtype_of
 from pullback.kinds import behind_batch, cast, unbroadcast
 from pullback.primitive import Primitive
@@ -189,3 +190,18 @@ def strictly_lower(a: Any) -> Any:
 def identity_like(a: Any) -> Any:
     """One identity matrix, real, in the precision and size of square matrices."""
     return np.eye(np.shape(a)[-1], dtype=real_dtype(dtype_of(a)))
+
+
+tested_in(
+    "numpy_api/test_linalg.py",
+    "slogdet",
+    "phase_free",
+    "eigh",
+    "eigvalsh",
+    "eig",
+    "eigvals",
+    "cholesky",
+    "qr",
+    "svd",
+    "svdvals",
+)

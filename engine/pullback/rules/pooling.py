@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.cases import cases, normal, tested_in
 from pullback.ir.types import ArrayType, Shape
 from pullback.kinds import Linear
 from pullback.primitive import Primitive
@@ -186,3 +186,5 @@ for _pool in (mean_pool, max_pool):
     cases(_pool, normal(1, 2, 5, 6), **_OVERLAPPING, because="windows that overlap, and padding")
     cases(_pool, normal(1, 1, 4, 3, 4), window=(2, 3, 2), stride=(2, 1, 1), pad=((0, 0),) * 3)
 cases(mean_spread, normal(1, 2, 2, 6), size=(5, 6), **_OVERLAPPING)
+
+tested_in("nn/test_pooling.py", "max_select", "max_spread")

@@ -30,16 +30,8 @@ ROW = np.array([1.0, -2.0, 0.5])
         lambda a, r: np.block([r, 2.0, r]),
     ],
 )
-def test_joins(join):
-    assert_like_numpy(join, A, ROW)
-
-
-def assert_like_numpy(function, *args):
-    value, _ = pb.vjp(function, *args)
-    expected = function(*args)
-    np.testing.assert_allclose(value, expected)
-    assert value.dtype == expected.dtype
-    pb.testing.check_grads(function, args)
+def test_joins(join, like_numpy):
+    like_numpy(join, A, ROW)
 
 
 def test_what_is_not_honoured_is_refused():

@@ -1,0 +1,1 @@
+"""Test-suites that others wrote, run against the engine."""

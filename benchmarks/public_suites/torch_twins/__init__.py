@@ -1,0 +1,26 @@
+"""Which NumPy program does what a torch operator does, where torch's own reference is not a NumPy program.
+
+Each takes torch's arguments, arrays in place of tensors. A twin whose value is not torch's is found out and not used.
+Operators that have no row here and no reference in torch are listed by the run as having no NumPy function.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.public_suites.torch_twins import arithmetic, linear_algebra, networks, reductions, shapes, transforms
+
+TWINS: dict[str, Callable[..., Any]] = {
+    **shapes.SPLITS,
+    **shapes.TWINS,
+    **arithmetic.TWINS,
+    **reductions.TWINS,
+    **linear_algebra.TWINS,
+    **networks.TWINS,
+    **transforms.TWINS,
+}
+
+#: Operators that have no NumPy program, with the reason where it is not the plain lack of a function.
+NONE = {
+    "bernoulli": "draws random numbers",
+    "normal": "draws random numbers",
+}

@@ -1,0 +1,279 @@
+"""The primitive of `pb.cond` and `pb.switch`.
+
+`switch(index, *operands; branches)` gives what the branch of that number gives; `branches` are closed graphs that take all
+operands and give results of the same types. `cond` is a switch of two by a truth value: false is branch 0.
+
+Reverse: the branch that is taken saves what its reverse reads, in slots that branches share where the types are the
+same; the slots of the others are zeros that nobody reads. Forward: values and tangents in one branch.
+Batched: where the index is the same for all examples one branch is taken for all; else all branches are run, and each
+example is given its own.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.cases import tested_in
+from pullback.control.body import run, run_on
+from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
+from pullback.control.parting import Parts, closed, part
+from pullback.control.transformed import Transformed, batched, pulled, pushed
+from pullback.errors import ControlFlowError
+from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.ir.types import ArrayType, type_of
+from pullback.primitive import Primitive
+from pullback.rules import shapes
+
+Program = Callable[..., Sequence[Any]]
+Pull = Callable[[Any], Sequence[Any]]
+
+
+class _Switch(Primitive):
+    results = 2  # a tuple, of as many as the branches give
+    joint = True
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        """The branch that is taken, by walking its graph."""
+        programs: dict[str, Program] = {
+            f"branches[{k}]": partial(run_on, branch) for k, branch in enumerate(params["branches"])
+        }
+        return self.compiled(programs, params)(*operands)
+
+    def compiled(self, bodies: dict[str, Program], params: dict[str, Any]) -> Program:
+        """The program of the branch that is taken."""
+        programs = [bodies[f"branches[{k}]"] for k in range(len(params["branches"]))]
+
+        def taken(index: Any, *operands: Any) -> Sequence[Any]:
+            if not 0 <= index < len(programs):
+                raise ControlFlowError(
+                    f"switch: index is {int(index)}, there are {len(programs)} branches, numbered from 0"
+                )
+            return tuple(programs[int(index)](*operands))
+
+        return taken
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        if types[0].shape or types[0].dtype.kind not in "biu":
+            raise TypeError(f"switch: the index is {types[0]}, not one integer or truth value")
+        first, *others = params["branches"]
+        results = tuple(atom.type for atom in first.outputs)
+        for branch in (first, *others):
+            if tuple(var.type for var in branch.inputs) != types[1:]:
+                raise TypeError("switch: the operands do not fit the branches")
+            if tuple(atom.type for atom in branch.outputs) != results:
+                raise TypeError("switch: the branches give results of different types")
+        return results
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """Run the branch again, saving, then back."""
+        del y
+        return self.value_and_pull(needed, operands, params)[1](y_bar)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Run values and tangents together."""
+        del y
+        return self.value_and_push(tangents, operands, params)[1]
+
+    def value_and_push(
+        self, tangents: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        branches: tuple[Graph, ...] = params["branches"]
+        count = len(branches[0].outputs)
+        moving = [
+            dx is not None and is_differentiable(var.type)
+            for dx, var in zip(tangents[1:], branches[0].inputs, strict=True)
+        ]
+        nothing = [False] * count
+        moves = [set(pushed(branch, moving, nothing).extra_outputs) for branch in branches]
+        required = [number in set().union(*moves) for number in range(count)]
+        both = [pushed(branch, moving, required) for branch in branches]
+        given = [
+            as_type(dx, moving_type(var.type))
+            for dx, var, moves in zip(tangents[1:], branches[0].inputs, moving, strict=True)
+            if moves
+        ]
+        results = self._by_branch(
+            operands[0],
+            [*operands[1:], *given],
+            [
+                (
+                    [*whole.inputs, *(whole.extra_inputs[n] for n in range(len(moving)) if moving[n])],
+                    list(zip(whole.captured, whole.consts, strict=True)),
+                    closed(
+                        whole.graph,
+                        (),
+                        whole.graph.nodes,
+                        [*whole.outputs, *(whole.extra_outputs[n] for n in range(count) if required[n])],
+                    ),
+                )
+                for whole in both
+            ],
+        )
+        directions = iter(results[count:])
+        return results[:count], tuple(next(directions) if required[number] else None for number in range(count))
+
+    def value_and_pull(
+        self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Pull]:
+        branches: tuple[Graph, ...] = params["branches"]
+        count = len(branches[0].outputs)
+        active = [
+            need and is_differentiable(var.type) for need, var in zip(needed[1:], branches[0].inputs, strict=True)
+        ]
+        nothing = [False] * len(active)
+        parts = [_parted(pulled(branch, active, nothing, active)) for branch in branches]
+        slots, filled = _shared_slots(parts)
+        y = self._by_branch(
+            operands[0],
+            operands[1:],
+            [
+                (
+                    list(one.whole.inputs),
+                    list(zip(one.whole.captured, one.whole.consts, strict=True)),
+                    _with_slots(one, count, slots, places),
+                )
+                for one, places in zip(parts, filled, strict=True)
+            ],
+        )
+        saved = y[count:]
+
+        def pull(y_bar: Any) -> Sequence[Any]:
+            seeds = [
+                zeros(moving_type(atom.type)) if bar is None else as_type(bar, moving_type(atom.type))
+                for bar, atom in zip(y_bar, branches[0].outputs, strict=True)
+                if is_differentiable(atom.type)
+            ]
+            bars = iter(
+                self._by_branch(
+                    operands[0],
+                    [*operands[1:], *saved, *seeds],
+                    [_backward(one, count, slots, places) for one, places in zip(parts, filled, strict=True)],
+                )
+            )
+            return [None, *(next(bars) if is_active else None for is_active in active)]
+
+        return y[:count], pull
+
+    def batch(self, operands: Sequence[Any], flags: Sequence[bool], params: dict[str, Any]) -> Any:
+        """One branch for all examples, or every branch and the choice of an example."""
+        branches: tuple[Graph, ...] = params["branches"]
+        size = next(np.shape(x)[0] for x, own in zip(operands, flags, strict=True) if own)
+        everything = [True] * len(branches[0].outputs)
+        wholes = [batched(branch, flags[1:], everything, size)[0] for branch in branches]
+        if not flags[0]:
+            return self._by_branch(
+                operands[0],
+                operands[1:],
+                [
+                    (
+                        list(whole.inputs),
+                        list(zip(whole.captured, whole.consts, strict=True)),
+                        closed(whole.graph, (), whole.graph.nodes, whole.outputs),
+                    )
+                    for whole in wholes
+                ],
+            )
+        results = [run(whole.graph, [*whole.consts, *operands[1:]]) for whole in wholes]
+        index = operands[0]
+        chosen = list(results[0])
+        for number, result in enumerate(results[1:], start=1):
+            for position, value in enumerate(result):
+                own = np.reshape(index == number, (size, *[1] * (np.ndim(value) - 1)))
+                chosen[position] = np.where(own, value, chosen[position])
+        return tuple(chosen)
+
+    def _by_branch(
+        self,
+        index: Any,
+        operands: Sequence[Any],
+        bodies: Sequence[tuple[Sequence[Var], Sequence[tuple[Var, Any]], Graph]],
+    ) -> Any:
+        """Apply the primitive to other branches: for each its inputs, what it captured, and a graph."""
+        captured = [value for _, pairs, _ in bodies for _, value in pairs]
+        types = [type_of(value) for value in captured]
+        branches = []
+        start = 0
+        for inputs, pairs, graph in bodies:
+            own = [var for var, _ in pairs]
+            before = [_unread(type_) for type_ in types[:start]]
+            after = [_unread(type_) for type_ in types[start + len(own) :]]
+            start += len(own)
+            branches.append(Graph((*before, *own, *after, *inputs), (), graph.nodes, graph.outputs))
+        return self(index, *captured, *operands, branches=tuple(branches))
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        """None of its own: those of the branches are counted there."""
+        del types, result
+        return 0
+
+
+def _unread(type_: ArrayType) -> Var:
+    return Var(-1, type_)
+
+
+def _parted(whole: Transformed) -> Parts:
+    return part(whole, constant=(), given=whole.inputs)
+
+
+def _shared_slots(parts: Sequence[Parts]) -> tuple[list[ArrayType], list[list[int]]]:
+    """Types of the slots, and for each branch the slots of what it saves."""
+    slots: list[ArrayType] = []
+    filled: list[list[int]] = []
+    for one in parts:
+        own: list[int] = []
+        for var in _saved_by_branch(one):
+            type_ = moving_type(var.type)
+            free = next((k for k, slot in enumerate(slots) if slot == type_ and k not in own), len(slots))
+            if free == len(slots):
+                slots.append(type_)
+            own.append(free)
+        filled.append(own)
+    return slots, filled
+
+
+def _saved_by_branch(one: Parts) -> list[Var]:
+    """A branch runs once: what no operand is needed for is saved with the rest."""
+    return [*one.saved, *one.invariant]
+
+
+def _with_slots(one: Parts, count: int, slots: Sequence[ArrayType], places: Sequence[int]) -> Graph:
+    """The forward branch with its slots filled; zeros in those of the others."""
+    outputs: list[Atom] = list(one.graph.outputs[:count])
+    nodes = one.forward()
+    values = dict(zip(places, _saved_by_branch(one), strict=True))
+    for number, type_ in enumerate(slots):
+        var = values.get(number)
+        zero: Atom = Literal(type_.dtype.type(0), ArrayType((), type_.dtype))
+        if var is None and not type_.shape:
+            outputs.append(zero)
+            continue
+        if var is not None and not var.type.weak:
+            outputs.append(var)
+            continue
+        filler = Var(-1, type_)
+        if var is None:
+            nodes.append(Node(shapes.broadcast_to, (zero,), (("shape", type_.shape),), (filler,), ""))
+        else:
+            nodes.append(Node(shapes.astype, (var,), (("dtype", type_.dtype),), (filler,), ""))
+        outputs.append(filler)
+    return closed(one.graph, (), nodes, outputs)
+
+
+def _backward(
+    one: Parts, count: int, slots: Sequence[ArrayType], places: Sequence[int]
+) -> tuple[Sequence[Var], Sequence[tuple[Var, Any]], Graph]:
+    values = dict(zip(places, _saved_by_branch(one), strict=True))
+    bars = list(one.graph.outputs[count:])
+    seeds = [var for key, var in one.whole.extra_inputs.items() if key[0] == "seed"]
+    inputs = [*one.whole.inputs, *(values.get(k) or _unread(type_) for k, type_ in enumerate(slots)), *seeds]
+    graph = closed(one.graph, (), one.backward(bars), bars)
+    return inputs, list(zip(one.whole.captured, one.whole.consts, strict=True)), graph
+
+
+switch = _Switch("switch")
+
+tested_in("control/test_branching.py", "switch")

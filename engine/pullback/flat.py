@@ -1,0 +1,39 @@
+"""Functions whose derivative is zero wherever it exists: positions, counts, orders, roundings."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.ir.types import ArrayType
+from pullback.primitive import Primitive
+
+
+class Flat(Primitive):
+    """A function of any operands and parameters that no operand moves.
+
+    That is a fact about the function and not a missing rule; elementwise ones are a `Scalar` without maps.
+    """
+
+    moves = False
+
+    def __init__(self, name: str, evaluate: Callable[..., Any], infer: Callable[..., ArrayType]) -> None:
+        super().__init__(name)
+        self._evaluate = evaluate
+        self._infer = infer
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        """Apply the NumPy function."""
+        return self._evaluate(*operands, **params)
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        """Type by the declared function."""
+        return (self._infer(*types, **params),)
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """No cotangent for anybody."""
+        return [None] * len(operands)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The result stays where it is."""
+        return None

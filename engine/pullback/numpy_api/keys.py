@@ -1,0 +1,77 @@
+"""Keys of `x[key]`: what Python and NumPy let one write, in the forms that primitives take."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import TracingError
+from pullback.numpy_api.operands import concrete
+from pullback.primitive import Traced
+from pullback.rules.gathering import ARRAY, gather
+from pullback.rules.indexing import index
+
+
+def read(x: Any, key: Any) -> Any:
+    """Elements of x: a view where the key is of numbers and slices, else read by positions."""
+    parts, positions = _parts(key, x)
+    if not positions:
+        return index(x, key=parts[0] if len(parts) == 1 else tuple(parts))
+    return gather(x, *positions, key=tuple(parts))
+
+
+def _parts(key: Any, x: Any) -> tuple[list[Any], list[Any]]:
+    """The key with the ellipsis written out and ARRAY for each array, and the arrays."""
+    given = [_array_or_part(part, x) for part in (key if isinstance(key, tuple) else (key,))]
+    taken = sum(_axes_of(part) for part in given)
+    if taken > np.ndim(x):
+        raise IndexError(f"too many indices: {taken} for an array of {np.ndim(x)} dimensions")
+    if sum(part is Ellipsis for part in given) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    parts: list[Any] = []
+    positions: list[Any] = []
+    for part in given:
+        if part is Ellipsis:
+            parts.extend([slice(None)] * (np.ndim(x) - taken))
+        elif isinstance(part, tuple):  # a mask, as the positions of what it keeps
+            parts.extend([ARRAY] * len(part))
+            positions.extend(part)
+        elif isinstance(part, np.ndarray | Traced):
+            parts.append(ARRAY)
+            positions.append(part)
+        else:
+            parts.append(part)
+    return parts, positions
+
+
+def _axes_of(part: Any) -> int:
+    if part is None or part is Ellipsis:
+        return 0
+    return len(part) if isinstance(part, tuple) else 1
+
+
+def _array_or_part(part: Any, x: Any) -> Any:
+    """A number, slice, None or Ellipsis as it is; an array of positions; a tuple of them for a mask."""
+    if part is None or part is Ellipsis:
+        return part
+    if isinstance(part, slice):
+        return slice(*(end if end is None else operator.index(end) for end in (part.start, part.stop, part.step)))
+    if isinstance(part, int | np.integer) and not isinstance(part, bool):
+        return int(part)
+    if isinstance(part, Traced):
+        array: Any = part
+    else:
+        array = np.asarray(part)
+        array = array.astype(np.intp) if array.size == 0 and isinstance(part, list) else array
+    kind = array.dtype.kind
+    if kind in "iu":
+        return array
+    if kind == "b" and np.ndim(array):
+        return _kept_by(array, x)
+    what = "a traced value of dtype" if isinstance(part, Traced) else f"a {type(part).__name__} of dtype"
+    raise TracingError(f"an array cannot be indexed by {what} {array.dtype}; index by integers, slices or masks")
+
+
+def _kept_by(mask: Any, x: Any) -> tuple[Any, ...]:
+    del x
+    return tuple(np.nonzero(concrete(mask, "indexing by a mask")))

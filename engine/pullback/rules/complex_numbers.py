@@ -1,0 +1,62 @@
+"""The parts of complex numbers.
+
+They are linear over the real numbers only, so the mode matters: what is pushed is the operation itself, what is pulled is
+its transpose under the pairing Re(v * dx), without conjugation, as in JAX.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.cases import cases, normal
+from pullback.ir.types import ArrayType
+from pullback.kinds import cast
+from pullback.primitive import Primitive
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the parts of a number."""
+    return np.zeros((), dtype).real.dtype
+
+
+class _Part(Primitive):
+    """A function of one complex number that is linear over the reals."""
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[[Any], Any],
+        transpose: Callable[[Any], Any],
+        dtype: Callable[[np.dtype[Any]], np.dtype[Any]],
+    ) -> None:
+        super().__init__(name)
+        self._evaluate = evaluate
+        self._transpose = transpose
+        self._dtype = dtype
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        return self._evaluate(operands[0])
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        return (ArrayType(types[0].shape, self._dtype(types[0].dtype)),)
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        return (cast(self._transpose(y_bar), operands[0].dtype),)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        return self(tangents[0])
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        return self(operands[0])
+
+
+# The parts are copied out: a view of every second number would keep the whole array alive.
+real = _Part("real", lambda x: np.array(np.real(x))[()], lambda v: v, real_dtype)
+imag = _Part("imag", lambda x: np.array(np.imag(x))[()], lambda v: v * -1j, real_dtype)
+conj = _Part("conj", np.conjugate, np.conj, lambda dtype: dtype)
+
+for _part in (real, imag, conj):
+    cases(_part, normal(3, 4), because="complex numbers are tried in tests/engine/numpy_api/test_complex.py")

@@ -1,0 +1,84 @@
+"""Reading elements by arrays of positions, and the transposes, which add up what was read more than once.
+
+A key is written with the word ARRAY in place of each array of positions; the arrays themselves are operands. So the key
+is a constant of a graph and the positions may be computed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.cases import cases, normal, whole
+from pullback.ir.types import ArrayType, Shape
+from pullback.scattered import Scattered
+from pullback.selection import Selection
+
+ARRAY = "array"
+
+
+def filled(key: Any, positions: Sequence[Any]) -> tuple[Any, ...]:
+    """The key with its arrays of positions."""
+    arrays = iter(positions)
+    return tuple(next(arrays) if isinstance(part, str) else part for part in key)
+
+
+def _gathered_type(type_: ArrayType, *positions: ArrayType, key: Any) -> ArrayType:
+    probe = np.broadcast_to(np.zeros((), type_.dtype), type_.shape)
+    zeros = [np.zeros(position.shape, np.int64) for position in positions]
+    return ArrayType(probe[filled(key, zeros)].shape, type_.dtype)
+
+
+def _scatter_add(v: Any, *positions: Any, key: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
+    x = np.zeros(shape, dtype)
+    np.add.at(x, filled(key, positions), v)
+    return x
+
+
+gather: Selection = Selection(
+    "gather",
+    lambda x, *positions, key: x[filled(key, positions)],
+    _gathered_type,
+    lambda v, x, *positions, key: Scattered(v, key, np.shape(x), x.dtype, positions),
+)
+scatter_add: Selection = Selection(
+    "scatter_add",
+    _scatter_add,
+    lambda type_, *positions, key, shape, dtype: ArrayType(shape, dtype),
+    lambda v, x, *positions, key, shape, dtype: gather(v, *positions, key=key),
+)
+
+
+def _along(positions: Any, axis: int) -> tuple[Any, ...]:
+    """The key that reads `positions` along one axis and each other axis in step."""
+    grids: list[Any] = list(np.ogrid[tuple(slice(length) for length in positions.shape)])
+    grids[axis] = positions
+    return tuple(grids)
+
+
+def _put_along(v: Any, positions: Any, axis: int, shape: Shape, dtype: np.dtype[Any]) -> Any:
+    x = np.zeros(shape, dtype)
+    np.add.at(x, _along(positions, axis), v)
+    return x
+
+
+take_along: Selection = Selection(
+    "take_along",
+    np.take_along_axis,
+    lambda type_, positions, axis: ArrayType(positions.shape, type_.dtype),
+    lambda v, x, positions, axis: put_along(v, positions, axis=axis, shape=np.shape(x), dtype=x.dtype),
+)
+put_along: Selection = Selection(
+    "put_along",
+    _put_along,
+    lambda type_, positions, axis, shape, dtype: ArrayType(shape, dtype),
+    lambda v, x, positions, axis, shape, dtype: take_along(v, positions, axis=axis),
+)
+
+cases(gather, normal(5), whole(5, 4), key=(ARRAY,), because="one element may be read many times")
+cases(gather, normal(3, 4, 2), whole(3, 6), whole(2, 6), key=(ARRAY, slice(None), ARRAY))
+cases(gather, normal(3, 4), whole(4, 2, 3), key=(slice(None), ARRAY), because="an array of positions of any shape")
+cases(gather, normal(3, 4, 5), whole(3, 2), key=(ARRAY, slice(1, 3), -1), because="numbers beside arrays")
+cases(scatter_add, normal(4), whole(3, 4), key=(ARRAY,), shape=(3,), dtype=np.dtype(np.float64))
+cases(take_along, normal(3, 4), whole(4, 3, 6), axis=1)
+cases(put_along, normal(3, 6), whole(4, 3, 6), axis=1, shape=(3, 4), dtype=np.dtype(np.float64))

@@ -1,0 +1,49 @@
+"""Rounding, whole quotients and what they leave over."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pullback.cases import cases, normal, positive, tested_in
+from pullback.flat import Flat
+from pullback.ir.types import ArrayType
+from pullback.kinds import Scalar
+
+sign = Scalar("sign", np.sign, None)
+floor = Scalar("floor", np.floor, None)
+ceil = Scalar("ceil", np.ceil, None)
+trunc = Scalar("trunc", np.trunc, None)
+rint = Scalar("rint", np.rint, None)
+floor_divide = Scalar("floor_divide", np.floor_divide, None, None, operator=operator.floordiv)
+spacing = Scalar("spacing", np.spacing, None)
+
+remainder = Scalar(
+    "remainder",
+    np.remainder,
+    lambda v, a, b, y: v,
+    lambda v, a, b, y: -(v * np.floor_divide(a, b)),
+    operator=operator.mod,
+)
+fmod = Scalar("fmod", np.fmod, lambda v, a, b, y: v, lambda v, a, b, y: -(v * np.trunc(a / b)))
+
+# The exponent is a whole number and does not move.
+ldexp = Scalar("ldexp", np.ldexp, lambda v, x, exponent, y: np.ldexp(v, exponent), None)
+
+
+def _binary_exponent(x: Any) -> Any:
+    return np.frexp(x)[1]
+
+
+binary_exponent = Scalar("binary_exponent", _binary_exponent, None)
+
+round_ = Flat(
+    "round",
+    np.round,
+    lambda type_, decimals: ArrayType(type_.shape, np.round(np.zeros(1, type_.dtype), decimals).dtype),
+)
+
+for _rest in (remainder, fmod):
+    cases(_rest, normal(3, 4), positive(4), because="random quotients are not whole, where the rest jumps")
+
+tested_in("numpy_api/test_elementwise.py", "ldexp")

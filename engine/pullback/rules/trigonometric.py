@@ -1,0 +1,47 @@
+"""Circular and hyperbolic functions, their inverses, and the plane: angle and distance."""
+
+from math import pi
+
+import numpy as np
+
+from pullback.cases import away_from, cases, normal, positive
+from pullback.kinds import Scalar
+
+sin = Scalar("sin", np.sin, lambda v, x, y: v * np.cos(x))
+cos = Scalar("cos", np.cos, lambda v, x, y: -(v * np.sin(x)))
+tan = Scalar("tan", np.tan, lambda v, x, y: v * (1 + np.square(y)))
+sinh = Scalar("sinh", np.sinh, lambda v, x, y: v * np.cosh(x))
+cosh = Scalar("cosh", np.cosh, lambda v, x, y: v * np.sinh(x))
+tanh = Scalar("tanh", np.tanh, lambda v, x, y: v * (1 - np.square(y)))
+
+arcsin = Scalar("arcsin", np.arcsin, lambda v, x, y: v / np.sqrt(1 - np.square(x)))
+arccos = Scalar("arccos", np.arccos, lambda v, x, y: -(v / np.sqrt(1 - np.square(x))))
+arctan = Scalar("arctan", np.arctan, lambda v, x, y: v / (1 + np.square(x)))
+arcsinh = Scalar("arcsinh", np.arcsinh, lambda v, x, y: v / np.sqrt(1 + np.square(x)))
+# Two roots, not one of the product: that one has its cut elsewhere in the complex plane.
+arccosh = Scalar("arccosh", np.arccosh, lambda v, x, y: v / (np.sqrt(x - 1) * np.sqrt(x + 1)))
+arctanh = Scalar("arctanh", np.arctanh, lambda v, x, y: v / (1 - np.square(x)))
+
+arctan2 = Scalar(
+    "arctan2",
+    np.arctan2,
+    lambda v, a, b, y: v * (b / (np.square(a) + np.square(b))),
+    lambda v, a, b, y: -(v * (a / (np.square(a) + np.square(b)))),
+)
+# At the origin every slope from -1 to 1 is a subgradient; like abs, zero is taken.
+hypot = Scalar(
+    "hypot",
+    np.hypot,
+    lambda v, a, b, y: v * (a / np.where(y == 0, 1, y)),
+    lambda v, a, b, y: v * (b / np.where(y == 0, 1, y)),
+)
+deg2rad = Scalar("deg2rad", np.deg2rad, lambda v, x, y: v * (pi / 180))
+rad2deg = Scalar("rad2deg", np.rad2deg, lambda v, x, y: v * (180 / pi))
+
+for _anywhere in (sin, cos, sinh, cosh, tanh, arctan, arcsinh, deg2rad, rad2deg):
+    cases(_anywhere, normal(3, 4))
+for _inside in (arcsin, arccos, arctanh, tan):
+    cases(_inside, lambda rng: rng.uniform(-0.9, 0.9, size=(3, 4)), because="away from the poles")
+cases(arccosh, lambda rng: rng.uniform(1.2, 3.0, size=(3, 4)), because="the domain starts at 1")
+for _plane in (arctan2, hypot):
+    cases(_plane, away_from(0.0, 3, 4), positive(4))

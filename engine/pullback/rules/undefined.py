@@ -1,0 +1,21 @@
+"""Derivatives that a rule does not have: refused by name when somebody asks for one, never taken as zero."""
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pullback.errors import NoRuleError
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """The map of an operand by which a function has no rule for its derivative."""
+
+    function: str
+    argument: str
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Say which derivative is missing."""
+        raise NoRuleError(
+            f"{self.function} has no rule for its derivative by {self.argument}; "
+            f"hold {self.argument} constant (pb.stop_gradient)"
+        )
