@@ -7,7 +7,7 @@ import pullback as pb
 from pullback.errors import DifferentiationError, NoRuleError, TracingError
 
 TIERS = pytest.mark.parametrize("tier", pb.TIERS)
-X = np.linspace(-1.5, 1.5, 7)
+X = np.linspace(-1.5, 2.0, 7)
 LIMIT = 0.8
 
 
@@ -39,9 +39,7 @@ PUSHES = {
 
 
 def joint_pull(needed, y_bar, y, x, limit):
-    return tuple(
-        map_(y_bar, y, x, limit) if need else None for need, map_ in zip(needed, PULLS.values(), strict=True)
-    )
+    return tuple(map_(y_bar, y, x, limit) if need else None for need, map_ in zip(needed, PULLS.values(), strict=True))
 
 
 def joint_push(tangents, y, x, limit):
@@ -88,7 +86,9 @@ def test_batches_and_jacobians(given):
     np.testing.assert_allclose(
         pb.jacobian(lambda x: softclip(x, LIMIT))(X), np.diag(slope(softclip(X, LIMIT), LIMIT)), atol=1e-12
     )
-    np.testing.assert_allclose(pb.vmap(softclip, in_axes=(0, None))(np.stack([X, 2 * X]), LIMIT)[1], softclip(2 * X, LIMIT))
+    np.testing.assert_allclose(
+        pb.vmap(softclip, in_axes=(0, None))(np.stack([X, 2 * X]), LIMIT)[1], softclip(2 * X, LIMIT)
+    )
 
 
 def test_only_what_is_needed_is_pulled():
@@ -141,7 +141,9 @@ def test_trees_of_operands():
     assert gradient == pytest.approx(want)
     one = pb.grad(lambda w: np.sum(weighted({"w": w, "b": -1.0}, X) ** 2))(2.0)
     assert one == pytest.approx(want["w"])
-    assert pb.jvp(lambda w: np.sum(weighted({"w": w, "b": -1.0}, X) ** 2), (2.0,), (1.0,))[1] == pytest.approx(want["w"])
+    assert pb.jvp(lambda w: np.sum(weighted({"w": w, "b": -1.0}, X) ** 2), (2.0,), (1.0,))[1] == pytest.approx(
+        want["w"]
+    )
 
 
 @pytest.mark.parametrize("mode", ["pull", "push"])
