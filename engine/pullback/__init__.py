@@ -120,3 +120,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# The decorator `primitive` shares its name with the module of what all rules are made of. Importing a module makes it an
+# attribute of its package, once: it is done here, and undone, so that the name is the decorator's.
+importlib.import_module("pullback.primitive")
+del globals()["primitive"]
