@@ -114,6 +114,9 @@ class Block(Mapping[str, Any]):
         else:
             self[name] = value
 
+    def __contains__(self, name: object) -> bool:  # without making the view
+        return any(own == name for own in self._layout)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._layout)
 
