@@ -7,53 +7,46 @@ pb.grad(lambda x: special.logsumexp(x))(x)   # the softmax of x
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from pullback.errors import NoRuleError, TracingError
 from pullback.namespaces import the_rest_of
-from pullback.numpy.creation import asarray, holds_traced
+from pullback.numpy.creation import asarray
 from pullback.primitive import Traced
 from pullback.rules.activations import softplus as _softplus
 from pullback.rules.constants import stop
 from pullback.rules.special import gammas
+from pullback.scipy.standing_in import stands_in_for
+
+_in_scipy = stands_in_for("scipy.special")
 
 
 # --- sums of exponentials -------------------------------------------------------------------------------------------
+@_in_scipy
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:  # noqa: FBT001, FBT002 (SciPy's signature)
     """Logarithm of the sum of exponentials, log(sum(b * exp(a))), without overflow."""
-    if not (holds_traced(a) or holds_traced(b)):
-        return scipy.special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
     a, shift = _shifted(a, axis)
     terms = np.exp(a - shift) if b is None else asarray(b) * np.exp(a - shift)
     total = np.sum(terms, axis=axis, keepdims=True)
-    if a.dtype.kind == "c" or total.dtype.kind == "c":
-        if return_sign:
-            raise NoRuleError(
-                "logsumexp(…, return_sign=True) of complex values has no rule; take the logarithm's parts"
-            )
-        y, sign = np.log(total) + shift, None
-    elif return_sign:
-        y, sign = np.log(np.abs(total)) + shift, np.sign(total)
-    else:
-        y, sign = np.log(total) + shift, None
+    if return_sign and total.dtype.kind == "c":
+        raise NoRuleError("logsumexp(…, return_sign=True) of complex values has no rule; take the logarithm's parts")
+    y = np.log(np.abs(total) if return_sign else total) + shift
+    sign = np.sign(total) if return_sign else None
     if not keepdims:
         y, sign = _squeezed(y, axis), None if sign is None else _squeezed(sign, axis)
     return (y, sign) if return_sign else y
 
 
+@_in_scipy
 def softmax(x: Any, axis: Any = None) -> Any:
     """Exponentials divided by their sum."""
-    if not holds_traced(x):
-        return scipy.special.softmax(x, axis=axis)
     x, shift = _shifted(x, axis)
     exponentials = np.exp(x - shift)
     return exponentials / np.sum(exponentials, axis=axis, keepdims=True)
 
 
+@_in_scipy
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """Logarithm of the softmax, without underflow."""
-    if not holds_traced(x):
-        return scipy.special.log_softmax(x, axis=axis)
     x, shift = _shifted(x, axis)
     moved = x - shift
     return moved - np.log(np.sum(np.exp(moved), axis=axis, keepdims=True))
@@ -73,26 +66,25 @@ def _squeezed(y: Any, axis: Any) -> Any:
 
 
 # --- the gamma family -----------------------------------------------------------------------------------------------
+@_in_scipy
 def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of digamma, by x."""
     if isinstance(n, Traced):
         raise TracingError("polygamma has no derivative by its order; pass n as a plain integer")
-    return gammas.polygamma(np.asarray(n), asarray(x)) if holds_traced(x) else scipy.special.polygamma(n, x)
+    return gammas.polygamma(np.asarray(n), asarray(x))
 
 
+@_in_scipy
 def multigammaln(a: Any, d: Any) -> Any:
     """Logarithm of the multivariate gamma function of dimension d."""
-    if not holds_traced(a):
-        return scipy.special.multigammaln(a, d)
     a = asarray(a)
     halves = np.arange(int(d)) / 2
     return d * (d - 1) / 4 * np.log(np.pi) + np.sum(gammas.gammaln(np.expand_dims(a, -1) - halves), axis=-1)
 
 
+@_in_scipy
 def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     """The Hurwitz zeta function, by q."""
-    if not (holds_traced(x) or holds_traced(q)):
-        return scipy.special.zeta(x, q, out)
     if q is None or out is not None:
         raise NoRuleError("zeta(x, q) is differentiated by q; the Riemann zeta function and out have no rule")
     return gammas.zeta(x, q)
@@ -101,12 +93,7 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
 # --- others ---------------------------------------------------------------------------------------------------------
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow."""
-    return _softplus(asarray(x))
-
-
-def sinc(x: Any) -> Any:
-    """sin(pi x) / (pi x)."""
-    return np.sinc(x)
+    return _softplus(asarray(x))  # younger in SciPy than the oldest one that will do
 
 
 __getattr__, __dir__ = the_rest_of("scipy.special", __name__)

@@ -1,20 +1,21 @@
 """The Dirichlet distribution: points along the first axis, as SciPy has them."""
 
-import importlib
 from typing import Any
 
 import numpy as np
 
 from pullback.namespaces import the_rest_of
-from pullback.numpy.creation import asarray, holds_traced
+from pullback.numpy.creation import asarray
 from pullback.rules.special.entropy import xlogy
 from pullback.rules.special.gammas import gammaln
+from pullback.scipy.standing_in import stands_in_for
+
+_in_scipy = stands_in_for("scipy.stats:dirichlet")
 
 
+@_in_scipy
 def logpdf(x: Any, alpha: Any) -> Any:
     """Logarithm of the density at x, a vector that sums to one or a matrix of such columns."""
-    if not (holds_traced(x) or holds_traced(alpha)):
-        return importlib.import_module("scipy.stats").dirichlet.logpdf(x, alpha)
     x, alpha = asarray(x), asarray(alpha)
     if np.ndim(alpha) != 1 or np.shape(x)[:1] not in (np.shape(alpha), (np.shape(alpha)[0] - 1,)):
         raise ValueError(f"dirichlet: points of shape {np.shape(x)} do not fit an alpha of shape {np.shape(alpha)}")
@@ -24,10 +25,9 @@ def logpdf(x: Any, alpha: Any) -> Any:
     return np.sum(xlogy(exponents, x), axis=0) - np.sum(gammaln(alpha)) + gammaln(np.sum(alpha))
 
 
+@_in_scipy
 def pdf(x: Any, alpha: Any) -> Any:
     """Density at x."""
-    if not (holds_traced(x) or holds_traced(alpha)):
-        return importlib.import_module("scipy.stats").dirichlet.pdf(x, alpha)
     return np.exp(logpdf(x, alpha))
 
 

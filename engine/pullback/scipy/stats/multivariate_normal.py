@@ -4,7 +4,6 @@ With the Cholesky factor l of the covariance and z = l^-1 (x - mean):  log p = -
 The cotangent of the covariance is symmetric.
 """
 
-import importlib
 import math
 from typing import Any
 
@@ -12,13 +11,15 @@ import numpy as np
 
 from pullback.errors import TracingError
 from pullback.namespaces import the_rest_of
-from pullback.numpy.creation import asarray, holds_traced
+from pullback.numpy.creation import asarray
+from pullback.scipy.standing_in import stands_in_for
+
+_in_scipy = stands_in_for("scipy.stats:multivariate_normal")
 
 
+@_in_scipy
 def logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:  # noqa: FBT001, FBT002 (SciPy's signature)
     """Logarithm of the density at x."""
-    if not any(map(holds_traced, (x, mean, cov))):
-        return importlib.import_module("scipy.stats").multivariate_normal.logpdf(x, mean, cov, allow_singular)
     if allow_singular:
         raise TracingError("multivariate_normal(…, allow_singular=True) has no derivative; leave it out")
     x, mean, cov = _points_and_parameters(x, mean, cov)
@@ -30,17 +31,15 @@ def logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False)
     return np.reshape(log_density, np.shape(x - mean)[:-1])
 
 
+@_in_scipy
 def pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:  # noqa: FBT001, FBT002 (SciPy's signature)
     """Density at x."""
-    if not any(map(holds_traced, (x, mean, cov))):
-        return importlib.import_module("scipy.stats").multivariate_normal.pdf(x, mean, cov, allow_singular)
     return np.exp(logpdf(x, mean, cov, allow_singular))
 
 
+@_in_scipy
 def entropy(mean: Any = None, cov: Any = 1) -> Any:
     """Differential entropy, by the covariance."""
-    if not (holds_traced(mean) or holds_traced(cov)):
-        return importlib.import_module("scipy.stats").multivariate_normal.entropy(mean, cov)
     _, _, cov = _points_and_parameters(0.0, mean, cov)
     d = np.shape(cov)[-1]
     return d * (1 + math.log(2 * math.pi)) / 2 + _half_log_determinant(np.linalg.cholesky(cov))
