@@ -28,7 +28,8 @@ Run = Callable[[], Any]
 def layer(act: str) -> dict[str, Run]:
     """Value and gradients of the sum of a layer, by variant."""
     rng = np.random.default_rng(0)
-    w, x, b = (rng.normal(size=shape).astype(np.float32) for shape in ((SIZE, SIZE), (SIZE, SIZE), (SIZE,)))
+    w, x = (rng.normal(size=(SIZE, SIZE)).astype(np.float32) for _ in range(2))
+    b = rng.normal(size=SIZE).astype(np.float32)
 
     def loss(w: Any, x: Any, b: Any) -> Any:
         return np.sum(pb.nn.dense_bias_act(w, x, b, act=act))
@@ -36,8 +37,8 @@ def layer(act: str) -> dict[str, Run]:
     def run(tier: str, *, once: bool) -> Run:
         def value_and_gradients() -> Any:
             with pb.tier(tier):
-                value, pullback = pb.vjp(loss, w, x, b, once=once)
-                return value, pullback(np.float32(1))
+                result = pb.vjp(loss, w, x, b, once=once)
+                return result[0], result[1](np.float32(1))
 
         return value_and_gradients
 
