@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import is_array_like
+from pullback.numpy_api.operands import as_operand
 from pullback.primitive import Traced
 from pullback.rules import softmax as rules
 from pullback.rules.constants import stop
@@ -19,6 +19,7 @@ def softmax(x: Any, *, axis: int) -> Any:
 
     p = pb.nn.softmax(logits, axis=0)
     """
+    x = as_operand(x)
     place = _axis("softmax", axis, x)
     if current_tier() != "unfused":
         return rules.softmax(x, axis=place)
@@ -28,6 +29,7 @@ def softmax(x: Any, *, axis: int) -> Any:
 
 def logsoftmax(x: Any, *, axis: int) -> Any:
     """log(softmax(x)) along an axis, right also where the softmax is 0 to rounding."""
+    x = as_operand(x)
     place = _axis("logsoftmax", axis, x)
     if current_tier() != "unfused":
         return rules.logsoftmax(x, axis=place)
@@ -37,6 +39,7 @@ def logsoftmax(x: Any, *, axis: int) -> Any:
 
 def logsumexp(x: Any, *, axis: int, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) along an axis, without overflow."""
+    x = as_operand(x)
     place = _axis("logsumexp", axis, x)
     if current_tier() != "unfused":
         return rules.logsumexp(x, axis=place, keepdims=bool(keepdims))
@@ -53,10 +56,10 @@ def logitcrossentropy(logits: Any, targets: Any, *, axis: int, reduce: str = "me
 
         loss = pb.nn.logitcrossentropy(logits, labels, axis=0)
     """
+    logits, targets = as_operand(logits), as_operand(targets)
     place = _axis("logitcrossentropy", axis, logits)
     if reduce not in ("mean", "sum", "none"):
         raise ValueError(f"logitcrossentropy: reduce is 'mean', 'sum' or 'none', got {reduce!r}")
-    targets = targets if isinstance(targets, Traced) or is_array_like(targets) else np.asarray(targets)
     shape = np.shape(logits)
     numbered = np.shape(targets) == (*shape[:place], *shape[place + 1 :])
     if numbered and targets.dtype.kind not in "iu":
