@@ -46,4 +46,4 @@ round_ = Flat(
 for _rest in (remainder, fmod):
     cases(_rest, normal(3, 4), positive(4), because="random quotients are not whole, where the rest jumps")
 
-tested_in("numpy_api/test_elementwise.py", "ldexp")
+tested_in("numpy_api/test_ufuncs.py", "ldexp")
