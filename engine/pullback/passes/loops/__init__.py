@@ -1,0 +1,11 @@
+"""Passes on loops: what a scan need not do in every step.
+
+| pass        | what it does                                                                              |
+|-------------|-------------------------------------------------------------------------------------------|
+| carries     | drops results nobody reads; what is carried unchanged becomes a constant                  |
+| hoisting    | computes what no step changes once, before the loop                                       |
+| sums        | `acc += a_t @ b_t` becomes one product of stacked a and b after the loop                  |
+| products    | products of constants and inputs are done for all steps at once, before the loop          |
+
+All are exact in that every number is the sum of the same products; the order of additions is BLAS's.
+"""
