@@ -37,10 +37,11 @@ def _binary_exponent(x: Any) -> Any:
 
 binary_exponent = Scalar("binary_exponent", _binary_exponent, None)
 
-round_ = Flat(
+round_: Flat = Flat(
     "round",
     np.round,
     lambda type_, decimals: ArrayType(type_.shape, np.round(np.zeros(1, type_.dtype), decimals).dtype),
+    lambda x, decimals: round_(x, decimals=decimals),
 )
 
 for _rest in (remainder, fmod):
