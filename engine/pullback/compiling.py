@@ -16,6 +16,7 @@ import numpy as np
 
 from pullback import tiers
 from pullback.backends.interpreter import Changed
+from pullback.backends.poison import is_poisoning
 from pullback.gradients import Gradient
 from pullback.ir.printer import format_graph
 from pullback.linearizing import jvp, vjp
@@ -78,6 +79,8 @@ class Plan:
         if self.tier == "unfused" or keywords:
             return self._on_the_tape(args, keywords, "called with keywords" if keywords else "the tier is unfused")
         key, leaves = signature(args)
+        if is_poisoning():
+            key = ("poisoning", key)
         family = self._families.get(key)
         if family is None or not family.surroundings.unchanged():
             family = self._compile(key, args, Family(Surroundings(inner_function(self.function)), ()))
