@@ -13,7 +13,9 @@ from pullback.errors import PullbackError, TracingError
 from pullback.gradients import Gradient, scalar
 from pullback.ir.graph import Graph, Guard
 from pullback.ir.types import is_array_like, type_of
+from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
+from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
 from pullback.recorder import record
 from pullback.surroundings import Surroundings
@@ -73,12 +75,19 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
     stages = Stages()
     graph, rebuild_output = recorded(surroundings, leaves, rebuild, is_gradient=wanted is not None)
     stages.add("recorded", graph)
+    graph = named(graph, stages)
     if wanted is not None and isinstance(function, Gradient):
         graph, finish = _differentiated(function, graph, wanted, leaves, stages)
     else:
         finish = _finish_values(rebuild_output)
     compiled = compile_graph(simplify(graph, stages, lowered=keeps), keeps=keeps)
     return Program(compiled, finish, graph.guards, stages)
+
+
+def named(graph: Graph, stages: Stages) -> Graph:
+    """The graph with the rules that are found in it; a stage of its own where there are any."""
+    found = drop_dead(find_patterns(graph))
+    return stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
 
 
 def require_plain(leaf: Any) -> None:

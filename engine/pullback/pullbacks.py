@@ -18,7 +18,7 @@ from pullback.ir.types import ArrayType, type_of
 from pullback.passes.differentiate import with_pullback
 from pullback.passes.parting import part
 from pullback.passes.pipeline import Stages, simplify
-from pullback.program import CannotCompileError, Fallback, Finish, Program, recorded, require_plain
+from pullback.program import CannotCompileError, Fallback, Finish, Program, named, recorded, require_plain
 from pullback.surroundings import Surroundings
 
 
@@ -43,6 +43,7 @@ def _build(
     stages = Stages()
     graph, rebuild_output = recorded(surroundings, leaves, rebuild, is_gradient=False)
     stages.add("recorded", graph)
+    graph = named(graph, stages)
     _require_values(graph)
     joint, mask = with_pullback(graph, range(len(leaves)))
     stages.add("differentiated", joint)
