@@ -153,7 +153,9 @@ def test_compiled_gradients_are_the_gradients_and_come_from_one_rule_and_its_gra
         value, gradients = plan(*args)
         np.testing.assert_allclose(value, expected_value, rtol=1e-12)
         np.testing.assert_allclose(flat(gradients), flat(expected), rtol=1e-10, atol=1e-12)
+        assert all(view.base is gradients[0].array for view in gradients[0].values())
     assert plan.summary()["fallbacks"] == []
+    assert plan.summary()["copies"] == 0
 
 
 def score_by_positions(name):
