@@ -423,3 +423,20 @@ def test_s1_2_random_programs_are_right_and_what_they_keep_stays(seed):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10 * np.max(np.abs(theirs), initial=1))
     for y, old in zip((y for y in kept if hasattr(y, "value")), before, strict=True):
         np.testing.assert_array_equal(y.value, old)
+
+
+def test_s1_a_convolution_in_a_plan_that_keeps_its_memory_makes_no_array_of_its_results():
+    def loss(w, x, b):
+        return np.sum(pb.nn.conv_bias_act(w, x, b, act="relu", pad=1) ** 2)
+
+    operands = (draw(4, 2, 3, 3), draw(2, 2, 6, 6), draw(4))
+    plan = pb.compile(pb.value_and_grad(loss, wrt=(0, 1, 2)), tier="stateful")
+    with pb.tier("unfused"):
+        value, gradients = pb.value_and_grad(loss, wrt=(0, 1, 2))(*operands)
+    for _ in range(2):
+        kept_value, kept = plan(*operands)
+        np.testing.assert_allclose(kept_value, value, rtol=1e-12)
+        assert_same(kept, gradients)
+    summary = plan.summary()
+    assert summary["arrays"] == 0
+    assert summary["transient"] == ["conv", "conv_data_gradient", "conv_weight_gradient"], "the buffers of windows"
