@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from pullback.cases import cases, normal
-from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Linear, behind_batch, unbroadcast
+from pullback.ir.types import ArrayType, Shape, dtype_of
+from pullback.kinds import Linear, behind_batch, cast, unbroadcast
 
 
 def _reshaped(type_: ArrayType, shape: Shape) -> ArrayType:
@@ -23,10 +23,6 @@ def _broadcast(type_: ArrayType, shape: Shape) -> ArrayType:
 
 def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(axis) for axis in np.argsort(axes))
-
-
-def _cast_back(v: Any, x: Any) -> Any:
-    return v.astype(x.dtype) if hasattr(x, "dtype") else v.astype(float)
 
 
 reshape = Linear(
@@ -57,7 +53,7 @@ astype = Linear(
     "astype",
     lambda x, dtype: np.asarray(x).astype(dtype)[()],
     lambda type_, dtype: ArrayType(type_.shape, dtype),
-    lambda v, x, dtype: _cast_back(v, x),
+    lambda v, x, dtype: cast(v, dtype_of(x)),
     batch=lambda x, dtype: x.astype(dtype),
 )
 
