@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from pullback.numpy_api.refusals import REFUSED
-from pullback.numpy_api.tracer import FUNCTIONS, UFUNCS
+from pullback.numpy_api.surface import FUNCTIONS
+from pullback.numpy_api.ufuncs import UFUNCS
 
 MODULES: tuple[tuple[str, ModuleType], ...] = (("numpy", np), ("numpy.linalg", np.linalg), ("numpy.fft", np.fft))
 _DISPATCHER = type(np.sum)

@@ -199,10 +199,11 @@ def _finished(term: Term, output: str) -> Any:
 @implements(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     """The order depends on shapes alone: asked of NumPy for plain arrays of these shapes."""
-    probes: Any = [
-        np.broadcast_to(np.zeros(()), np.shape(operand)) if isinstance(operand, Traced) else operand
-        for operand in operands
-    ]
+    plain: Any = [_without_values(operand) for operand in operands]
     if einsum_call:
         raise TracingError("numpy.einsum_path(…, einsum_call=True) is NumPy's own; leave einsum_call out")
-    return np.einsum_path(*probes, optimize=optimize)
+    return np.einsum_path(*plain, optimize=optimize)
+
+
+def _without_values(operand: Any) -> Any:
+    return np.broadcast_to(0.0, as_operand(operand).shape) if isinstance(operand, Traced) else operand

@@ -35,7 +35,7 @@ REFUSED: dict[Any, str] = {
     np.ravel_multi_index: _PLACES,
     np.unravel_index: _PLACES,
     np.i0: "its derivative is another Bessel function; use pb.scipy.special.i0",
-    np.nextafter: "neighbours among floating-point numbers have no derivative",
+    np.nextafter: "neighbours have no derivative; if you know better, give it one with @pb.primitive",
     np.polydiv: "the degree of the quotient depends on values",
     np.roots: "leading zeros change how many roots there are; use numpy.linalg.eigvals of the companion matrix",
     np.histogram2d: "counts have a zero derivative; compute them from values that are not differentiated",
@@ -50,5 +50,5 @@ def no_rule(function: Any, name: str) -> NoRuleError:
         return NoRuleError(f"{name} has no rule in this engine: {reason}")
     return NoRuleError(
         f"{name} has no rule in this engine; write it with functions that have one (see pullback.numpy_api), "
-        "or add a row to pullback/rules"
+        "or give it a derivative with @pb.primitive (docs/custom-rules.md)"
     )

@@ -1,7 +1,5 @@
 """Functions that move elements without changing them. All are linear; each is the other's transpose."""
 
-from typing import Any
-
 import numpy as np
 
 from pullback.cases import cases, normal
@@ -54,6 +52,7 @@ astype = Linear(
     lambda x, dtype: np.asarray(x).astype(dtype)[()],
     lambda type_, dtype: ArrayType(type_.shape, dtype),
     lambda v, x, dtype: cast(v, dtype_of(x)),
+    into=lambda out, x, dtype: np.copyto(out, x, casting="unsafe"),
     batch=lambda x, dtype: x.astype(dtype),
 )
 
