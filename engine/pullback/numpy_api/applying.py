@@ -60,5 +60,5 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 def _conditions(condlist: Any, x: Any) -> list[Any]:
-    single = isinstance(condlist, bool) or (np.ndim(condlist) == np.ndim(x) and not isinstance(condlist, list | tuple))
+    single = isinstance(condlist, bool) or (not isinstance(condlist, list | tuple) and np.ndim(condlist) == np.ndim(x))
     return [concrete(mask, "numpy.piecewise") for mask in ([condlist] if single else condlist)]

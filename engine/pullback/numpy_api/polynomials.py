@@ -8,6 +8,7 @@ from pullback.errors import TracingError
 from pullback.numpy_api.contractions import convolve
 from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.operands import as_operand
+from pullback.numpy_api.selecting import take
 from pullback.numpy_api.shapes import atleast_1d, broadcast_to, reshape
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import elementwise
@@ -119,8 +120,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     else:
         piece = np.searchsorted(xp, x, side="right") - 1
         piece = np.minimum(np.maximum(piece, 0), np.size(xp) - 2)
-        start, end = np.take(xp, piece), np.take(xp, piece + 1)
-        low, high = np.take(fp, piece), np.take(fp, piece + 1)
+        start, end = take(xp, piece), take(xp, piece + 1)  # numpy.take asks its first operand alone
+        low, high = take(fp, piece), take(fp, piece + 1)
         line = low + (high - low) * ((x - start) / (end - start))
     below = fp[0] if left is None else left
     above = fp[-1] if right is None else right
