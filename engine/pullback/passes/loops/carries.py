@@ -74,8 +74,9 @@ def _merge_operands(loop: Loop) -> None:
 
     loop.consts, loop.xs = once(loop.consts), once(loop.xs)
     if renamed:
-        loop.nodes = [replace(node, inputs=tuple(renamed.get(atom, atom) for atom in node.inputs)) for node in loop.nodes]
+        loop.nodes = [
+            replace(node, inputs=tuple(renamed.get(atom, atom) for atom in node.inputs)) for node in loop.nodes
+        ]
         loop.ys = [(renamed.get(atom, atom), result) for atom, result in loop.ys]
         for one in loop.carries:
             one.after = renamed.get(one.after, one.after)
-

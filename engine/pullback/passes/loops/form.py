@@ -6,6 +6,7 @@ from typing import Any
 
 from pullback.control.scan_rule import scan
 from pullback.ir.graph import Atom, Graph, Node, Var
+from pullback.ir.types import ArrayType
 from pullback.primitive import Primitive
 
 
@@ -33,7 +34,7 @@ class Loop:
     nodes: list[Node]
     before: list[Node] = field(default_factory=list)
     behind: list[Node] = field(default_factory=list)
-    replaced: dict[Var, Atom] = field(default_factory=dict)
+    replaced: dict[Atom, Atom] = field(default_factory=dict)
     """Results that are something else now."""
 
     @classmethod
@@ -79,6 +80,18 @@ class Loop:
             self.source,
         )
         return [*self.before, *([node] if outputs else []), *self.behind]
+
+    def stack(self, atom: Atom) -> Var:
+        """The values of all steps along a first axis: an operand, a result that is there, or a new one."""
+        for inside, operand in self.xs:
+            if inside is atom and isinstance(operand, Var) and not inside.type.weak:
+                return operand
+        for given, result in self.ys:
+            if given is atom:
+                return result
+        stack = Var(-1, ArrayType((self.length, *atom.type.shape), atom.type.dtype))
+        self.ys.append((atom, stack))
+        return stack
 
     def read(self) -> set[Atom]:
         """What the body reads or gives."""
