@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import debug, errors, inplace, nn, numpy, scipy, testing
+    from pullback import contexts, debug, errors, inplace, nn, numpy, rule, scipy, testing
     from pullback.batching import vmap
     from pullback.blocks import Block
     from pullback.checkpoints import checkpoint
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
+    from pullback.custom import primitive
     from pullback.elementwise import elementwise
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
@@ -34,6 +35,7 @@ __all__ = [
     "checkpoint",
     "compile",
     "cond",
+    "contexts",
     "cut",
     "debug",
     "elementwise",
@@ -49,6 +51,8 @@ __all__ = [
     "nn",
     "numpy",
     "pack",
+    "primitive",
+    "rule",
     "scan",
     "scipy",
     "stop_gradient",
@@ -69,6 +73,7 @@ _HOMES = {
     "checkpoint": "pullback.checkpoints:checkpoint",
     "compile": "pullback.compiling:compile_",
     "cond": "pullback.control.branching:cond",
+    "contexts": "pullback.contexts",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
     "elementwise": "pullback.elementwise:elementwise",
@@ -84,6 +89,8 @@ _HOMES = {
     "nn": "pullback.nn",
     "numpy": "pullback.numpy",
     "pack": "pullback.packing:pack",
+    "primitive": "pullback.custom:primitive",
+    "rule": "pullback.rule",
     "scan": "pullback.control.scanning:scan",
     "scipy": "pullback.scipy",
     "stop_gradient": "pullback.constants:stop_gradient",

@@ -102,7 +102,7 @@ class _Stretch(Primitive):
 def _forget_since(tape: Tape, first: int, first_place: int) -> None:
     """Make one application of the records from `first` on, and let go what they hold."""
     records = tape.records[first:]
-    if len(records) < 2 or any(record.primitive.effect.writes for record in records):
+    if len(records) < 2 or any(record.primitive.effect.is_undone for record in records):
         return  # nothing to gain; and what wrote to memory cannot run again
     outside: dict[int, Any] = {}
     for record in records:

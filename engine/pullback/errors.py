@@ -7,6 +7,7 @@ PullbackError
 ├── DifferentiationError grad of something that has no gradient
 ├── PullbackReuseError   a once-only pullback was called again
 ├── OverwrittenError     an array was read after `pb.inplace` overwrote it
+├── StateError           what a rule kept for its pullback was used twice, out of order or in another thread
 ├── TierError            a tier this engine does not have
 ├── ControlFlowError     a loop or branch that does not keep structure, shapes or dtypes
 └── GraphError           our own invariant is broken (the type check between passes)
@@ -39,6 +40,10 @@ class PullbackReuseError(PullbackError, RuntimeError):
 
 class OverwrittenError(PullbackError, RuntimeError):
     """An array was read under its old name after an in-place rule had overwritten it."""
+
+
+class StateError(PullbackError, RuntimeError):
+    """What a rule kept for its pullback was asked for twice, out of order, or from another thread."""
 
 
 class TierError(PullbackError, ValueError):

@@ -50,9 +50,11 @@ class Jacobian:
         return (result, linear.aux) if self.has_aux else result
 
     def _prefers_rows(self, linear: Linearization) -> bool:
-        if linear.tape.has_overwritten:
+        if linear.tape.sweeps_once:
             linear.tape.undo()
-            raise DifferentiationError("a Jacobian cannot be taken through pb.inplace; write the product as a @ b")
+            raise DifferentiationError(
+                "a Jacobian cannot be taken through pb.inplace or a stateful rule; write the product as a @ b"
+            )
         if self.mode != "auto":
             return self.mode == "reverse"
         return sum(map(np.size, linear.values)) <= sum(map(np.size, linear.leaves))

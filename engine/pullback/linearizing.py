@@ -45,7 +45,12 @@ class Linearization:
 
     def pull(self, y_bars: Sequence[Any], *, once: bool = False) -> list[Any]:
         """Cotangents of the leaves of the arguments from those of the leaves of the value."""
-        gradients = self.tape.sweep(list(zip(self.outputs, y_bars, strict=True)), self.inputs, once=once)
+        try:
+            gradients = self.tape.sweep(list(zip(self.outputs, y_bars, strict=True)), self.inputs, once=once)
+        except BaseException:
+            if self.tape.sweeps_once:
+                self.tape.undo()  # the rest of it: nobody can call this pullback again
+            raise
         return [like(gradient, leaf) for gradient, leaf in zip(gradients, self.leaves, strict=True)]
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
@@ -75,8 +80,8 @@ def vjp(
 
     def pullback(y_bar: Any) -> tuple[Any, ...]:
         nonlocal used
-        if used and (once or linear.tape.has_overwritten):
-            why = "was made with once=True" if once else "put back what pb.inplace had overwritten"
+        if used and (once or linear.tape.sweeps_once):
+            why = "was made with once=True" if once else "put back what pb.inplace or a stateful rule had kept"
             raise PullbackReuseError(f"this pullback {why} and has been called; call vjp(f, …) again for another")
         y_bars = _leaves_like(y_bar, linear.structure, "cotangent", "value")
         y_bars = [
@@ -98,9 +103,11 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
         dy = push(dx)
     """
     linear = Linearization(function, primals)
-    if linear.tape.has_overwritten:
+    if linear.tape.sweeps_once:
         linear.tape.undo()
-        raise DifferentiationError("linearize cannot keep what pb.inplace overwrites; use pb.jvp, or write a @ b")
+        raise DifferentiationError(
+            "linearize cannot keep what pb.inplace overwrites or a stateful rule keeps; use pb.jvp, or write a @ b"
+        )
     expected = trees.structure(primals)
 
     def push(*tangents: Any) -> Any:

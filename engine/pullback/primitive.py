@@ -30,6 +30,12 @@ class Effect(Enum):
     READS = "reads memory"  # its result depends on when it runs: never merged with a twin
     OVERWRITES = "overwrites its first operand"  # never dropped, merged or moved; what it wrote over is put back later
     RESTORES = "restores its first operand"  # the undoing of an overwrite
+    KEEPS = "keeps state for its pullback"  # pulled back just once, also if nobody wants its result
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the pullback has something to undo, so that it has to run whoever asks for it, and only once."""
+        return self in (Effect.OVERWRITES, Effect.KEEPS)
 
     @property
     def writes(self) -> bool:
@@ -174,6 +180,10 @@ class Primitive(ABC):
     @abstractmethod
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Tangent of the result; a tangent is None for an operand that does not move."""
+
+    def reads_target(self, operands: Sequence[Any]) -> bool:
+        """Of a primitive that overwrites its first operand: whether the result depends on what that held."""
+        return True
 
     def value_and_pull(
         self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]

@@ -95,6 +95,13 @@ class Recorder(Trace):
         else:
             self._roots[outputs[0]] = root
 
+    def memory_of(self, value: Any) -> Var | None:
+        """The value of the graph whose memory this one lives in; None for numbers."""
+        if not isinstance(value, Traced | np.ndarray):
+            return None
+        atom = self.atom_of(value)
+        return self._roots.get(atom, atom) if isinstance(atom, Var) else None
+
     def atom_of(self, value: Any) -> Atom:
         """The operand as the graph knows it."""
         if isinstance(value, GraphTracer) and value.trace is self:

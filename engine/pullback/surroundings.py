@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.custom import CustomPrimitive
 from pullback.gradients import Gradient
 from pullback.ir.types import ArrayType
 from pullback.primitive import Primitive
+from pullback.rule import StatefulRule
 
 #: Captured arrays up to this size are compared with a copy on each call; larger ones should be arguments.
 LARGEST_COMPARED_BYTES = 16 * 1024
@@ -77,6 +79,10 @@ class Surroundings:
         elif isinstance(value, types.MethodType):
             self._look_at(name, _always(value.__func__))
             self._look_at(f"what {name} is a method of", _always(value.__self__))
+        elif isinstance(value, CustomPrimitive | StatefulRule):
+            self.watch(lambda: value.user_functions, value.user_functions)
+            for function in value.user_functions:
+                self._look_at(name, _always(function))
         elif isinstance(value, Gradient) or type(value).__module__ == "pullback.compiling":
             self._look_at(name, _always(value.function))
         else:

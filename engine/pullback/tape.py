@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from pullback import counters
+from pullback.contexts import Run
 from pullback.cotangents import Accumulator, dense
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of
@@ -63,7 +64,8 @@ class Tape(Trace):
         self.records: list[Record] = []
         self.places = 0  # how many values there are a cotangent may be asked of
         self._once = False
-        self._overwritten: list[tuple[np.ndarray[Any, Any], int]] = []
+        self._overwritten: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
+        self._run: Run | None = None
         self._watching = tracing(self)
 
     def __enter__(self) -> Self:
@@ -107,19 +109,31 @@ class Tape(Trace):
             y = primitive(*plain, **params)
         results = y if primitive.results > 1 else (y,)
         kinds = "".join(map(kind_of, results))
-        if not writes and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
+        if not primitive.effect.is_undone and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
             return y  # integers, truth values and what moves in steps have no cotangent
         traced = [self.watch(result) for result in results]
         result_places = tuple(tracer.place for tracer in traced)
         self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
         if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
-            self._overwritten.append((plain[0], traced[0].place))
+            self._overwritten[id(plain[0])] = (plain[0], traced[0].place)
         return traced[0] if primitive.results == 1 else tuple(traced)
+
+    @property
+    def run(self) -> Run:
+        """Where the rules on this tape keep what their pullbacks will need."""
+        if self._run is None:
+            self._run = Run()
+        return self._run
 
     @property
     def has_overwritten(self) -> bool:
         """Whether an in-place rule ran."""
         return bool(self._overwritten)
+
+    @property
+    def sweeps_once(self) -> bool:
+        """Whether a sweep undoes what rules did, so that there can be no second one."""
+        return bool(self._overwritten) or self._run is not None
 
     def refuse_second_order(self, primitive: Primitive, plain: Sequence[Any]) -> None:
         """An in-place rule undoes its write in its pullback, so an outer trace would read what is gone."""
@@ -136,10 +150,10 @@ class Tape(Trace):
 
         What pb.inplace returned, and everything traced after it, has a later place on the tape than what was overwritten.
         """
-        if primitive.effect.writes:
-            return  # written to again, which is undone in reverse order
-        for target, result_place in self._overwritten:
-            for operand, place in zip(plain, places, strict=True):
+        # To be written to again is no reading, and is undone in reverse order.
+        first = 1 if primitive.effect is Effect.OVERWRITES and not primitive.reads_target(plain) else 0
+        for target, result_place in self._overwritten.values():
+            for operand, place in zip(plain[first:], places[first:], strict=True):
                 is_old = place is None or place < result_place
                 if is_old and isinstance(operand, np.ndarray) and np.may_share_memory(operand, target):
                     raise OverwrittenError(
@@ -164,20 +178,23 @@ class Tape(Trace):
             if isinstance(output, TapeTracer) and output.trace is self:
                 accumulate(output.place, seed)
         kept = {tracer.place for tracer in inputs}
+        once = once or self.sweeps_once
         for position in range(len(self.records) - 1, -1, -1):
             record = self.records[position]
             if once:
                 self.records.pop()
             y_bars = [_take(sums, place, keep=place in kept) for place in record.result_places]
             y_bar = y_bars[0] if record.primitive.results == 1 else tuple(y_bars)
-            if all(cotangent is None for cotangent in y_bars) and not record.primitive.effect.writes:
+            if all(cotangent is None for cotangent in y_bars) and not record.primitive.effect.is_undone:
                 continue
             needed = [place is not None for place in record.places]
             cotangents = self.pull(record, needed, y_bar)
             for place, cotangent in zip(record.places, cotangents, strict=True):
                 if place is not None and cotangent is not None:
                     accumulate(place, cotangent)
-        return separate([None if (total := sums[tracer.place]) is None else total.dense() for tracer in inputs], seeds)
+        gradients = [None if (total := sums[tracer.place]) is None else total.dense() for tracer in inputs]
+        self._close()
+        return separate(gradients, seeds)
 
     def push(self, tangents: Sequence[tuple[TapeTracer, Any]], outputs: Sequence[Any]) -> list[Any]:
         """Tangents of the outputs, from (traced input, tangent) pairs; None where an output does not move."""
@@ -210,14 +227,21 @@ class Tape(Trace):
         for counts in counters.active:
             counts.pulled[primitive.name] += 1
             counts.cotangents[primitive.name] += sum(cotangent is not None for cotangent in cotangents)
-        return cotangents
+        # What a lazy cotangent reads may be restored before it is consumed.
+        return [dense(cotangent) for cotangent in cotangents] if self._overwritten else cotangents
 
     def undo(self) -> None:
-        """Put back everything that in-place rules overwrote, latest first; for functions that raised."""
-        for record in reversed(self.records):
-            if record.primitive.effect is Effect.OVERWRITES:
+        """Put back everything that in-place rules overwrote, end every visit, latest first; for functions that raised."""
+        while self.records:
+            record = self.records.pop()
+            if record.primitive.effect.is_undone:
                 record.primitive.pull([False] * len(record.places), None, record.y, record.operands, record.params)
-        self.records.clear()
+        self._close()
+
+    def _close(self) -> None:
+        """Give back the memory that rules kept things in."""
+        if self._run is not None:
+            self._run.close()
 
 
 def _take(sums: list[Accumulator | None], place: int, *, keep: bool) -> Any:

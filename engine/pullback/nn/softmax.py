@@ -1,4 +1,7 @@
-"""softmax, its logarithm and the cross-entropy of logits, along an axis that the caller names: layouts differ."""
+"""softmax, its logarithm and the cross-entropy of logits, along an axis that the caller names: layouts differ.
+
+In the unfused tier each runs as its pattern in primitives, elsewhere as one rule.
+"""
 
 from typing import Any
 
@@ -7,6 +10,8 @@ import numpy as np
 from pullback.ir.types import is_array_like
 from pullback.primitive import Traced
 from pullback.rules import softmax as rules
+from pullback.rules.constants import stop
+from pullback.tiers import current_tier
 
 
 def softmax(x: Any, *, axis: int) -> Any:
@@ -14,17 +19,30 @@ def softmax(x: Any, *, axis: int) -> Any:
 
     p = pb.nn.softmax(logits, axis=0)
     """
-    return rules.softmax(x, axis=_axis("softmax", axis, x))
+    place = _axis("softmax", axis, x)
+    if current_tier() != "unfused":
+        return rules.softmax(x, axis=place)
+    e = np.exp(_shifted(x, place)[0])
+    return e / np.sum(e, axis=place, keepdims=True)
 
 
 def logsoftmax(x: Any, *, axis: int) -> Any:
     """log(softmax(x)) along an axis, right also where the softmax is 0 to rounding."""
-    return rules.logsoftmax(x, axis=_axis("logsoftmax", axis, x))
+    place = _axis("logsoftmax", axis, x)
+    if current_tier() != "unfused":
+        return rules.logsoftmax(x, axis=place)
+    below, _ = _shifted(x, place)
+    return below - _log(np.sum(np.exp(below), axis=place, keepdims=True))
 
 
 def logsumexp(x: Any, *, axis: int, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) along an axis, without overflow."""
-    return rules.logsumexp(x, axis=_axis("logsumexp", axis, x), keepdims=bool(keepdims))
+    place = _axis("logsumexp", axis, x)
+    if current_tier() != "unfused":
+        return rules.logsumexp(x, axis=place, keepdims=bool(keepdims))
+    below, top = _shifted(x, place)
+    total = _log(np.sum(np.exp(below), axis=place, keepdims=keepdims))
+    return total + (top if keepdims else np.squeeze(top, axis=place))
 
 
 def logitcrossentropy(logits: Any, targets: Any, *, axis: int, reduce: str = "mean") -> Any:
@@ -48,8 +66,34 @@ def logitcrossentropy(logits: Any, targets: Any, *, axis: int, reduce: str = "me
             f"logitcrossentropy: targets of shape {np.shape(targets)} fit logits of shape {shape} neither as probabilities "
             "nor, without the axis, as class numbers"
         )
-    losses = rules.logitcrossentropy(logits, targets, axis=place)
+    if current_tier() != "unfused":
+        losses = rules.logitcrossentropy(logits, targets, axis=place)
+    else:
+        logs = logsoftmax(logits, axis=place)
+        counted = np.where((targets == 0) * np.isinf(logs), 0, logs)  # 0 * -inf is nothing lost
+        losses = -np.sum(targets * counted, axis=place)
     return losses if reduce == "none" else np.mean(losses) if reduce == "mean" else np.sum(losses)
+
+
+def _shifted(x: Any, axis: int) -> tuple[Any, Any]:
+    """Give x below its largest element, and that element: the pattern that the rules are compared with, in primitives.
+
+    The shift is the same for every result, so it is a constant to derivatives.
+    """
+    top = stop(np.max(_real(x), axis=axis, keepdims=True))
+    top = np.where(np.isinf(top), 0, top).astype(top.dtype)
+    return x - top, top
+
+
+def _log(total: Any) -> Any:
+    with np.errstate(divide="ignore"):  # the logarithm of no probability is -inf
+        return np.log(total)
+
+
+def _real(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        raise TypeError("softmax, logsumexp and cross-entropy compare sizes and take real numbers; pass x.real")
+    return x
 
 
 def _one_hot(labels: Any, shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> Any:

@@ -9,6 +9,7 @@ from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to, moveaxis, reshape
 from pullback.numpy_api.table import implements, refuse
+from pullback.primitive import Traced
 from pullback.rules import exponential
 
 _ORDINARY = {"order": "K", "subok": True, "device": None}
@@ -108,12 +109,17 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.result_type)
 def result_type(*operands: Any) -> Any:
-    return np.result_type(*(getattr(operand, "dtype", operand) for operand in operands))
+    return np.result_type(*(_dtype_or_itself(operand) for operand in operands))
+
+
+def _dtype_or_itself(x: Any) -> Any:
+    traced: Any = x
+    return traced.dtype if isinstance(x, Traced) else x
 
 
 @implements(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)
+    return np.can_cast(_dtype_or_itself(from_), _dtype_or_itself(to), casting)
 
 
 @implements(np.common_type)

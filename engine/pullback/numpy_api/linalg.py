@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.errors import TracingError
+from pullback.errors import NeedsValueError, TracingError
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import determinants, eigen, factorizations, pseudoinverse, singular, systems
@@ -180,12 +180,22 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     s = singular.svdvals(a)
     tolerance = np.finfo(s.dtype).eps * max(rows, columns) if rcond is None else rcond
     rank = pseudoinverse.matrix_rank(a, tol=None, rtol=max(float(tolerance), 0.0), hermitian=False)
-    if rows > columns and int(rank) == columns:
+    if rows > columns and _is_full(rank, columns):
         missed = right - np.matmul(a, x)
         residuals = np.sum(real(missed * conjugate(missed)), axis=0)
     else:
         residuals = np.zeros((0,), s.dtype)
     return (x[:, 0] if np.ndim(b) == 1 else x), residuals, rank, s
+
+
+def _is_full(rank: Any, columns: int) -> bool:
+    """Whether the columns are independent, on which the shape of the residuals depends."""
+    try:
+        return int(rank) == columns
+    except NeedsValueError:
+        raise  # a compiled function finds out by running
+    except TracingError:
+        return True  # the matrices of a batch are taken as being alike: of full rank
 
 
 @implements(np.linalg.matrix_rank)

@@ -43,5 +43,5 @@ def no_rule(function: str) -> NoRuleError:
     """The error for a function nobody has written a rule for."""
     return NoRuleError(
         f"{function} has no rule in this engine; write it with functions that have one (see pullback.numpy_api), "
-        "or add a row to pullback/rules"
+        "or give it a derivative with @pb.primitive (docs/custom-rules.md)"
     )

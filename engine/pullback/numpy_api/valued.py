@@ -31,6 +31,13 @@ class ValuedTracer(Tracer):
         return int(self.value)
 
 
+def memory_of(value: Any) -> Any:
+    """The array behind traced values that have theirs at hand; anything else is itself."""
+    while isinstance(value, ValuedTracer):
+        value = value.value
+    return value
+
+
 def kind_of(value: Any) -> str:
     """NumPy's letter for the kind of a value's dtype."""
     dtype = getattr(value, "dtype", None)

@@ -107,7 +107,7 @@ relu6 = Activation(
 )
 hardtanh = Activation(
     "hardtanh",
-    lambda x: np.minimum(np.maximum(_real(x), -1), 1),
+    lambda x: np.minimum(x if np.result_type(x).kind == "u" else np.maximum(_real(x), -1), 1),
     lambda v, x, y: np.where((y > -1) * (y < 1), v, 0),
 )
 hardsigmoid = Activation(
@@ -135,7 +135,8 @@ SELU_ALPHA = 1.6732632423543772848170429916717
 
 
 def _elu_map(v: Any, x: Any, a: Any, y: Any) -> Any:
-    if _is_number(a) and a >= 0:
+    """From the output where its sign is that of x: with a = 0 the output is 0 on one side, with a < 0 positive on both."""
+    if _is_number(a) and a > 0:
         return np.where(y >= 0, v, v * (y + a))
     return np.where(x >= 0, v, v * (a * np.exp(np.minimum(x, 0))))
 
@@ -200,13 +201,14 @@ logsigmoid = Activation("logsigmoid", _floating(lambda x: -_softplus(-x)), lambd
 def _tanh_fast(x: Any) -> Any:
     """A rational function in single precision, exponentials in double; never beyond 1, so that 1 - y*y is never negative.
 
-    The coefficients are those of NNlib's tanh_fast; without the clamp the first is 1.0000001 at x = 8.078.
+    The coefficients are those of NNlib's tanh_fast. With fused multiply-adds the rational function is 1.0000001 at
+    x = 8.078, hence the clamp.
     """
     single = np.result_type(x) == np.float32
     far = 8.124 if single else 30.0  # where both are 1 to rounding
     z = np.maximum(np.minimum(x, far), -far)
     y = _rational_tanh(z) if single else _exponential_tanh(z)
-    return np.maximum(np.minimum(y, 1), -1)
+    return np.where(np.abs(x) > far, np.sign(x), np.maximum(np.minimum(y, 1), -1))
 
 
 def _rational_tanh(x: Any) -> Any:
@@ -235,7 +237,19 @@ def _logcosh(x: Any) -> Any:
     """Near 0 through sinh, where |x| - log(2) would cancel."""
     a = np.abs(x)
     near = np.log1p(2 * np.square(np.sinh(0.5 * np.minimum(a, 1))))
-    return np.where(a < 1, near, a + (np.log1p(np.exp(-2 * a)) - np.log(2).astype(a.dtype)))
+    return np.where(a < 1, near, a + (np.log1p(np.exp(-2 * np.minimum(a, FAR))) - np.log(2).astype(a.dtype)))
+
+
+def _tanhshrink(x: Any) -> Any:
+    """x - tanh(x), near 0 by the continued fraction of tanh: tanh(x) = x / (1 + x**2 / d) with d = 3 + x**2 / (5 + …).
+
+    The difference itself would have no right digit below |x| = 1e-4 in single precision.
+    """
+    x2 = np.square(np.minimum(np.abs(x), 1))
+    d: Any = 17
+    for odd in (15, 13, 11, 9, 7, 5, 3):
+        d = odd + x2 / d
+    return np.where(np.abs(x) < 1, x * (x2 / (d + x2)), x - np.tanh(x))
 
 
 def _lisht_map(v: Any, x: Any, y: Any) -> Any:
@@ -247,7 +261,7 @@ tanh_fast = Activation("tanh_fast", _floating(_tanh_fast), lambda v, x, y: v * (
 softsign = Activation("softsign", _floating(_softsign), lambda v, x, y: v * np.square(1 - np.abs(y)))
 logcosh = Activation("logcosh", _floating(_logcosh), lambda v, x, y: v * np.tanh(x))
 lisht = Activation("lisht", _floating(lambda x: x * np.tanh(x)), _lisht_map)
-tanhshrink = Activation("tanhshrink", _floating(lambda x: x - np.tanh(x)), lambda v, x, y: v * np.square(np.tanh(x)))
+tanhshrink = Activation("tanhshrink", _floating(_tanhshrink), lambda v, x, y: v * np.square(np.tanh(x)))
 
 # --- x times a gate -------------------------------------------------------------------------------------------------
 GELU_CUBIC = 0.044715  # Hendrycks and Gimpel, arXiv 1606.08415

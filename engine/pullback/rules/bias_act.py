@@ -19,7 +19,7 @@ import numpy as np
 
 from pullback.cases import away_from, cases, normal
 from pullback.ir.types import ArrayType
-from pullback.kinds import Scalar, unbroadcast
+from pullback.kinds import Scalar, behind_batch, unbroadcast
 from pullback.primitive import Primitive
 from pullback.rules import activations, trigonometric
 from pullback.rules.activations import identity, in_pieces
@@ -36,7 +36,7 @@ class ActivatedLayer(Primitive):
 
     @abstractmethod
     def product(self, operands: Sequence[Any], params: Params) -> np.ndarray[Any, Any]:
-        """z, in an array of its own."""
+        """Give z in an array of its own."""
 
     @abstractmethod
     def product_type(self, types: Sequence[ArrayType], params: Params) -> ArrayType:
@@ -51,6 +51,10 @@ class ActivatedLayer(Primitive):
     @abstractmethod
     def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
         """Tangent of z, None where no operand moves."""
+
+    @abstractmethod
+    def batch_product(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
+        """Give z for operands of which those flagged have one more, leading axis; there may be none."""
 
     def placed(self, b: Any, z_ndim: int) -> Any:
         """The bias in a shape that broadcasts to z."""
@@ -113,6 +117,18 @@ class ActivatedLayer(Primitive):
             cotangents.append(np.reshape(unbroadcast(z_bar, shape, b.dtype), np.shape(b)) if wanted else None)
         return cotangents
 
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
+        """The product of whole batches, then bias and activation as rules of their own, which know batches too."""
+        act, constants, rest = _split(params)
+        factors, flags = operands[: self.factors], batched[: self.factors]
+        z = self.batch_product(factors, flags, rest)
+        rank = np.ndim(z) - any(flags)
+        for b, own in zip(operands[self.factors :], batched[self.factors :], strict=True):
+            shape = np.shape(self.placed(np.broadcast_to(0, np.shape(b)[own:]), rank))
+            placed = np.reshape(b, (*np.shape(b)[:own], *shape))
+            z = z + (behind_batch(placed, rank) if own else placed)
+        return z if act is identity else act(z, *constants)
+
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: Params) -> Any:
         """The tangent of the product and of the bias, through the activation."""
         act, constants, rest = _split(params)
@@ -171,6 +187,9 @@ class _BiasAct(ActivatedLayer):
 
     def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
         return tangents[0]
+
+    def batch_product(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
+        return operands[0]
 
 
 bias_act = _BiasAct("bias_act")

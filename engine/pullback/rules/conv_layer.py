@@ -7,9 +7,10 @@ import numpy as np
 
 from pullback.cases import away_from, cases, normal
 from pullback.ir.types import ArrayType
-from pullback.rules import activations, trigonometric
+from pullback.rules import activations
 from pullback.rules.bias_act import ActivatedLayer, Params
 from pullback.rules.convolution import conv
+from pullback.rules.trigonometric import tanh
 
 
 class _ConvBiasAct(ActivatedLayer):
@@ -30,6 +31,9 @@ class _ConvBiasAct(ActivatedLayer):
     def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
         return None if all(tangent is None for tangent in tangents) else conv.push(tangents, None, operands, params)
 
+    def batch_product(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
+        return conv.batch(operands, batched, params) if any(batched) else conv(*operands, **params)
+
     def placed(self, b: Any, z_ndim: int) -> Any:
         return channel_column(b, z_ndim)
 
@@ -46,9 +50,9 @@ conv_bias_act = _ConvBiasAct("conv_bias_act")
 
 _BROAD: dict[str, Any] = {"stride": (2, 1), "pad": ((1, 0), (2, 1)), "dilation": (1, 2), "groups": 2}
 _PLAIN: dict[str, Any] = {"stride": (1,), "pad": ((0, 0),), "dilation": (1,), "groups": 1}
-for _act in (trigonometric.tanh, activations.sigmoid, activations.identity):
+for _act in (tanh, activations.sigmoid, activations.identity):
     cases(conv_bias_act, normal(4, 2, 2, 3), normal(2, 4, 5, 6), normal(4), act=_act, **_BROAD)
-cases(conv_bias_act, normal(3, 2, 3), normal(2, 2, 7), act=trigonometric.tanh, **_PLAIN, because="no bias")
+cases(conv_bias_act, normal(3, 2, 3), normal(2, 2, 7), act=tanh, **_PLAIN, because="no bias")
 cases(
     conv_bias_act,
     away_from(0.0, 2, 1, 1),

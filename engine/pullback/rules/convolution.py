@@ -44,7 +44,7 @@ class _Products:
         self.depth = channels // groups * prod(sliding.kernel)
         self.row = prod(sliding.out[1:])
         self._row_bytes = max(1, groups * self.depth * self.row * self.dtype.itemsize)
-        self._buffer = np.empty(0, self.dtype)
+        self._buffer: np.ndarray[Any, Any] | None = None
 
     def blocks(self, examples: int) -> Iterator[tuple[slice, list[slice]]]:
         """Blocks of examples and the bands of each: several whole examples, or one in bands, whose windows fit the buffer."""
@@ -69,7 +69,7 @@ class _Products:
     def buffer(self, count: int, places: int) -> np.ndarray[Any, Any]:
         """The one buffer, in the shape of the windows of a band."""
         shape = (count, self.groups, self.depth, places)
-        if self._buffer.size < prod(shape):
+        if self._buffer is None or self._buffer.size < prod(shape):
             self._buffer = np.empty(prod(shape), self.dtype)
         return self._buffer[: prod(shape)].reshape(shape)
 

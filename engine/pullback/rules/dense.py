@@ -33,6 +33,9 @@ class _DenseBiasAct(ActivatedLayer):
     def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
         return None if all(tangent is None for tangent in tangents) else matmul.push(tangents, None, operands, {})
 
+    def batch_product(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
+        return matmul.batch(operands, batched, {}) if any(batched) else matmul(*operands)
+
     def placed(self, b: Any, z_ndim: int) -> Any:
         return column(b, z_ndim)
 

@@ -47,7 +47,7 @@ def _phase_free(x: Any, turning: Any) -> Any:
         if turns > 1e3 * np.sqrt(np.finfo(turning.dtype).eps) * np.max(np.abs(turning)):
             raise DifferentiationError(
                 "the function depends on the phase of complex eigenvectors or singular vectors, which is arbitrary; "
-                "make it independent of the phase (np.abs(v), v @ v.conj().T, …)"
+                "make it independent of the phase (np.abs(v), v @ v.conj().T with v from one call, …)"
             )
     return off_diagonal(x)
 

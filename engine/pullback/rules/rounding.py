@@ -1,6 +1,7 @@
 """Rounding, whole quotients and what they leave over."""
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,13 @@ fmod = Scalar("fmod", np.fmod, lambda v, a, b, y: v, lambda v, a, b, y: -(v * np
 
 # The exponent is a whole number and does not move.
 ldexp = Scalar("ldexp", np.ldexp, lambda v, x, exponent, y: np.ldexp(v, exponent), None)
-binary_exponent = Scalar("binary_exponent", lambda x: np.frexp(x)[1], None)
+
+
+def _binary_exponent(x: Any) -> Any:
+    return np.frexp(x)[1]
+
+
+binary_exponent = Scalar("binary_exponent", _binary_exponent, None)
 
 round_ = Flat(
     "round",

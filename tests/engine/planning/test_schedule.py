@@ -102,7 +102,7 @@ def test_any_program_has_the_same_gradient_in_every_tier_and_leaves_its_input_al
         plan = pb.compile(gradient, tier="fused")
         value, x_bar = plan(x)
     assert plan.summary()["fallbacks"] == []
-    np.testing.assert_allclose(value, expected[0], rtol=1e-12)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(x_bar, expected[1], rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(x, before)
 

@@ -21,7 +21,8 @@ import numpy as np
 from pullback.ir.types import Shape
 from pullback.nn.recurrent.cells import gru_step
 from pullback.nn.recurrent.gate_kernels import sigmoid_in_place, slope_of_sigmoid, slope_of_tanh
-from pullback.nn.recurrent.rule import Array, Recurrence, Reverse, rows, scratch
+from pullback.nn.recurrent.reverse import Array, Reverse, rows, scratch
+from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 
 
@@ -74,34 +75,28 @@ class _ResetAfter(_Gru):
         (h, gates, u), (h_bar, *_), (h0,) = reverse.results, reverse.bars, reverse.initial
         hidden = h.shape[-1]
         steps, batch, _ = h.shape
-        dz, product = scratch(h.dtype, (steps, batch, 4, hidden), (batch, hidden))
+        # Of the candidate dz has what Wh sees, r * dn, until Wh is done; dn is what Wi sees.
+        dz, dn, dh, product = scratch(h.dtype, (steps, batch, 3, hidden), h.shape, *[(batch, hidden)] * 2)
         r, z, n = split(gates)
-        # Sections: reset, update, the candidate as Wh sees it, the candidate as Wi sees it.
-        slope_of_candidate(z, n, dz[:, :, 3])
-        np.multiply(dz[:, :, 3], r, out=dz[:, :, 2])
+        slopes_of_mix(z, n, h, h0, dz[:, :, 1], dn, spare=dz[:, :, 0])
+        np.multiply(dn, r, out=dz[:, :, 2])
         slope_of_sigmoid(r, dz[:, :, 0])
         dz[:, :, 0] *= u
-        dz[:, :, 0] *= dz[:, :, 3]
-        slope_of_update(z, n, h, h0, dz[:, :, 1])
-        flat = dz.reshape(steps, batch, 4 * hidden)[:, :, : 3 * hidden]
-        dh = np.array(h_bar[-1])
-        dz[-1] *= dh[:, None]
-        for step in range(steps - 2, -1, -1):
-            self._step_back(dh, z[step + 1], flat[step + 1], reverse.weights, product)
-            dh += h_bar[step]
+        dz[:, :, 0] *= dn
+        flat = dz.reshape(gates.shape)
+        dh[...] = h_bar[-1]
+        for step in range(steps - 1, -1, -1):
             dz[step] *= dh[:, None]
+            dn[step] *= dh
+            if step or reverse.needs_initial[0]:
+                dh *= z[step]
+                dh += np.matmul(flat[step], reverse.weights.wh, out=product)
+            if step:
+                dh += h_bar[step - 1]
         if reverse.gradient is not None:
             reverse.pull_product(flat, h[:-1], h0, reverse.gradient.wh)
-        if reverse.needs_initial[0]:
-            self._step_back(dh, z[0], flat[0], reverse.weights, product)
-        dz[:, :, 2] = dz[:, :, 3]
+        dz[:, :, 2] = dn
         return reverse.pull_input(rows(flat)), (dh if reverse.needs_initial[0] else None,)
-
-    @staticmethod
-    def _step_back(dh: Array, z: Array, dz: Array, weights: Weights, product: Array) -> None:
-        """From the cotangent of a state to that of the state before."""
-        dh *= z
-        dh += np.matmul(dz, weights.wh, out=product)
 
     def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         del params
@@ -141,19 +136,20 @@ class _ResetBefore(_Gru):
         (h, gates), (h_bar, *_), (h0,) = reverse.results, reverse.bars, reverse.initial
         hidden = h.shape[-1]
         steps, batch, _ = h.shape
-        dz, reset, product, dq = scratch(
-            h.dtype, (steps, batch, 3, hidden), (steps - 1, batch, hidden), (batch, hidden), (batch, hidden)
+        dz, reset, product, dh, dq = scratch(
+            h.dtype, (steps, batch, 3, hidden), (steps - 1, batch, hidden), *[(batch, hidden)] * 3
         )
         r, z, n = split(gates)
-        slope_of_candidate(z, n, dz[:, :, 2])
-        slope_of_update(z, n, h, h0, dz[:, :, 1])
+        slopes_of_mix(z, n, h, h0, dz[:, :, 1], dz[:, :, 2], spare=dz[:, :, 0])
         slope_of_sigmoid(r, dz[:, :, 0])
         dz[1:, :, 0] *= h[:-1]
         dz[0, :, 0] *= 0 if h0 is None else h0
         flat = dz.reshape(steps, batch, 3 * hidden)
-        dh = np.array(h_bar[-1])
+        dh[...] = h_bar[-1]
         for step in range(steps - 1, -1, -1):
             dz[step, :, 1:] *= dh[:, None]
+            if not step and h0 is None:
+                break  # the state before was zero: nothing went through r and Wh
             np.matmul(dz[step, :, 2], reverse.weights.wh[2 * hidden :], out=dq)  # r * h gets this
             dz[step, :, 0] *= dq
             if step or reverse.needs_initial[0]:
@@ -194,17 +190,15 @@ def mix(z: Array, n: Array, before: Any, h: Array) -> None:
     h += n
 
 
-def slope_of_candidate(z: Array, n: Array, out: Array) -> None:
-    """How h moves with n before its tanh: (1 - z) * (1 - n^2)."""
-    slope_of_tanh(n, out)
-    out -= out * z
-
-
-def slope_of_update(z: Array, n: Array, h: Array, h0: Any, out: Array) -> None:
-    """How h moves with z before its sigmoid: (state before - n) * z * (1 - z)."""
-    slope_of_sigmoid(z, out)
-    out[1:] *= h[:-1] - n[1:]
-    out[0] *= (0 if h0 is None else h0) - n[0]
+def slopes_of_mix(z: Array, n: Array, h: Array, h0: Any, by_update: Array, by_candidate: Array, spare: Array) -> None:
+    """How h moves with z and with n, each before its activation: (before - n) * z * (1 - z), and (1 - z) * (1 - n^2)."""
+    np.subtract(1, z, out=spare)
+    slope_of_tanh(n, by_candidate)
+    by_candidate *= spare
+    np.subtract(h[:-1], n[1:], out=by_update[1:])
+    np.subtract(0 if h0 is None else h0, n[0], out=by_update[0])
+    by_update *= z
+    by_update *= spare
 
 
 gru_reset_after = _ResetAfter("gru_reset_after")

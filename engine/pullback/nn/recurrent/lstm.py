@@ -15,7 +15,8 @@ import numpy as np
 from pullback.ir.types import Shape
 from pullback.nn.recurrent.cells import lstm_step
 from pullback.nn.recurrent.gate_kernels import sigmoid_in_place, slope_of_sigmoid, slope_of_tanh
-from pullback.nn.recurrent.rule import Array, Recurrence, Reverse, rows, scratch
+from pullback.nn.recurrent.reverse import Array, Reverse, rows, scratch
+from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 
 

@@ -15,7 +15,8 @@ from pullback.cases import cases, normal
 from pullback.kinds import Scalar
 from pullback.layouts import Layout
 from pullback.nn.recurrent.cells import rnn_step
-from pullback.nn.recurrent.rule import Array, Recurrence, Reverse, rows, scratch
+from pullback.nn.recurrent.reverse import Array, Reverse, rows, scratch
+from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 from pullback.rules.activations import relu
 from pullback.rules.trigonometric import tanh

@@ -12,7 +12,7 @@ products over all steps are written straight into its views.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,54 +21,9 @@ from pullback.cases import tested_in
 from pullback.ir.types import ArrayType, Shape
 from pullback.layouts import Layout
 from pullback.linearizing import jvp, vjp
+from pullback.nn.recurrent.reverse import Array, Reverse, scratch
 from pullback.nn.recurrent.weights import Weights
 from pullback.primitive import Primitive
-
-Array = np.ndarray[Any, Any]
-
-
-def scratch(dtype: np.dtype[Any], *shapes: Shape) -> list[Array]:
-    """Memory for a rule. Each asks once, for its results and all else it needs; the contents are not defined."""
-    return [np.empty(shape, dtype) for shape in shapes]
-
-
-def rows(a: Any) -> Any:
-    """All examples of all steps as the rows of one matrix."""
-    return a.reshape(-1, a.shape[-1])
-
-
-@dataclass(frozen=True, slots=True)
-class Reverse:
-    """What a cell needs to run back through a sequence."""
-
-    x: Array
-    weights: Weights
-    initial: tuple[Any, ...]
-    """Initial states; None stands for zeros that were not given."""
-    results: tuple[Array, ...]
-    bars: tuple[Any, ...]
-    """Cotangents of the states of all steps; None for a kind of state that leads nowhere."""
-    gradient: Weights | None
-    """Where the gradient by the weights goes; None if nobody needs it."""
-    needs_x: bool
-    needs_initial: tuple[bool, ...]
-
-    def pull_input(self, dz: Array) -> Any:
-        """From the cotangents of Wi x + b, one row per example and step: gradients by Wi and b; the cotangent of x."""
-        if self.gradient is not None:
-            np.matmul(dz.T, rows(self.x), out=self.gradient.wi)
-            if self.gradient.b is not None:
-                np.sum(dz, axis=0, out=self.gradient.b)
-        return np.matmul(dz, self.weights.wi).reshape(self.x.shape) if self.needs_x else None
-
-    def pull_product(self, dz: Array, h: Array, initial: Any, out: Array) -> None:
-        """Gradient by a matrix that multiplied the states before each step: one product over all steps.
-
-        The first step multiplied the initial state, if there is one; it lies elsewhere, so its share is added.
-        """
-        np.matmul(rows(dz[1:]).T, rows(h), out=out)
-        if initial is not None:
-            out += np.matmul(dz[0].T, initial)
 
 
 class Recurrence(Primitive):
@@ -183,7 +138,7 @@ class _Gradient(Primitive):
             tuple(need is True for need in _spread(needs_given, params["given"])),
         )
         x_bar, initial = self.rule.backward(reverse, params)
-        return tuple(np.empty(0, w.dtype) if bar is None else bar for bar in (x_bar, w_bar, *initial))
+        return tuple(_absent(w.dtype) if bar is None else bar for bar in (x_bar, w_bar, *initial))
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         inputs, _, _ = self._roles(types, params)
@@ -218,10 +173,11 @@ class _Gradient(Primitive):
         return (x, w, *_spread(given, params["given"]))
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        x, w = types[:2]
-        del w
-        steps, batch, inputs = x.shape
-        return 2 * steps * batch * inputs * (1 if result.size else 0)
+        """The products for the weights, through time, and for x if its cotangent, the first result, is wanted."""
+        steps, batch, inputs = types[0].shape
+        hidden = next(type_.shape[-1] for type_ in types[2:] if len(type_.shape) == 3)
+        columns = inputs + 2 * hidden + (inputs if result.size else 0)
+        return 2 * self.rule.gates * hidden * steps * batch * columns
 
     def _roles(self, operands: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """What the rule was applied to, its results, and the cotangents."""
@@ -250,6 +206,12 @@ class _Gradient(Primitive):
 def read(w: Any, layout: Layout) -> Weights:
     """The weights of a layer as views of the one array."""
     return Weights(*(None if (slot := layout.slot(name)) is None else slot.view(w) for name in ("Wi", "Wh", "b")))
+
+
+@cache
+def _absent(dtype: np.dtype[Any]) -> Array:
+    """What stands where no cotangent was needed; made once, so that it costs no array."""
+    return np.empty(0, dtype)
 
 
 def _hidden(layout: Layout) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.blocks import Block
 from pullback.layouts import Layout
-from pullback.nn.choosing import activation
+from pullback.nn.choosing import Chosen, activation
 from pullback.nn.recurrent import gru as gru_rules
 from pullback.nn.recurrent.cells import check_step, checked_reset, gru_step, lstm_step, rnn_step
 from pullback.nn.recurrent.lstm import lstm as lstm_rule
@@ -38,12 +38,13 @@ def rnn(params: Stack, x: Any, h0: Any = None, act: str | Callable[..., Any] = "
     layer runs step by step. For a stack of layers h0 has one entry per layer, and the states are those of the top one.
     """
     function = activation(act)
-    rule = rnn_rule if function in SLOPES else None
+    chosen = function.rule if isinstance(function, Chosen) else None
+    rule = rnn_rule if chosen in SLOPES else None
 
     def layer(params: Parameters, x: Any, states: Sequence[Any]) -> tuple[Any, ...]:
         weights = weights_of("rnn", 1, params)
         return _run(
-            "rnn", rule, lambda w, x, s: (rnn_step(w, x, s[0], function),), params, weights, x, states, act=function
+            "rnn", rule, lambda w, x, s: (rnn_step(w, x, s[0], function),), params, weights, x, states, act=chosen
         )
 
     return _stacked("rnn", layer, params, x, (h0,))[0]

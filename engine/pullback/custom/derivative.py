@@ -1,0 +1,172 @@
+"""The derivative that an author gave a function: pulls, pushes, or either made from the other.
+
+Both are the same linear map, so one determines the other: to push a tangent, the pull is transposed, which reverse mode
+does (it is linear in y_bar, and its derivative by y_bar is its transpose). That the map is linear is checked on the way,
+because a rule may do other things to a cotangent (clip it, say), and then there is nothing to transpose.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import DifferentiationError, NoRuleError, TracingError
+from pullback.ir.types import dtype_of, shape_of
+from pullback.kinds import unbroadcast
+from pullback.linearizing import vjp, zero_like
+from pullback.primitive import Traced
+
+Maps = dict[int, Callable[..., Any] | None]
+
+
+class Derivative:
+    """What is registered for one function."""
+
+    def __init__(self, name: str, operands: Sequence[str]) -> None:
+        self.name = name
+        self.operands = operands
+        self.pulls: Maps = {}
+        self.pushes: Maps = {}
+        self.joint_pull: Callable[..., Any] | None = None
+        self.joint_push: Callable[..., Any] | None = None
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """All functions that are registered."""
+        every = (*self.pulls.values(), *self.pushes.values(), self.joint_pull, self.joint_push)
+        return tuple(function for function in every if function is not None)
+
+    @property
+    def has_pull(self) -> bool:
+        """Whether reverse mode is given."""
+        return self.joint_pull is not None or bool(self.pulls)
+
+    @property
+    def has_push(self) -> bool:
+        """Whether forward mode is given."""
+        return self.joint_push is not None or bool(self.pushes)
+
+    def set_maps(
+        self, table: Maps, maps: Sequence[Callable[..., Any] | None], by_name: dict[str, Callable[..., Any] | None]
+    ) -> None:
+        """Register maps by position and by name."""
+        if len(maps) > len(self.operands) > 0:
+            raise TypeError(f"{self.name} has {len(self.operands)} operands, got {len(maps)} maps")
+        table.update(enumerate(maps))
+        for name, map_ in by_name.items():
+            if name not in self.operands:
+                raise TypeError(f"{self.name} has no operand {name!r}; it has {', '.join(self.operands) or 'none'}")
+            table[self.operands.index(name)] = map_
+
+    def covers(self, place: int) -> bool:
+        """Whether there is anything to differentiate by an operand with."""
+        joint = self.joint_pull is not None or self.joint_push is not None
+        return joint or place in self.pulls or place in self.pushes
+
+    def missing(self, place: int) -> str:
+        """What to say where there is not."""
+        operand = self.operands[place] if place < len(self.operands) else f"operand {place}"
+        return (
+            f"{self.name} has no derivative by {operand}; give it one, {self.name}.pulls({operand}=lambda y_bar, y, …: …), "
+            f"or {self.name}.pulls({operand}=None) if it is zero"
+        )
+
+    # --- reverse --------------------------------------------------------------------------------------------------------
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], options: dict[str, Any]
+    ) -> list[Any]:
+        """A cotangent per operand; None where it is not needed, or zero."""
+        if self.joint_pull is not None:
+            cotangents = self.joint_pull(tuple(needed), y_bar, y, *operands, **options)
+            if not isinstance(cotangents, tuple | list) or len(cotangents) != len(operands):
+                raise DifferentiationError(
+                    f"{self.name}.pull must return a tuple of {len(operands)} cotangents, one per operand; "
+                    "those that are not needed may be None"
+                )
+            return [
+                self._asked_for(place, cotangent) if need else None
+                for place, (need, cotangent) in enumerate(zip(needed, cotangents, strict=True))
+            ]
+        return [self._mapped(place, y_bar, y, operands, options) if need else None for place, need in enumerate(needed)]
+
+    def _mapped(self, place: int, y_bar: Any, y: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+        if place not in self.pulls:
+            raise NoRuleError(self.missing(place))
+        map_ = self.pulls[place]
+        return None if map_ is None else self._asked_for(place, map_(y_bar, y, *operands, **options))
+
+    def _asked_for(self, place: int, cotangent: Any) -> Any:
+        if cotangent is None:
+            operand = self.operands[place] if place < len(self.operands) else f"operand {place}"
+            raise DifferentiationError(
+                f"{self.name} gave no cotangent for {operand}, whose gradient is asked for; return zeros if it is zero"
+            )
+        return cotangent
+
+    # --- forward --------------------------------------------------------------------------------------------------------
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+        """Tangent of the result."""
+        if self.joint_push is not None:
+            return self.joint_push(tuple(tangents), y, *operands, **options)
+        total = None
+        for place, dx in enumerate(tangents):
+            if dx is None:
+                continue
+            if place not in self.pushes:
+                raise NoRuleError(self.missing(place).replace(".pulls(", ".pushes(").replace("y_bar", "dx"))
+            map_ = self.pushes[place]
+            if map_ is not None:
+                term = map_(dx, y, *operands, **options)
+                total = term if total is None else total + term
+        return total
+
+
+def fitted(name: str, cotangent: Any, value: Any) -> Any:
+    """A cotangent in the precision of its operand, if it has the operand's shape."""
+    if shape_of(cotangent) != shape_of(value):
+        raise DifferentiationError(
+            f"{name} gave a cotangent of shape {shape_of(cotangent)} for an operand of shape {shape_of(value)}"
+        )
+    return unbroadcast(cotangent, shape_of(value), dtype_of(value))
+
+
+def transposed(
+    name: str, given: str, linear: Callable[..., tuple[Any, ...]], at: Sequence[Any], arguments: Sequence[Any]
+) -> tuple[Any, ...]:
+    """The transpose of a linear function of as many arrays as `at` has, applied to what it has results."""
+    wanted = {"pull": "push", "push": "pull"}[given]
+    remedy = f"add {name}.{wanted}{'es' if wanted == 'push' else 's'}(…)"
+    try:
+        values, back = vjp(linear, *(zero_like(x) for x in at))[:2]
+        result: tuple[Any, ...] = back(tuple(arguments))
+    except (TracingError, DifferentiationError) as error:
+        raise DifferentiationError(
+            f"{name} has no {wanted}, and its {given} cannot be transposed into one ({error}); {remedy}"
+        ) from error
+    everything = [*result, *values, *arguments]
+    if not any(isinstance(value, Traced) for value in everything) and not _is_transpose(linear, result, arguments):
+        raise DifferentiationError(
+            f"{name} has no {wanted}, and its {given} is not linear, so there is nothing to transpose; {remedy}"
+        )
+    return result
+
+
+def _is_transpose(linear: Callable[..., tuple[Any, ...]], result: Sequence[Any], arguments: Sequence[Any]) -> bool:
+    """Whether <linear(u), v> equals <u, transpose(v)> for a u that is neither small nor smooth."""
+    probes = [_probe(np.asarray(x)) for x in result]
+    left = _pairing(linear(*probes), arguments)
+    right = _pairing(probes, result)
+    sizes = [np.asarray(x) for x in (*result, *arguments)]
+    precision = max((float(np.finfo(x.dtype).eps) for x in sizes if x.dtype.kind in "fc"), default=1e-16)
+    scale = 1 + abs(left) + abs(right) + sum(float(np.sum(np.absolute(x))) for x in sizes)
+    return not np.isfinite(scale) or bool(abs(left - right) <= np.sqrt(precision) * scale)
+
+
+def _probe(x: np.ndarray[Any, Any]) -> Any:
+    angles = np.arange(1.0, x.size + 1).reshape(x.shape)
+    waves = 3 * np.cos(angles) + (2j * np.sin(2 * angles) if x.dtype.kind == "c" else 0)
+    return waves.astype(x.dtype)[()]
+
+
+def _pairing(left: Sequence[Any], right: Sequence[Any]) -> float:
+    return float(sum(np.real(np.sum(np.multiply(a, b))) for a, b in zip(left, right, strict=True)))

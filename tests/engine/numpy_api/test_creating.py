@@ -1,0 +1,57 @@
+"""Arrays after a model, between traced ends, on a grid."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import TracingError
+
+V = np.array([1.0, 2.5, 4.0])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: np.zeros_like(v) + np.ones_like(v) * v,
+        lambda v: np.zeros_like(v, shape=(2, 3)) + v,
+        lambda v: (
+            np.full_like(np.ones((2, 2)), v[0])
+            if isinstance(v, np.ndarray)
+            else np.full_like(v[:2], v[0], shape=(2, 2))
+        ),
+        lambda v: np.linspace(v[0], v[2], 5),
+        lambda v: np.linspace(v, 2 * v + 1, 4, endpoint=False, axis=-1),
+        lambda v: np.linspace(v[0], v[1], 3, retstep=True),
+        lambda v: np.linspace(0.0, v, 1),
+        lambda v: np.logspace(v[0], v[1], 4),
+        lambda v: np.geomspace(v[0], v[2], 4),
+        lambda v: np.geomspace(-v, -3 * v, 3),
+        lambda v: np.meshgrid(v, v[:2] * 2, v[0]),
+        lambda v: np.meshgrid(v, v, indexing="ij", sparse=True),
+    ],
+)
+def test_like_numpy(function, like_numpy):
+    like_numpy(function, V)
+
+
+def test_types_are_told():
+    def function(v):
+        assert np.result_type(v, np.float32) == np.float64
+        assert np.can_cast(v, np.float64)
+        assert not np.iscomplexobj(v)
+        assert np.isrealobj(v)
+        assert np.common_type(v) is np.float64
+        return np.sum(v)
+
+    pb.grad(function)(V)
+
+
+def test_like_makes_a_traced_value_of_nested_lists():
+    np.testing.assert_array_equal(
+        pb.grad(lambda v: np.sum(np.array([[v[0], 2.0], [v[1], v[0]]], like=v)))(V), [2, 1, 0]
+    )
+
+
+def test_what_is_not_honoured_is_refused():
+    with pytest.raises(TracingError, match="device"):
+        pb.grad(lambda v: np.sum(np.linspace(v[0], 1.0, device="gpu")))(V)

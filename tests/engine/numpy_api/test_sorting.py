@@ -1,0 +1,71 @@
+"""Sorting, positions and quantiles."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import TracingError
+
+A = np.random.default_rng(0).permutation(24).reshape(4, 6) * 0.37 - 3.0
+V = A[0]
+METHODS = ["lower", "higher", "nearest", "midpoint", "weibull", "median_unbiased", "normal_unbiased", "hazen"]
+METHODS.append("interpolated_inverted_cdf")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.sort,
+        lambda a: np.sort(a, axis=0),
+        lambda a: np.sort(a, axis=None),
+        lambda a: np.sort(a, kind="stable"),
+        lambda a: np.partition(a, 2)[:, 2],
+        lambda a: np.sort(np.partition(a, (1, 3), axis=1)[:, :4], axis=1),
+        lambda a: a[np.lexsort((a[:, 1], a[:, 0]))],
+        lambda a: a * np.argmax(a, axis=1, keepdims=True) + a.argmin(axis=0) + np.argmax(a),
+        lambda a: a * np.nanargmax(a) + np.nanargmin(a, axis=0),
+        lambda a: a * np.searchsorted([-2.0, 0.0, 2.0], a),
+        lambda a: a * np.digitize(a, [2.0, 0.0, -2.0]),
+        lambda a: a * np.searchsorted(np.sort(a[0]) + 0.1, a, side="right"),
+        lambda a: np.histogram(a, 4)[1] * 1.0,
+        lambda a: np.histogram(a, [-3.5, 0.1, 3.1])[0] * a[0, 0],
+        np.median,
+        lambda a: np.median(a, axis=0),
+        lambda a: np.median(a[:, :5], axis=1, keepdims=True),
+        lambda a: np.quantile(a, 0.3),
+        lambda a: np.quantile(a, [0.1, 0.5, 1.0], axis=1),
+        lambda a: np.percentile(a, [[10, 90]], axis=(0, 1), keepdims=True),
+        *(lambda a, method=method: np.quantile(a, 0.37, axis=1, method=method) for method in METHODS),
+        lambda a: np.nanquantile(np.where(a > 3, np.nan, a), [0.2, 0.7], axis=1),
+        lambda a: np.nanpercentile(np.where(a > 3, np.nan, a), 40),
+        lambda a: np.nanmedian(np.where(a > 3, np.nan, a), axis=0, keepdims=True),
+    ],
+)
+def test_like_numpy(function, like_numpy):
+    like_numpy(function, A)
+
+
+def test_ties_go_with_the_stable_order():
+    x = np.array([2.0, 1.0, 2.0, 1.0])
+    weights = np.array([1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(pb.grad(lambda a: np.sum(np.sort(a) * weights))(x), [3, 1, 4, 2])
+
+
+def test_a_quantile_next_to_nan_is_nan():
+    x = np.array([1.0, np.nan, 2.0])
+    assert np.isnan(pb.value_and_grad(np.median)(x)[0])
+    assert np.isnan(pb.value_and_grad(np.nanmedian)(np.full(2, np.nan))[0])
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda a: np.quantile(a, a[0] * 0 + 0.5), "by q"),
+        (lambda a: np.quantile(a, 0.5, method="inverted_cdf"), "inverted_cdf"),
+        (lambda a: np.histogram(a, "auto")[1], "number of bins"),
+        (lambda a: np.histogram(a, 3, weights=a)[0], "weights"),
+    ],
+)
+def test_what_is_not_honoured_is_refused(function, message):
+    with pytest.raises(TracingError, match=message):
+        pb.vjp(function, V)

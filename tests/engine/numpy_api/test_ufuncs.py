@@ -1,0 +1,188 @@
+"""Ufuncs, their keywords and methods, and Python's operators."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import NoRuleError, TracingError
+
+X = np.array([[0.3, -0.7, 0.2], [0.9, -0.4, 0.6]])
+POSITIVE = np.abs(X) + 0.5
+ROW = np.array([1.31, 0.43, 2.17])
+
+ANYWHERE = [
+    np.negative, np.positive, np.square, np.reciprocal, np.absolute, np.fabs, np.exp, np.exp2, np.expm1, np.sin, np.cos,
+    np.tan, np.sinh, np.cosh, np.tanh, np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arctanh, np.deg2rad, np.radians,
+    np.rad2deg, np.degrees, np.cbrt, np.sinc, np.conj, np.sign, np.floor, np.ceil, np.trunc, np.rint, np.nan_to_num,
+    np.real, np.fix, np.unwrap,
+]  # fmt: skip
+RIGHT_OF_ZERO = [np.log, np.log2, np.log10, np.log1p, np.sqrt]
+OF_TWO = [
+    np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, np.maximum, np.minimum, np.fmax, np.fmin,
+    np.arctan2, np.hypot, np.logaddexp, np.logaddexp2, np.copysign, np.remainder, np.fmod, np.floor_divide,
+    np.heaviside,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", ANYWHERE, ids=lambda f: f.__name__)
+def test_of_one(function, like_numpy):
+    like_numpy(function, X)
+
+
+@pytest.mark.parametrize("function", RIGHT_OF_ZERO, ids=lambda f: f.__name__)
+def test_of_one_right_of_zero(function, like_numpy):
+    like_numpy(function, POSITIVE)
+
+
+def test_arccosh(like_numpy):
+    like_numpy(np.arccosh, POSITIVE + 1)
+
+
+@pytest.mark.parametrize("function", OF_TWO, ids=lambda f: f.__name__)
+def test_of_two_with_broadcasting(function, like_numpy):
+    like_numpy(function, POSITIVE, ROW)
+    like_numpy(lambda a: function(a, 1.7), POSITIVE, fused=False)
+    like_numpy(lambda b: function(1.7, b), ROW, fused=False)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.divmod,
+        np.modf,
+        lambda x: np.frexp(x)[0],
+        lambda x: np.ldexp(x, np.array([1, -2, 3])),
+        lambda x: np.clip(x, -0.5, 0.5),
+        lambda x: np.clip(x, None, 0.5),
+        lambda x: np.clip(x, min=-0.5),
+        lambda x: x.clip(-0.5, 0.5),
+        lambda x: np.round(x, 1) + x,
+        lambda x: x * x.round(),
+        lambda x: np.add(x, x, dtype=np.float64),
+        lambda x: np.multiply.outer(x, x[0]),
+        lambda x: np.maximum.outer(x[0], x[1] + 0.05),
+        lambda x: np.add.reduce(x) + np.add.accumulate(x)[1] + np.multiply.accumulate(x, axis=1)[0],
+        lambda x: np.isnan(x) + np.isfinite(x) * x + np.isinf(x) + np.signbit(x),
+        lambda x: x * ((x > 0) & (x < 0.5)) + x * ((x > 0) | ~(x < 0.5)) + x * ((x > 0) ^ (x > 0.5)),
+        lambda x: np.logical_and(x > 0, x < 0.5) * x + np.logical_not(x) + np.logical_xor(x, x) + np.logical_or(x, 0),
+        lambda x: np.sinc(x * 0.01) + np.sinc(3 * x),
+        lambda x: np.nan_to_num(np.where(x > 0, x, np.nan), nan=2.0),
+        lambda x: x * np.isclose(x, x + 1e-9) + np.allclose(x, x) + np.array_equal(x, x),
+        lambda x: np.vecdot(x, x) + np.matvec(x @ x.T, x[:, 0]) + np.vecmat(x[:, 1], x @ x.T),
+    ],
+)
+def test_of_their_own(function, like_numpy):
+    like_numpy(function if not isinstance(function, np.ufunc) or function.nin == 1 else lambda x: function(x, 0.37), X)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+        divmod,
+    ],
+)  # fmt: skip
+def test_operators_and_their_reflections(op, like_numpy):
+    like_numpy(lambda a, b: op(a, b), POSITIVE, ROW)
+    like_numpy(lambda a: op(a, 1.7), POSITIVE, fused=False)
+    like_numpy(lambda a: op(1.7, a), POSITIVE, fused=False)
+    like_numpy(lambda a: op(POSITIVE * 1.1, a), POSITIVE, fused=False)
+    value = op(2.5, 0.7)
+    ours = []
+    pb.grad(lambda a: ours.append(op(a, 0.7)) or a)(2.5)
+    plain = ours[0] if isinstance(ours[0], tuple) else (ours[0],)
+    expected = value if isinstance(value, tuple) else (value,)
+    np.testing.assert_allclose([getattr(part, "value", part) for part in plain], expected)
+
+
+def test_matmul_and_its_reflection(like_numpy):
+    like_numpy(lambda a: a @ X.T + X @ a.T, X)
+
+
+# --- edges -------------------------------------------------------------------------------------------------------------
+def gradient(function, x):
+    return pb.grad(lambda x: np.sum(function(x)))(np.asarray(x, float))
+
+
+def test_powers_at_zero():
+    np.testing.assert_array_equal(gradient(lambda x: x**2, [0.0]), [0])
+    np.testing.assert_array_equal(gradient(lambda x: x**2.0, [0.0]), [0])
+    np.testing.assert_array_equal(gradient(lambda x: x**1, [0.0]), [1])
+    np.testing.assert_array_equal(gradient(lambda x: x**0, [0.0]), [0])
+    np.testing.assert_array_equal(gradient(lambda x: x ** np.array([0.0, 1.0, 2.0]), [0.0, 0.0, 0.0]), [0, 1, 0])
+    np.testing.assert_array_equal(gradient(lambda x: np.array([0.0, 0.0]) ** x, [2.0, 3.0]), [0, 0])
+    np.testing.assert_array_equal(gradient(lambda x: (-2.0) ** np.array([2.0]) * x, [3.0]), [4])
+    np.testing.assert_array_equal(gradient(lambda x: x**3, [-2.0]), [12])
+
+
+def test_roots_at_zero_are_vertical():
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(gradient(np.sqrt, [0.0]), [np.inf])
+        np.testing.assert_array_equal(gradient(np.cbrt, [0.0]), [np.inf])
+
+
+def test_kinks_take_the_middle():
+    np.testing.assert_array_equal(gradient(np.abs, [0.0, -0.0]), [0, 0])
+    np.testing.assert_array_equal(gradient(lambda x: np.maximum(x, 0), [0.0]), [0.5])
+    np.testing.assert_array_equal(gradient(lambda x: np.clip(x, -1, 1), [-2, -1, 0, 1, 2]), [0, 0.5, 1, 0.5, 0])
+    np.testing.assert_array_equal(gradient(lambda x: np.hypot(x, 0.0), [0.0]), [0])
+    np.testing.assert_array_equal(gradient(lambda x: np.maximum(x, x), [3.0]), [1])
+
+
+def test_nan_in_the_branch_that_is_not_taken_stays_there():
+    x = np.array([1.0, -1.0])
+    safe = gradient(lambda x: np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0), x)
+    np.testing.assert_array_equal(safe, [1, 0])
+
+
+def test_a_nan_beside_a_number():
+    np.testing.assert_array_equal(gradient(lambda x: np.fmax(x, 2.0), [np.nan, 3.0, 1.0]), [0, 1, 0])
+    np.testing.assert_array_equal(gradient(lambda x: np.nan_to_num(x), [np.nan, 3.0, np.inf]), [0, 1, 0])
+
+
+def test_sums_of_exponentials_reach_to_infinity():
+    np.testing.assert_array_equal(gradient(lambda x: np.logaddexp(x, 0.0), [-np.inf, np.inf, 1000.0]), [0, 1, 1])
+    np.testing.assert_array_equal(gradient(lambda x: np.logaddexp(x, -np.inf), [-np.inf, 2.0]), [1, 1])
+
+
+def test_sinc_is_smooth_at_zero():
+    np.testing.assert_allclose(np.sinc(0.0), pb.value_and_grad(np.sinc)(0.0)[0])
+    second = pb.grad(pb.grad(np.sinc))
+    np.testing.assert_allclose(second(0.0), -(np.pi**2) / 3)
+    np.testing.assert_allclose(pb.grad(pb.grad(second))(0.0), np.pi**4 / 5)
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: np.add(x, x, out=np.zeros((2, 3))), "out=…"),
+        (lambda x: np.add(x, x, where=X > 0), "where=…"),
+        (lambda x: np.exp(x, dtype=int), "dtype=int64"),
+        (lambda x: np.add.at(np.zeros((2, 3)), 0, x), "numpy.add.at has no rule"),
+        (lambda x: np.add.reduceat(x, [0, 1]), "numpy.add.reduceat has no rule"),
+        (lambda x: np.subtract.reduce(x), "numpy.subtract.reduce has no rule"),
+        (lambda x: np.nextafter(x, 1.0), "numpy.nextafter has no rule"),
+    ],
+)
+def test_what_is_not_honoured_is_refused(function, message):
+    with pytest.raises(TracingError, match=message):
+        pb.grad(lambda x: np.sum(function(x)))(X)
+
+
+def test_adding_to_a_plain_array_in_place_is_refused():
+    def function(x):
+        total = np.zeros((2, 3))
+        total += x
+        return np.sum(total)
+
+    with pytest.raises(TracingError, match="out=…"):
+        pb.grad(function)(X)
+    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(operator.iadd(x, 1.0)))(X), np.ones((2, 3)))
+
+
+def test_no_rule_names_the_function():
+    with pytest.raises(NoRuleError, match="numpy.i0"):
+        pb.grad(lambda x: np.sum(np.i0(x)))(X)
