@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
     from pullback.custom import primitive
-    from pullback.elementwise import elementwise
+    from pullback.elementwise_maps import elementwise
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
     from pullback.packing import pack
@@ -76,7 +76,7 @@ _HOMES = {
     "contexts": "pullback.contexts",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
-    "elementwise": "pullback.elementwise:elementwise",
+    "elementwise": "pullback.elementwise_maps:elementwise",
     "errors": "pullback.errors",
     "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms:grad",
@@ -120,3 +120,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# The decorator `primitive` shares its name with the module of what all rules are made of. Importing a module makes it an
+# attribute of its package, once: it is done here, and undone, so that the name is the decorator's.
+importlib.import_module("pullback.primitive")
+del globals()["primitive"]

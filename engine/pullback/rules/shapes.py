@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from pullback.cases import cases, normal
-from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Linear, behind_batch, unbroadcast
+from pullback.ir.types import ArrayType, Shape, dtype_of
+from pullback.kinds import Linear, behind_batch, cast, unbroadcast
 
 
 def _reshaped(type_: ArrayType, shape: Shape) -> ArrayType:
@@ -26,7 +26,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _cast_back(v: Any, x: Any) -> Any:
-    return v.astype(x.dtype) if hasattr(x, "dtype") else v.astype(float)
+    return cast(v, dtype_of(x))
 
 
 reshape = Linear(

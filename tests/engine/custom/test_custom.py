@@ -7,7 +7,7 @@ import pullback as pb
 from pullback.errors import DifferentiationError, NoRuleError, TracingError
 
 TIERS = pytest.mark.parametrize("tier", pb.TIERS)
-X = np.linspace(-1.5, 1.5, 7)
+X = np.linspace(-1.5, 2.0, 7)
 LIMIT = 0.8
 
 

@@ -252,7 +252,9 @@ def test_s1_5_once_is_the_callers_choice_and_a_second_call_raises():
 
 
 # --- S1-6 -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("act", ["relu", "swish", "tanh", "softplus", cube_root], ids=str)
+@pytest.mark.parametrize(
+    "act", ["relu", "swish", "tanh", "softplus", cube_root], ids=lambda act: getattr(act, "__name__", act)
+)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize("layer", ["dense", "conv 2-D"])
 def test_s1_6_second_order_is_right(act, tier, layer):
