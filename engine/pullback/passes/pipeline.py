@@ -12,6 +12,7 @@ from pullback.passes.loops.carries import drop_dead_carries
 from pullback.passes.loops.hoisting import hoist_invariants
 from pullback.passes.loops.products import split_products
 from pullback.passes.loops.sums import sum_after_loops
+from pullback.passes.lowering import lower
 
 Pass = tuple[str, Callable[[Graph], Graph]]
 
@@ -63,8 +64,10 @@ class Stages:
         return graph
 
 
-def simplify(graph: Graph, stages: Stages) -> Graph:
-    """Run the simplifying passes."""
+def simplify(graph: Graph, stages: Stages, *, lowered: bool = False) -> Graph:
+    """Run the simplifying passes; `lowered`, with fused rules written out, for plans that keep all memory."""
+    if lowered:
+        graph = stages.add("lowered", lower(graph))
     for name, run_pass in _passes_for(graph):
         graph = stages.add(name, run_pass(graph))
     return graph

@@ -58,6 +58,7 @@ astype = Linear(
     lambda x, dtype: np.asarray(x).astype(dtype)[()],
     lambda type_, dtype: ArrayType(type_.shape, dtype),
     lambda v, x, dtype: _cast_back(v, x),
+    into=lambda out, x, dtype: np.copyto(out, x, casting="unsafe"),
     batch=lambda x, dtype: x.astype(dtype),
 )
 
