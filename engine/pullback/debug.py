@@ -1,5 +1,6 @@
 """Looking at the engine at work."""
 
 from pullback.counters import RuleCounts, counting
+from pullback.fingerprints import checksums
 
-__all__ = ["RuleCounts", "counting"]
+__all__ = ["RuleCounts", "checksums", "counting"]
