@@ -25,14 +25,16 @@ def main() -> int:
     )
     parser.add_argument("suite", choices=["autograd", "torch"])
     parser.add_argument("--source", type=Path, help="the suite's source folder or archive, instead of fetching it")
-    parser.add_argument("--packages", type=Path, help="a folder of installed packages to look for the other engine in")
+    parser.add_argument(
+        "--packages", type=Path, help="a folder of installed packages: torch, or xarray for autograd's suite"
+    )
     parser.add_argument("--only", default="", help="only operators whose name contains this (torch)")
     parser.add_argument("--json", type=Path, help="write counts and every test to this file")
     arguments = parser.parse_args()
     if arguments.packages is not None:
         sys.path.append(str(arguments.packages))
     outcomes: list[Outcome] = (
-        hips_autograd.outcomes(arguments.source)
+        hips_autograd.outcomes(arguments.source, arguments.packages)
         if arguments.suite == "autograd"
         else torch_operators.outcomes(arguments.only)
     )

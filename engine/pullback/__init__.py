@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
     from pullback.custom import primitive
-    from pullback.elementwise import elementwise
+    from pullback.elementwise_maps import elementwise
     from pullback.jacobians import hessian, hvp, jacobian
     from pullback.linearizing import jvp, linearize, vjp
     from pullback.packing import pack
@@ -76,7 +76,7 @@ _HOMES = {
     "contexts": "pullback.contexts",
     "cut": "pullback.constants:cut",
     "debug": "pullback.debug",
-    "elementwise": "pullback.elementwise:elementwise",
+    "elementwise": "pullback.elementwise_maps:elementwise",
     "errors": "pullback.errors",
     "fori_loop": "pullback.control.looping:fori_loop",
     "grad": "pullback.transforms:grad",

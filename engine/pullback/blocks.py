@@ -12,7 +12,7 @@ gradients by `vmap`, rows of a Jacobian) the array has leading axes, and so has 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NoReturn, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -26,6 +26,7 @@ Parts = Mapping[str, Any]
 """Per name a shape, an array whose values are taken, or a mapping of these for a block inside the block."""
 
 
+@final
 class Block(Mapping[str, Any]):
     """One contiguous array with named views, as attributes and as items.
 
@@ -49,8 +50,8 @@ class Block(Mapping[str, Any]):
         _hold(self, np.zeros(layout.size, own), layout)
         self._fill(parts, init)
 
-    @classmethod
-    def around(cls, array: Any, shapes: Shapes) -> Self:
+    @staticmethod
+    def around(array: Any, shapes: Shapes) -> "Block":
         """A block of an array that is there: no copy, and `block.array` is that very array.
 
         `Block.around(pb.pack(wi, wh), {"Wi": wi.shape, "Wh": wh.shape})`
@@ -61,7 +62,7 @@ class Block(Mapping[str, Any]):
                 f"Block.around: the views need a contiguous array of shape {(layout.size,)}, got shape {np.shape(array)}; "
                 "make it so with numpy.ravel"
             )
-        return _of(cls, array, layout)
+        return _of(array, layout)
 
     @property
     def array(self) -> Any:
@@ -114,6 +115,9 @@ class Block(Mapping[str, Any]):
         else:
             self[name] = value
 
+    def __contains__(self, name: object) -> bool:  # without making the view
+        return any(own == name for own in self._layout)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._layout)
 
@@ -124,7 +128,7 @@ class Block(Mapping[str, Any]):
         return sorted({*super().__dir__(), *self})
 
     # --- what makes another block -------------------------------------------------------------------------------------
-    def map(self, function: Callable[[Any], Any]) -> Self:
+    def map(self, function: Callable[[Any], Any]) -> "Block":
         """The block of `function(array)`, called once for the whole: move to a device, cast, scale.
 
         `on_device = block.map(cupy.asarray)`, and back `on_device.map(cupy.asnumpy)`.
@@ -135,13 +139,13 @@ class Block(Mapping[str, Any]):
                 f"Block.map: the function made shape {tuple(array.shape)} of shape {tuple(self._array.shape)}; "
                 "it must keep every element in its place"
             )
-        return _of(type(self), array, self._layout)
+        return _of(array, self._layout)
 
-    def astype(self, dtype: DTypeLike) -> Self:
+    def astype(self, dtype: DTypeLike) -> "Block":
         """A block of another dtype."""
         return self.map(lambda array: array.astype(dtype))
 
-    def copy(self) -> Self:
+    def copy(self) -> "Block":
         """A block with memory of its own."""
         return self.map(lambda array: array.copy())
 
@@ -149,20 +153,30 @@ class Block(Mapping[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # One array, whatever has to be made of it: so a copy, deep or pickled, is a block whose views are its views.
-        return (_of, (type(self), self._array, self._layout))
+        return (_of, (self._array, self._layout))
 
     def __eq__(self, other: object) -> bool:
         return self is other
 
     __hash__ = object.__hash__
 
+    __array_ufunc__ = None
+
+    def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
+        raise TypeError("a Block is not an array; give NumPy block.array, the whole, or one of its views")
+
     def __repr__(self) -> str:
         return f"Block({self._layout}; {getattr(self._array, 'dtype', '?')})"
 
     # --- inside -------------------------------------------------------------------------------------------------------
     def _view(self, slot: Slot) -> Any:
+        if self._array.shape[-1] != self._layout.size:
+            raise ValueError(
+                f"an array of shape {self._array.shape} has no views of a block of {self._layout.size} elements, "
+                "which are its last axis; keep the axes of a batch in front"
+            )
         part = slot.view(self._array)
-        return part if isinstance(slot.shape, tuple) else _of(type(self), part, slot.shape)
+        return part if isinstance(slot.shape, tuple) else _of(part, slot.shape)
 
     def _unknown(self, name: str) -> str:
         return f"the block has no {name!r}; it has {', '.join(self) or 'nothing'} and array, the whole"
@@ -193,15 +207,12 @@ class Block(Mapping[str, Any]):
                 self[name] = np.asarray(rule(self[name].shape))
 
 
-_Kind = TypeVar("_Kind", bound=Block)
-
-
-def _of(kind: type[_Kind], array: Any, layout: Layout) -> _Kind:
+def _of(array: Any, layout: Layout) -> Block:
     """A block of an array, or of anything that stands for one, in a known layout."""
-    return _hold(object.__new__(kind), array, layout)
+    return _hold(object.__new__(Block), array, layout)
 
 
-def _hold(block: _Kind, array: Any, layout: Layout) -> _Kind:
+def _hold(block: Block, array: Any, layout: Layout) -> Block:
     object.__setattr__(block, "_array", array)
     object.__setattr__(block, "_layout", layout)
     return block
@@ -240,9 +251,24 @@ def _dtypes(parts: Parts) -> list[np.dtype[Any]]:
     return found
 
 
+def _rows(layout: Layout, jacobian: Any) -> dict[str, Any]:
+    """The Jacobian of a value that is a block, by the names of its views: a view's axes, then the argument's."""
+    leaves, rebuild = trees.flatten(jacobian)
+
+    def of_view(slot: Slot) -> Any:
+        if isinstance(slot.shape, Layout):
+            return _rows(slot.shape, rebuild(iter([leaf[slot.start : slot.stop] for leaf in leaves])))
+        shape: Shape = slot.shape
+        parts = [leaf[slot.start : slot.stop].reshape((*shape, *leaf.shape[1:])) for leaf in leaves]
+        return rebuild(iter(parts))
+
+    return {name: of_view(slot) for name, slot in layout.slots}
+
+
 trees.register(
     Block,
     lambda block: (block.array,),
-    lambda block, parts: _of(type(block), parts[0], block.layout),
+    lambda block, parts: _of(parts[0], block.layout),
     lambda block: block.layout,
+    rows=lambda block, parts: _rows(block.layout, parts[0]),
 )

@@ -1,24 +1,50 @@
 """Compiled functions: record once per signature, plan, and run the plan from then on.
 
-What cannot be compiled (control flow on values, surroundings that cannot be watched) runs on the tape, and the summary
-says why.
+Where the function looks at values (`if`, `while`, `range`), what it saw is guarded: a call that would see something else
+is recorded again and gets a program of its own. What cannot be compiled (surroundings that cannot be watched, functions
+without a rule) runs on the tape, and the summary says why.
 """
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pullback import tiers
+from pullback.backends.interpreter import Changed
 from pullback.gradients import Gradient
 from pullback.ir.printer import format_graph
-from pullback.program import Fallback, Program, build
+from pullback.outputs import written_into
+from pullback.program import Fallback, Program, build, inner_function
 from pullback.signatures import signature
+from pullback.surroundings import Surroundings
 
 #: Signatures kept per function; the least recently used one goes first.
 PLANS_KEPT = 64
+
+#: Ways through a function that are compiled for one signature; one that takes more of them stays on the tape.
+WAYS_KEPT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What is known of one signature: its surroundings, and a program for each way through the function so far."""
+
+    surroundings: Surroundings
+    programs: tuple[Program, ...]
+    fallback: Fallback | None = None
+
+    def following(self, program: Program, changed: Changed) -> Program | None:
+        """The program that saw the same up to this guard and there what was seen now: the only ones that can be right."""
+        seen = [guard.seen for guard in program.guards[: changed.guard]]
+        seen.append(changed.seen)
+        for other in self.programs:
+            if [guard.seen for guard in other.guards[: len(seen)]] == seen:
+                return other
+        return None
 
 
 class Plan:
@@ -28,36 +54,62 @@ class Plan:
         self.function = function
         self.tier = tiers.checked(tier)
         self._lock = threading.Lock()
-        self._programs: OrderedDict[Any, Program | Fallback] = OrderedDict()
+        self._families: OrderedDict[Any, Family] = OrderedDict()
         self._last: Program | Fallback | None = None
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Run, compiling first if arguments of these types have not been seen."""
+    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
+        """Run, compiling first if arguments of these types have not been seen.
+
+        In the stateful tier a result is an array of the plan's state as long as the caller does not have it any more: what
+        is still referred to is never written to again, what was dropped is. With `out`, arrays in the structure of the
+        result, the result is written into them, and they are what is returned.
+
+            dw = plan(w, x, out=dw)
+        """
+        result = self._call(args, keywords)
+        return result if out is None else written_into(out, result)
+
+    def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if keywords and isinstance(self.function, Gradient):
             args, keywords = self.function.positional(args, keywords), {}
         if self.tier == "unfused" or keywords:
             return self._on_the_tape(args, keywords, "called with keywords" if keywords else "the tier is unfused")
         key, leaves = signature(args)
-        program = self._programs.get(key)
-        if program is None or program.surroundings is None or not program.surroundings.unchanged():
-            program = self._compile(key, args)
-        elif len(self._programs) == PLANS_KEPT:
-            self._keep(key, program)  # in use: not the next to go
-        if isinstance(program, Fallback):
-            return self._on_the_tape(args, {}, program.reason)
-        values = [*leaves, *[read() for read in program.captured]]
-        if program.overwritten and _share_memory(values, program.overwritten):
-            return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
-        self._last = program
-        return program.finish(program.run(*values), leaves)
+        family = self._families.get(key)
+        if family is None or not family.surroundings.unchanged():
+            family = self._compile(key, args, Family(Surroundings(inner_function(self.function)), ()))
+        elif len(self._families) == PLANS_KEPT:
+            self._keep(key, family)  # in use: not the next to go
+        return self._run(key, family, args, leaves)
+
+    def _run(self, key: Any, family: Family, args: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
+        """Run the program whose guards hold, compiling one if there is none."""
+        values = [*leaves, *family.surroundings.read()]
+        program: Program | None = None
+        recorded = False
+        while family.fallback is None:
+            program = program or family.programs[0]
+            overwritten = program.compiled.overwritten
+            if overwritten and _share_memory(values, overwritten):
+                return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
+            outputs = program.compiled.run(values)
+            if not isinstance(outputs, Changed):
+                self._last = program
+                return program.finish(outputs, leaves)
+            program = family.following(program, outputs)
+            if program is None and recorded:
+                return self._on_the_tape(args, {}, "a guard sees in the plan what it did not see while recording")
+            if program is None:
+                family, recorded = self._compile(key, args, family), True
+        return self._on_the_tape(args, {}, family.fallback.reason)
 
     def summary(self) -> dict[str, Any]:
         """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and a hash."""
         last = self._latest()
         if isinstance(last, Fallback):
-            counts = dict.fromkeys(("arrays", "bytes", "copies", "state_bytes", "kernels", "flops"))
+            counts = dict.fromkeys(("arrays", "bytes", "copies", "peak_bytes", "state_bytes", "kernels", "flops"))
             return {**counts, "fallbacks": [last.reason], "hash": None}
-        return dict(last.summary)
+        return dict(last.compiled.summary)
 
     def explain(self) -> str:
         """The graph after each pass, and the program it became."""
@@ -65,7 +117,7 @@ class Plan:
         if isinstance(last, Fallback):
             return f"runs on the tape: {last.reason}"
         parts = [f"# {name}\n{format_graph(graph)}" for name, graph in last.stages.graphs]
-        return "\n\n".join([*parts, f"# program\n{last.text}"])
+        return "\n\n".join([*parts, f"# program\n{last.compiled.text}"])
 
     def _latest(self) -> Program | Fallback:
         if self._last is None:
@@ -73,25 +125,42 @@ class Plan:
         return self._last
 
     def _on_the_tape(self, args: tuple[Any, ...], keywords: dict[str, Any], reason: str) -> Any:
-        self._last = Fallback(reason, None)
+        self._last = Fallback(reason)
         with tiers.tier("unfused"):
             return self.function(*args, **keywords)
 
-    def _compile(self, key: Any, args: tuple[Any, ...]) -> Program | Fallback:
+    def _compile(self, key: Any, args: tuple[Any, ...], family: Family) -> Family:
+        """The family with one program more, which comes first."""
         if isinstance(self.function, Gradient):
             self.function.positional(args, {})
-        with tiers.tier(self.tier):
-            program = build(self.function, args)
-        self._keep(key, program)
-        return program
+        if len(family.programs) == WAYS_KEPT:
+            program: Program | Fallback = Fallback(
+                f"the function took more than {WAYS_KEPT} ways through its control flow for arguments of one type"
+            )
+        else:
+            with tiers.tier(self.tier):
+                program = build(self.function, args, family.surroundings, keeps=self.tier in tiers.KEEPING)
+        if isinstance(program, Fallback):
+            family = replace(family, programs=(), fallback=program)
+        else:
+            family = replace(family, programs=(program, *family.programs))
+        self._keep(key, family)
+        return family
 
-    def _keep(self, key: Any, program: Program | Fallback) -> None:
-        """Put a program last in the order of use; the first ones go."""
+    def _keep(self, key: Any, family: Family) -> None:
+        """Put a signature last in the order of use; the first ones go."""
         with self._lock:
-            self._programs.pop(key, None)
-            self._programs[key] = program
-            while len(self._programs) > PLANS_KEPT:
-                self._programs.popitem(last=False)
+            self._families.pop(key, None)
+            self._families[key] = family
+            while len(self._families) > PLANS_KEPT:
+                self._families.popitem(last=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the programs and the lock: a copy makes its own."""
+        return {"function": self.function, "tier": self.tier}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["function"], state["tier"])  # type: ignore[misc]  # as good as new
 
 
 def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:

@@ -10,13 +10,21 @@ from pullback.primitive import Primitive
 class Flat(Primitive):
     """A function of any operands and parameters that no operand moves.
 
-    That is a fact about the function and not a missing rule; elementwise ones are a `Scalar` without maps.
+    That is a fact about the function and not a missing rule; elementwise ones are a `Scalar` without maps. `batch(x,
+    **params)` is a function of one operand for an x with one more, leading axis.
     """
 
     moves = False
 
-    def __init__(self, name: str, evaluate: Callable[..., Any], infer: Callable[..., ArrayType]) -> None:
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        infer: Callable[..., ArrayType],
+        batch: Callable[..., Any] | None = None,
+    ) -> None:
         super().__init__(name)
+        self._batch = batch
         self._evaluate = evaluate
         self._infer = infer
 
@@ -37,3 +45,7 @@ class Flat(Primitive):
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """The result stays where it is."""
         return None
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """As declared, else one by one."""
+        return super().batch(operands, batched, params) if self._batch is None else self._batch(operands[0], **params)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback import trees
 from pullback.arguments import Selection, Wrt, chosen, name_of
 from pullback.batching import vmap
 from pullback.errors import DifferentiationError, TracingError
@@ -46,7 +47,7 @@ class Jacobian:
         linear = Linearization(of_chosen, self.selection.of(args), has_aux=self.has_aux)
         self._check_complex(linear)
         blocks = self._by_rows(linear) if self._prefers_rows(linear) else self._by_columns(linear)
-        result = linear.rebuild_output(iter([self.selection.result(linear.arguments(row)) for row in blocks]))
+        result = linear.rebuild_output(trees.Rows([self.selection.result(linear.arguments(row)) for row in blocks]))
         return (result, linear.aux) if self.has_aux else result
 
     def _prefers_rows(self, linear: Linearization) -> bool:

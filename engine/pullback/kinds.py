@@ -177,6 +177,11 @@ class Linear(Primitive):
         """Apply the function itself."""
         return self(tangents[0], **params)
 
+    @property
+    def has_batch(self) -> bool:
+        """Whether a batch is more than its examples one by one."""
+        return self._batch is not None
+
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
         """As declared, else one by one."""
         return super().batch(operands, batched, params) if self._batch is None else self._batch(operands[0], **params)
@@ -239,6 +244,11 @@ class Bilinear(Primitive):
         left = None if da is None else self(da, b, **params)
         right = None if db is None else self(a, db, **params)
         return right if left is None else left if right is None else left + right
+
+    @property
+    def has_batch(self) -> bool:
+        """Whether a batch is more than its examples one by one."""
+        return self._batch is not None
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
         """As declared, else one by one."""

@@ -30,7 +30,7 @@ class Slot:
         return part.reshape((*batch, *self.shape)) if isinstance(self.shape, tuple) else part
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Layout:
     """The slots of a block by name, one after the other without gaps."""
 
@@ -55,6 +55,9 @@ class Layout:
     def slot(self, name: str) -> Slot | None:
         """The slot of that name; None if there is none."""
         return next((slot for own, slot in self.slots if own == name), None)
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __str__(self) -> str:
         return ", ".join(

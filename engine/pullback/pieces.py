@@ -42,6 +42,7 @@ class Pieces:
         return self._evaluate(out, operands)
 
     def _evaluate(self, out: Any, operands: Sequence[Any]) -> Any:
+        operands = [np.asarray(operand) if isinstance(operand, list | tuple) else operand for operand in operands]
         half = _all_half(operands)
         flat = _flattened(out, operands)
         if flat is None:

@@ -1,6 +1,5 @@
 """A function compiled for one signature: recorded, differentiated, simplified, planned, written."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,17 +8,13 @@ import numpy as np
 
 from pullback import trees
 from pullback.arguments import differentiable, like
-from pullback.backends import interpreter
-from pullback.errors import TracingError
+from pullback.compiled import Compiled, compile_graph
+from pullback.errors import PullbackError, TracingError
 from pullback.gradients import Gradient, scalar
-from pullback.ir.graph import Capture, Graph, Var
-from pullback.ir.printer import format_graph
-from pullback.ir.types import ArrayType, is_array_like, type_of
+from pullback.ir.graph import Graph, Guard
+from pullback.ir.types import is_array_like, type_of
 from pullback.passes.differentiate import differentiate
 from pullback.passes.pipeline import Stages, simplify
-from pullback.planning.liveness import analyse
-from pullback.planning.schedule import plan_memory, summarise
-from pullback.primitive import Effect
 from pullback.recorder import record
 from pullback.surroundings import Surroundings
 
@@ -33,17 +28,12 @@ class CannotCompileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs for one signature, and how it came to be."""
+    """What runs for one signature and one way through the function, and how it came to be."""
 
-    run: interpreter.Program
+    compiled: Compiled
     finish: Finish
-    captured: tuple[Callable[[], Any], ...]
-    surroundings: Surroundings
-    summary: dict[str, Any]
+    guards: tuple[Guard, ...]
     stages: Stages
-    text: str
-    overwritten: tuple[int, ...]
-    """Which of the leaves and captured arrays are overwritten and restored; they must share memory with no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,85 +41,77 @@ class Fallback:
     """A signature that runs on the tape, and why."""
 
     reason: str
-    surroundings: Surroundings | None
 
 
-def build(function: Callable[..., Any], args: tuple[Any, ...]) -> Program | Fallback:
-    """Compile a function or a gradient for arguments like these."""
-    inner = function.function if isinstance(function, Gradient) else function
-    surroundings = Surroundings(inner)
+def build(
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool
+) -> Program | Fallback:
+    """Compile a function or a gradient for arguments like these, on the way through it that these lead to.
+
+    A program that `keeps` its memory allocates it once.
+    """
     if surroundings.obstacle is not None:
-        return Fallback(surroundings.obstacle, surroundings)
+        return Fallback(surroundings.obstacle)
     try:
-        return _build(function, inner, args, surroundings)
+        return _build(function, args, surroundings, keeps=keeps)
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
-        return Fallback(str(reason), surroundings)
+        return Fallback(str(reason))
 
 
-def _build(
-    function: Callable[..., Any], inner: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings
-) -> Program:
+def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is recorded: of a gradient, the function it differentiates."""
+    return function.function if isinstance(function, Gradient) else function
+
+
+def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool) -> Program:
     leaves, rebuild = trees.flatten(args)
     wanted = _wanted_leaves(function, leaves, rebuild) if isinstance(function, Gradient) else None
     for leaf in leaves:
-        if not is_array_like(leaf) or (isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray):
-            raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
-        if not type_of(leaf).dtype.isnative:
-            raise CannotCompileError("an argument is not in the byte order of this machine")
-
-    def forward(*traced: Any) -> tuple[list[Any], trees.Rebuild]:
-        result = inner(*rebuild(iter(traced)))
-        if wanted is not None and trees.structure(result) != "leaf":
-            raise CannotCompileError(f"the function returns a {type(result).__name__}, not one number")
-        return trees.flatten(result)
-
+        _require_plain(leaf)
     stages = Stages()
-    graph, rebuild_output = record(forward, [type_of(leaf) for leaf in leaves])
+    graph, rebuild_output = _recorded(surroundings, leaves, rebuild, is_gradient=wanted is not None)
     stages.add("recorded", graph)
-    captured = tuple(_reader(capture, surroundings) for capture in graph.captures)
     if wanted is not None and isinstance(function, Gradient):
         graph, finish = _differentiated(function, graph, wanted, leaves, stages)
     else:
         finish = _finish_values(rebuild_output)
-    graph = simplify(graph, stages)
-    schedule = plan_memory(graph)
-    emitted = interpreter.emit(schedule)
-    program, text = emitted.program, emitted.text
-    digest = hashlib.sha256(f"{format_graph(graph, sources=False)}\n{text}".encode()).hexdigest()
-    summary = {**summarise(schedule), "fallbacks": [], "hash": digest[:16]}
-    overwritten = _overwritten_inputs(graph)
-    captured += tuple(_held(capture) for capture in graph.captures[len(captured) :])
-    return Program(program, finish, captured, surroundings, summary, stages, text, overwritten)
+    compiled = compile_graph(simplify(graph, stages, lowered=keeps), keeps=keeps)
+    return Program(compiled, finish, graph.guards, stages)
 
 
-def _overwritten_inputs(graph: Graph) -> tuple[int, ...]:
-    inputs = [*graph.inputs, *(capture.var for capture in graph.captures)]
-    liveness = analyse(graph)
-    targets = {
-        liveness.root(node.inputs[0])
-        for node in graph.nodes
-        if node.primitive.effect is Effect.OVERWRITES and isinstance(node.inputs[0], Var)
-    }
-    return tuple(position for position, var in enumerate(inputs) if var in targets)
+def _require_plain(leaf: Any) -> None:
+    if not is_array_like(leaf) or (isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray):
+        raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
+    dtype = type_of(leaf).dtype
+    if dtype.kind not in "biufc":
+        raise CannotCompileError(f"an argument is of dtype {dtype}, which plans do not take")
+    if not dtype.isnative:
+        raise CannotCompileError("an argument is not in the byte order of this machine")
 
 
-def _reader(capture: Capture, surroundings: Surroundings) -> Callable[[], Any]:
-    """How a captured array is read again, with its type checked: another shape or dtype means recording anew."""
-    getter = surroundings.getter(capture.value)
-    if getter is None:
-        raise CannotCompileError(
-            "the function makes an array, or takes one from where it cannot be found again; pass it as an argument"
-        )
-    surroundings.watch(lambda: _type_or_none(getter()), capture.var.type)
-    return getter
+def _recorded(
+    surroundings: Surroundings, leaves: list[Any], rebuild: trees.Rebuild, *, is_gradient: bool
+) -> tuple[Graph, trees.Rebuild]:
+    """The graph of the function; the arrays around it are inputs after the leaves."""
 
+    def forward(*traced: Any) -> tuple[list[Any], trees.Rebuild]:
+        function, substitution = surroundings.substituted(traced[len(leaves) :])
+        result = function(*rebuild(iter(traced[: len(leaves)])))
+        changed = substitution.changed()
+        if changed is not None:
+            raise CannotCompileError(f"the function changes {changed}; return the new value instead")
+        if is_gradient and trees.structure(result) != "leaf":
+            raise CannotCompileError(f"the function returns a {type(result).__name__}, not one number")
+        return trees.flatten(result)
 
-def _type_or_none(value: Any) -> ArrayType | None:
-    return type_of(value) if type(value) is np.ndarray else None
-
-
-def _held(capture: Capture) -> Callable[[], Any]:
-    return lambda: capture.value
+    values = [*leaves, *surroundings.read()]
+    types = [*map(type_of, leaves), *surroundings.array_types]
+    try:
+        return record(forward, types, values)
+    except (CannotCompileError, PullbackError):
+        raise
+    except Exception as error:  # the user's own, or what a traced value cannot do: the tape will tell
+        raise CannotCompileError(f"{type(error).__name__} while recording: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +139,9 @@ def _differentiated(
 ) -> tuple[Graph, Finish]:
     """The joint graph, and how its outputs become what the caller asked for."""
     result = graph.outputs[0].type
-    scalar(np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function)
+    scalar(
+        np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function, holomorphic=gradient.holomorphic
+    )
     joint, mask = differentiate(graph, wanted.leaves, with_value=gradient.with_value)
     stages.add("differentiated", joint)
     if (

@@ -11,7 +11,8 @@ class Selection(Primitive):
     """`evaluate(x, *indices, **params)` with `transpose(y_bar, x, *indices, **params)`.
 
     Like `Linear`, but for the positions, which are operands: they may come out of a computation. They do not move. The
-    transpose may look at the shape and dtype of x, never at its values.
+    transpose may look at the shape and dtype of x, never at its values. `batch(operands, batched, **params)` is the function
+    for operands of which those flagged have one more, leading axis, or None where it has to go one by one.
     """
 
     def __init__(
@@ -20,8 +21,10 @@ class Selection(Primitive):
         evaluate: Callable[..., Any],
         infer: Callable[..., ArrayType],
         transpose: Callable[..., Any],
+        batch: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__(name)
+        self._batch = batch
         self._evaluate = evaluate
         self._infer = infer
         self._transpose = transpose
@@ -44,6 +47,11 @@ class Selection(Primitive):
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply the function to the tangent, with the same positions."""
         return None if tangents[0] is None else self(tangents[0], *operands[1:], **params)
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """As declared, else one by one."""
+        result = None if self._batch is None else self._batch(operands, batched, **params)
+        return super().batch(operands, batched, params) if result is None else result
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Moving elements is no arithmetic."""

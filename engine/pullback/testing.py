@@ -195,7 +195,7 @@ def _check_reverse(problem: _Problem, values: Leaves, direction: Leaves, weights
             return _gap(problem, ("reverse", reverse), moves, weights, values)
         forward = _pairing(weights, problem.forward(moves)[1])
         size = _size(cotangents, moves) + _size(weights, problem.forward(moves)[1])
-        return _Gap("reverse", reverse, "forward mode gives", forward, problem.modes_rtol * (size + 1e-3))
+        return _Gap("reverse", reverse, "forward mode gives", forward, problem.modes_rtol * (size + 1))
 
     _require_small(problem, gap, direction)
 

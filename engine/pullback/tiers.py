@@ -6,8 +6,12 @@ from contextvars import ContextVar
 
 from pullback.errors import TierError
 
-#: What this engine can run. `unfused` is the eager tape, the baseline of every ratio; `fused` runs a planned graph.
-TIERS: tuple[str, ...] = ("unfused", "fused")
+#: What this engine can run. `unfused` is the eager tape, the baseline of every ratio; `fused` runs a planned graph;
+#: `stateful` runs it in memory that is kept between calls.
+TIERS: tuple[str, ...] = ("unfused", "fused", "stateful")
+
+#: Those whose plans keep their memory between calls.
+KEEPING = frozenset({"stateful"})
 
 _current: ContextVar[str] = ContextVar("pullback_tier", default="unfused")
 

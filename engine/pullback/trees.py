@@ -15,12 +15,19 @@ Rebuild = Callable[[Iterator[Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class _NodeKind:
-    """How the nodes of one type are taken apart."""
+    """How the nodes of one type are taken apart, and put together again."""
 
     parts: Callable[[Any], tuple[Any, ...]]
     rebuild: Callable[[Any, tuple[Any, ...]], Any]
     structure: Callable[[Any], Hashable]
     gradient: Callable[[Any, tuple[Any, ...]], Any]
+    rows: Callable[[Any, tuple[Any, ...]], Any]
+
+    def maker(self, leaves: Iterator[Any]) -> Callable[[Any, tuple[Any, ...]], Any]:
+        """What makes a node of parts, by what the leaves are."""
+        if isinstance(leaves, Rows):
+            return self.rows
+        return self.gradient if isinstance(leaves, Gradients) else self.rebuild
 
 
 _KINDS: dict[type, _NodeKind] = {}
@@ -32,13 +39,15 @@ def register(
     rebuild: Callable[[Any, tuple[Any, ...]], Any],
     structure: Callable[[Any], Hashable],
     gradient: Callable[[Any, tuple[Any, ...]], Any] | None = None,
+    rows: Callable[[Any, tuple[Any, ...]], Any] | None = None,
 ) -> None:
     """Make a type a node of trees: its parts, a node like another from new parts, and what it is besides its parts.
 
     The new parts may be anything that stands for the old ones: arrays, traced values, the positions of leaves. The
-    gradient by a node is a node like it, unless `gradient` makes something else of the gradients by its parts.
+    gradient by a node is a node like it, unless `gradient` makes something else of the gradients by its parts; and so for
+    `rows`, the Jacobians of its parts, which have a part's axes first.
     """
-    _KINDS[kind] = _NodeKind(parts, rebuild, structure, gradient or rebuild)
+    _KINDS[kind] = _NodeKind(parts, rebuild, structure, gradient or rebuild, rows or rebuild)
 
 
 class Gradients:
@@ -52,6 +61,10 @@ class Gradients:
 
     def __next__(self) -> Any:
         return next(self._leaves)
+
+
+class Rows(Gradients):
+    """Leaves that are Jacobians: a tree rebuilt from them is the Jacobian of a value that was like the tree."""
 
 
 def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
@@ -84,9 +97,7 @@ def _take_node_apart(node: Any, leaves: list[Any]) -> Rebuild:
     kind = _KINDS.get(type(node))
     if kind is not None:
         children = [_take_apart(part, leaves) for part in kind.parts(node)]
-        return lambda rest: (kind.gradient if isinstance(rest, Gradients) else kind.rebuild)(
-            node, tuple(child(rest) for child in children)
-        )
+        return lambda rest: kind.maker(rest)(node, tuple(child(rest) for child in children))
     members = {field.name: _take_apart(getattr(node, field.name), leaves) for field in fields(node)}
     return lambda rest: _with_members(node, {name: part(rest) for name, part in members.items()})
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import elementwise, rules
+from pullback import elementwise_maps, rules
 from pullback.cases import ALL
 from pullback.errors import TracingError
 
 assert rules
-assert elementwise
+assert elementwise_maps
 RNG = np.random.default_rng(0)
 XS = RNG.normal(size=(5, 3))
 

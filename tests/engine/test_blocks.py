@@ -92,6 +92,10 @@ def test_a_block_is_around_a_contiguous_array_of_its_size(array):
         (lambda block: setattr(block, "array", np.ones(9)), ValueError, r"block.array has shape \(10,\), got \(9,\)"),
         (lambda block: setattr(block, "b", 1j), TypeError, "block.b holds float64, got complex128; cast it"),
         (lambda block: block.map(lambda array: array[1:]), ValueError, "must keep every element in its place"),
+        (np.asarray, TypeError, "a Block is not an array; give NumPy block.array"),
+        (np.sum, TypeError, "does not support ufuncs"),
+        (lambda block: block * 2, TypeError, "unsupported operand"),
+        (lambda block: np.ones(3) * block, TypeError, "operand|Block"),
         (lambda _: pb.Block({"w": 3}), TypeError, "Block: w is a int; give a shape"),
         (lambda _: pb.Block({"array": (2,)}), ValueError, "a view cannot be called 'array'"),
         (lambda _: pb.Block({"_w": (2,)}), ValueError, "a view cannot be called '_w'"),
@@ -172,6 +176,9 @@ def test_a_batch_of_blocks_has_views_with_the_axis_of_the_batch():
         np.testing.assert_allclose(gradient, pb.grad(loss)(block, x).w)
     values = pb.vmap(loss)(gradients, xs)
     assert values.shape == (4,)
+    behind = pb.vmap(pb.grad(loss), in_axes=(None, 0), out_axes=1)(block, xs)
+    with pytest.raises(ValueError, match="keep the axes of a batch in front"):
+        _ = behind.w
 
 
 def test_transforms_take_and_give_blocks():
@@ -187,3 +194,27 @@ def test_transforms_take_and_give_blocks():
     np.testing.assert_allclose(tangent, np.cos(block.b) * block.b * block.scale + value)
     jacobian = pb.jacobian(function)(block)
     np.testing.assert_allclose(jacobian.b, np.diag(np.cos(block.b) * block.scale), atol=1e-15)
+
+
+def test_the_hessian_by_a_block_has_a_name_for_rows_and_one_for_columns():
+    block = pb.Block({"a": np.array([1.0, 2.0]), "inner": {"b": np.array([[3.0]])}})
+
+    def function(block):
+        return np.sum(block.a**3) * block.inner.b[0, 0] ** 2
+
+    hessian = pb.hessian(function)(block)
+    np.testing.assert_allclose(hessian["a"].a, np.diag(6 * block.a * 9))
+    np.testing.assert_allclose(hessian["a"].inner.b[:, 0, 0], 3 * block.a**2 * 6)
+    np.testing.assert_allclose(hessian["inner"]["b"].a[0, 0], 3 * block.a**2 * 6)
+    np.testing.assert_allclose(hessian["inner"]["b"].inner.b, 2 * np.sum(block.a**3))
+    product = pb.hvp(function, block, block)
+    np.testing.assert_allclose(product.a, hessian["a"].array @ block.array)
+
+
+def test_the_jacobian_of_a_function_that_returns_a_block_goes_by_its_names():
+    block = pb.Block({"a": (2,), "b": (1,)})
+    jacobian = pb.jacobian(lambda x: block.map(lambda array: array + x**2))(np.arange(3.0))
+    assert {name: rows.tolist() for name, rows in jacobian.items()} == {
+        "a": [[0, 0, 0], [0, 2, 0]],
+        "b": [[0, 0, 4]],
+    }

@@ -20,7 +20,9 @@ def uses_globals(x):
 def test_a_plan_is_made_once_per_signature(monkeypatch):
     recorded = []
     record = program.record
-    monkeypatch.setattr(program, "record", lambda function, types: recorded.append(types) or record(function, types))
+    monkeypatch.setattr(
+        program, "record", lambda function, types, values: recorded.append(types) or record(function, types, values)
+    )
     plan = pb.compile(pb.grad(lambda x: np.sum(x**2)), tier="fused")
     for shape in ((3,), (3,), (2, 2), (3,)):
         np.testing.assert_array_equal(plan(np.ones(shape)), 2 * np.ones(shape))
@@ -89,30 +91,30 @@ def test_an_attribute_is_not_taken_for_a_global_of_the_same_name(monkeypatch):
     assert plan.summary()["fallbacks"] == []
 
 
-@dataclass
-class Model:
+@dataclass(slots=True)
+class Slotted:
     rate: float
 
 
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda model: lambda x: np.sum(x * model.rate), "model is a Model, whose attributes may change"),
+        (lambda model: lambda x: np.sum(x * model.rate), "model is a Slotted, whose attributes may change"),
         (lambda _: lambda x: np.sum(x * np.random.default_rng(0).normal(size=3)), "draws random numbers"),
-        (lambda _: lambda x: np.sum(x) if x[0] > 0 else np.sum(-x), "control flow that depends on a value"),
+        (lambda _: lambda x: np.sum(x * float(x[0])), "cannot become a float"),
     ],
 )
 def test_what_cannot_be_watched_stays_on_the_tape_and_says_why(make, reason):
-    model = Model(2.0)
+    model = Slotted(2.0)
     function = make(model)
-    plan = pb.compile(pb.grad(function), tier="fused")
+    plan = pb.compile(function, tier="fused")
     x = np.ones(3)
-    np.testing.assert_array_equal(plan(x), pb.grad(function)(x))
+    assert plan(x) == function(x)
     (told,) = plan.summary()["fallbacks"]
     assert reason in told
     assert reason in plan.explain()
     model.rate = 5.0
-    np.testing.assert_array_equal(plan(x), pb.grad(function)(x))
+    assert plan(x) == function(x)
 
 
 def test_subclasses_of_arrays_stay_on_the_tape():
@@ -126,7 +128,7 @@ def test_plans_are_bounded(monkeypatch):
     plan = pb.compile(pb.grad(lambda x: np.sum(x * x)), tier="fused")
     for size in range(1, 10):
         assert plan(np.ones(size)).shape == (size,)
-    assert len(plan._programs) == 3
+    assert len(plan._families) == 3
 
 
 def test_a_plan_of_a_plain_function_returns_what_the_function_returns():

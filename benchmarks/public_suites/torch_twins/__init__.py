@@ -19,8 +19,21 @@ TWINS: dict[str, Callable[..., Any]] = {
     **transforms.TWINS,
 }
 
+#: Operators of symmetric or Hermitian matrices, by the names of their tests. NumPy reads one triangle and its gradient is
+#: there; torch's is spread over both. Along matrices that stay symmetric, which is what they are for, the two are equal.
+SYMMETRIC = {
+    "torch::cholesky",
+    "linalg::linalg.cholesky",
+    "linalg::linalg.eigvalsh",
+    "linalg::linalg.pinv.hermitian",
+}
+
 #: Operators that have no NumPy program, with the reason where it is not the plain lack of a function.
 NONE = {
     "bernoulli": "draws random numbers",
+    "fft.hfft2": "scipy.fft's alone, which does not dispatch",
+    "fft.hfftn": "scipy.fft's alone, which does not dispatch",
+    "fft.ihfft2": "scipy.fft's alone, which does not dispatch",
+    "fft.ihfftn": "scipy.fft's alone, which does not dispatch",
     "normal": "draws random numbers",
 }

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from pullback.scipy import special
+
 Twin = Callable[..., Any]
 
 
@@ -23,6 +25,12 @@ def _adding_product(product: Twin) -> Twin:
         return beta * x + alpha * product(a, b)
 
     return twin
+
+
+def _sign(x: Any) -> Any:
+    if np.isrealobj(x):
+        return np.sign(x)
+    return np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x)))
 
 
 def _polar(radius: Any, angle: Any) -> Any:
@@ -69,6 +77,11 @@ TWINS: dict[str, Twin] = {
     "hypot": np.hypot,
     "ldexp": lambda x, y: x * 2.0**y,
     "lerp": _lerp,
+    "mvlgamma": lambda x, p: special.multigammaln(x, p),
+    "polygamma": lambda x, n: special.polygamma(n, x),
+    "special.polygamma": lambda x, n: special.polygamma(n, x),
+    "fill": lambda x, value: np.zeros_like(x) + value,
+    "sgn": _sign,
     "logaddexp": np.logaddexp,
     "logaddexp2": np.logaddexp2,
     "polar": _polar,

@@ -44,7 +44,7 @@ TWINS: dict[str, Twin] = {
     "linalg.eigvalsh": lambda x, UPLO="L": np.linalg.eigvalsh(x, UPLO),
     "linalg.inv": np.linalg.inv,
     "linalg.inv_ex": np.linalg.inv,
-    "linalg.lstsq": lambda a, b, **_: np.linalg.lstsq(a, b)[0],
+    "linalg.lstsq": lambda a, b, **_: np.linalg.lstsq(a, b)[:2],
     "linalg.matrix_norm": _matrix_norm,
     "linalg.matrix_power": np.linalg.matrix_power,
     "linalg.multi_dot": np.linalg.multi_dot,

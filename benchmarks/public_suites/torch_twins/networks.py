@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special
 from benchmarks.public_suites.torch_twins.reductions import softmax
 from benchmarks.public_suites.torch_twins.shapes import padded
 
@@ -27,6 +28,26 @@ def _cosine_similarity(x: Any, y: Any, *, dim: int = 1, eps: float = 1e-8) -> An
 
 def _normalize(x: Any, p: float = 2.0, dim: int = 1, *, eps: float = 1e-12) -> Any:
     return x / np.maximum(np.linalg.norm(x, p, axis=dim, keepdims=True), eps)
+
+
+def _gelu(x: Any, *, approximate: str = "none") -> Any:
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * scipy.special.erfc(-x / np.sqrt(2))
+
+
+def _pairs(x: Any, p: float = 2.0) -> Any:
+    first, second = np.triu_indices(np.shape(x)[0], 1)
+    return np.linalg.norm(x[first] - x[second], p, axis=-1)
+
+
+def _smooth_l1(x: Any, y: Any, *, reduction: str = "mean", beta: float = 1.0) -> Any:
+    gap = np.abs(x - y)
+    return _reduced(gap if beta == 0 else np.where(gap < beta, 0.5 * gap**2 / beta, gap - 0.5 * beta), reduction)
+
+
+def _softplus(x: Any, *, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    return np.where(beta * x > threshold, x, np.logaddexp(0.0, beta * x) / beta)
 
 
 def _glu(x: Any, dim: int = -1) -> Any:
@@ -63,6 +84,11 @@ def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float =
 TWINS: dict[str, Twin] = {
     "nn.functional.bilinear": _bilinear,
     "nn.functional.cosine_similarity": _cosine_similarity,
+    "nn.functional.gelu": _gelu,
+    "nn.functional.mish": lambda x: x * np.tanh(np.logaddexp(0.0, x)),
+    "nn.functional.pdist": _pairs,
+    "nn.functional.smooth_l1_loss": _smooth_l1,
+    "nn.functional.softplus": _softplus,
     "nn.functional.glu": _glu,
     "nn.functional.hardshrink": lambda x, lambd=0.5: np.where(np.abs(x) > lambd, x, 0.0),
     "nn.functional.hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,

@@ -24,7 +24,7 @@ def _extremum(function: Twin) -> Twin:
     pairwise = {np.max: np.maximum, np.min: np.minimum}[function]
 
     def twin(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        if isinstance(dim, np.ndarray):
+        if dim is not None and not isinstance(dim, int):
             return pairwise(x, dim)
         return function(x) if dim is None else function(x, axis=dim, keepdims=keepdim)
 

@@ -81,6 +81,7 @@ TWINS: dict[str, Twin] = {
     "atleast_2d": lambda *xs: [np.atleast_2d(x) for x in trees_of(xs)],
     "atleast_3d": lambda *xs: [np.atleast_3d(x) for x in trees_of(xs)],
     "block_diag": lambda *xs: _block_diag(xs),
+    "cat": lambda xs, dim=0: np.concatenate(xs, axis=dim),
     "column_stack": np.column_stack,
     "constant_pad_nd": lambda x, pad, value=0: padded(x, pad, "constant", value),
     "diagonal": _diagonal,

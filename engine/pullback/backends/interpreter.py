@@ -36,7 +36,7 @@ from pullback.rules.indexing import add_at, index
 from pullback.rules.inplace import restore
 from pullback.rules.reductions import sum_
 
-Program = Callable[..., tuple[Any, ...]]
+Program = Callable[..., Any]
 
 _WRITTEN_AS_TEXT = (bool, int, str, type(None))
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
@@ -74,13 +74,16 @@ class _Writer:
             parameters.append(f"captured{position}")
         for buffer, position in enumerate(self.schedule.owned):
             self.lines.append(f"b{buffer} = in{position}")
-        for step in self.schedule.steps:
+        guards = graph.guards_after()
+        self.check(guards.get(-1, ()))
+        for position, step in enumerate(self.schedule.steps):
             primitive, operands = step.node.primitive, [self.operand(atom) for atom in step.node.inputs]
             if primitive.effect is Effect.OVERWRITES:
                 self.lines.append(f"overwritten.append(({operands[0]}, {operands[-1]}))")
             self.lines.append(self.statement(step))
             if primitive.effect is Effect.RESTORES:
                 self.lines.append("overwritten.pop()")
+            self.check(guards.get(position, ()))
         outputs = [
             self.returned(atom, copied=copied, buffer=buffer)
             for atom, copied, buffer in zip(
@@ -98,6 +101,20 @@ class _Writer:
         self.namespace["undo"] = _undo
         body = "".join(f"{line}\n" for line in _indented([*self.lines, returned], 2))
         return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
+
+    def check(self, numbers: Iterable[int]) -> None:
+        """Leave the program where a guarded value looks otherwise than it did while recording."""
+        for number in numbers:
+            guard = self.schedule.graph.guards[number]
+            if isinstance(guard.atom, Literal):
+                continue
+            self.namespace["Changed"] = Changed
+            value = f"{type(guard.seen).__name__}({self.operand(guard.atom)})"
+            is_seen = (
+                ("" if guard.seen else "not ") + value if isinstance(guard.seen, bool) else f"{value} == {guard.seen}"
+            )
+            undone = "undo(overwritten); " if self.writes else ""
+            self.lines.append(f"if not ({is_seen}): {undone}return Changed({number}, {value})")
 
     def statement(self, step: Step) -> str:
         node = step.node
@@ -131,7 +148,8 @@ class _Writer:
         if copied:
             return f"array({self.operand(atom)})"
         may_be_array = isinstance(atom, Var) and atom.type.shape == () and not atom.type.weak
-        if may_be_array and (self.keeps or atom not in self.numbers_made):
+        is_buffer = isinstance(atom, Var) and not self.may_be_number(atom)
+        if may_be_array and (is_buffer or atom not in self.numbers_made):  # of a number [()] would make an array
             return f"{self.operand(atom)}[()]"
         return self.operand(atom)
 
@@ -251,6 +269,14 @@ class _Writer:
         name = f"p{len(self.namespace)}"
         self.namespace[name] = value
         return name
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a program returns instead of its results when a guard sees something else: the guard's number, what it saw."""
+
+    guard: int
+    seen: bool | int
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,15 @@ class BodyRecorder(Recorder):
         """The operand as this graph knows it."""
         if not isinstance(value, Traced) or (isinstance(value, GraphTracer) and value.trace is self):
             return super().atom_of(value)
-        capture = self.captures.get(id(value))
-        if capture is None:
-            capture = self.captures[id(value)] = Capture(self.new_var(traced_type(value)), value)
-        return capture.var
+        for capture in self.captures:
+            if capture.value is value:
+                return capture.var
+        self.captures.append(Capture(self.new_var(traced_type(value)), value))
+        return self.captures[-1].var
+
+    def kept(self, array: Any) -> Any:
+        """The array itself: the loop runs before anybody can write to it."""
+        return array
 
 
 def record_body(function: Callable[..., tuple[Sequence[Any], Any]], types: Sequence[ArrayType]) -> Body:
@@ -48,7 +53,7 @@ def record_body(function: Callable[..., tuple[Sequence[Any], Any]], types: Seque
         outputs = tuple(recorder.atom_of(value) for value in values)
     if any(node.primitive.effect.writes for node in recorder.nodes):
         raise NeedsValueError("pb.inplace in the body of a loop or branch runs on the tape")
-    captures = tuple(recorder.captures.values())
+    captures = tuple(recorder.captures)
     consts = tuple(capture.value for capture in captures)
     graph = Graph((*(capture.var for capture in captures), *inputs), (), tuple(recorder.nodes), outputs)
     return Body(graph, consts, rest)

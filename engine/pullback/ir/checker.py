@@ -26,8 +26,8 @@ def check_graph(graph: Graph) -> Graph:
         _check_types(node)
         for var in node.outputs:
             define(var)
-    for atom in graph.outputs:
-        use(atom, "return")
+    for atom in (*graph.outputs, *(guard.atom for guard in graph.guards)):
+        use(atom, "return or a guard")
     return graph
 
 

@@ -1,6 +1,6 @@
 """The graph in single-assignment form that every pass reads and writes.
 
-    graph    ::=  inputs, captures, nodes in program order, outputs
+    graph    ::=  inputs, captures, nodes in program order, outputs, guards
     node     ::=  outputs = primitive(atoms; params)      with the user's source line
     atom     ::=  Var | Literal
     params   ::=  numbers, axes, keys, …; of loops and branches closed graphs without captures
@@ -39,7 +39,7 @@ Atom: TypeAlias = Var | Literal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capture:
-    """An array that the function met in a closure or a global: an input that the caller does not pass."""
+    """An array that the function makes for itself, the same on each call."""
 
     var: Var
     value: Any
@@ -79,6 +79,18 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """What the function saw when it looked at a value: the graph is right only where it would see the same."""
+
+    atom: Atom
+    seen: bool | int
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value looks the same; truth is asked for where truth was seen."""
+        return type(self.seen)(value) == self.seen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """A straight-line program over arrays."""
 
@@ -86,3 +98,33 @@ class Graph:
     captures: tuple[Capture, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[Atom, ...]
+    guards: tuple[Guard, ...] = ()
+
+    def guards_after(self) -> dict[int, list[int]]:
+        """By position of a node, the guards to be checked after it: each as soon as its value is there, in their order.
+
+        Position -1 is before the first node. The order is that in which the function looked, so that a guard that fails
+        tells that those before it held.
+        """
+        defined = {var: position for position, node in enumerate(self.nodes) for var in node.outputs}
+        after: dict[int, list[int]] = {}
+        position = -1
+        for number, guard in enumerate(self.guards):
+            if isinstance(guard.atom, Var):
+                position = max(position, defined.get(guard.atom, -1))
+            after.setdefault(position, []).append(number)
+        return after
+
+
+def with_guards_returned(graph: Graph) -> Graph:
+    """The graph with the guarded values as further outputs, for walks that know outputs only."""
+    return replace(graph, outputs=(*graph.outputs, *(guard.atom for guard in graph.guards)), guards=())
+
+
+def with_guards_of(graph: Graph, original: Graph) -> Graph:
+    """The inverse: the last outputs are guards again, those of the original."""
+    count = len(graph.outputs) - len(original.guards)
+    guards = tuple(
+        replace(guard, atom=atom) for guard, atom in zip(original.guards, graph.outputs[count:], strict=True)
+    )
+    return replace(graph, outputs=graph.outputs[:count], guards=guards)

@@ -3,6 +3,8 @@
     graph(a: f8[3], b: f8[3]):
       c = mul a b                            f8[3]    loss.py:4
       d = sum c {axis=(0,)}                  f8[]     loss.py:4
+      e = greater d 0                        b1[]     loss.py:5
+      guard e is True
       return d
 
 Graphs among the parameters, the bodies of loops and branches, stand indented below their node.
@@ -51,7 +53,15 @@ def _lines(graph: Graph, title: str, *, sources: bool) -> Iterator[str]:
     header = ", ".join(f"{declare(var)}: {var.type}" for var in graph.inputs)
     captured = ", ".join(f"{declare(capture.var)}: {capture.var.type}" for capture in graph.captures)
     yield f"{title}({header}{' | ' + captured if captured else ''}):"
-    for node in graph.nodes:
+    guards = graph.guards_after()
+
+    def shown_guards(position: int) -> Iterator[str]:
+        for number in guards.get(position, ()):
+            guard = graph.guards[number]
+            yield f"  guard {show(guard.atom)} is {guard.seen}"
+
+    yield from shown_guards(-1)
+    for position, node in enumerate(graph.nodes):
         operands = " ".join(show(atom) for atom in node.inputs)
         bodies = node.bodies()
         shown = ", ".join(f"{key}={show_param(value)}" for key, value in node.params if not _holds_graphs(value))
@@ -62,6 +72,7 @@ def _lines(graph: Graph, title: str, *, sources: bool) -> Iterator[str]:
         yield f"{line:<48} {types:<12} {node.source if sources else ''}".rstrip()
         for name, body in bodies:
             yield from (f"    {line}" for line in _lines(body, name, sources=sources))
+        yield from shown_guards(position)
     yield f"  return {', '.join(show(atom) for atom in graph.outputs) or '()'}"
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.errors import NeedsValueError
+from pullback.primitive import innermost_recorder
 from pullback.rules import activations as rules
 from pullback.rules.trigonometric import tanh as tanh_rule
 
@@ -69,6 +71,8 @@ def leakyrelu(x: Any, a: Any = 0.01) -> Any:
 
 def rrelu(x: Any, lo: float = 1 / 8, hi: float = 1 / 3, *, rng: np.random.Generator | None = None) -> Any:
     """leakyrelu with a slope drawn for each element between lo and hi; from `rng` if given."""
+    if innermost_recorder() is not None:
+        raise NeedsValueError("rrelu draws new slopes on each call, so a function with it runs on the tape")
     slopes = (np.random.default_rng() if rng is None else rng).uniform(lo, hi, np.shape(x))
     dtype = getattr(x, "dtype", np.dtype(float))
     return rules.leakyrelu(x, slopes.astype(dtype) if dtype.kind == "f" else slopes)

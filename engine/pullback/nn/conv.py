@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.nn.layering import Act, check_bias_argument, run_layer
+from pullback.nn.layering import Act, as_arrays, check_bias_argument, run_layer
 from pullback.rules import conv_layer, convolution, pooling
 from pullback.rules.sliding import Pads
 
@@ -31,6 +31,7 @@ def conv(
 
         y = pb.nn.conv(w, x, stride=2, pad=(1, (0, 1)))
     """
+    w, x = as_arrays(w, x)
     params = _params("conv", w, x, stride, pad, dilation, groups)
     return convolution.conv(turned_round(w) if flipped else w, x, **params)
 
@@ -55,6 +56,7 @@ def conv_bias_act(
         y = pb.nn.conv_bias_act(w, x, b, act="relu", pad=1)
     """
     check_bias_argument("conv_bias_act", b)
+    w, x, b = as_arrays(w, x, b)
     params = _params("conv_bias_act", w, x, stride, pad, dilation, groups)
     outputs = np.shape(w)[0]
     if b is not None and np.shape(b) not in ((outputs,), (1, outputs, *[1] * (np.ndim(w) - 2))):
@@ -75,6 +77,7 @@ def mean_pool(x: Any, window: Sizes, *, stride: Sizes | None = None, pad: Paddin
 
     y = pb.nn.mean_pool(x, 2)
     """
+    (x,) = as_arrays(x)
     return pooling.mean_pool(x, **_pool_params("mean_pool", x, window, stride, pad))
 
 
@@ -85,6 +88,7 @@ def max_pool(x: Any, window: Sizes, *, stride: Sizes | None = None, pad: Padding
 
         y = pb.nn.max_pool(x, (2, 2))
     """
+    (x,) = as_arrays(x)
     return pooling.max_pool(x, **_pool_params("max_pool", x, window, stride, pad))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback.nn.choosing import activation
-from pullback.nn.layering import Act, check_bias_argument, run_layer
+from pullback.nn.layering import Act, as_arrays, check_bias_argument, run_layer
 from pullback.rules import bias_act as bias_rule
 from pullback.rules import dense as dense_rule
 
@@ -20,13 +20,18 @@ def dense_bias_act(w: Any, x: Any, b: Any = None, act: Act = "identity") -> Any:
         y = pb.nn.dense_bias_act(w, x, b, act="relu")
     """
     check_bias_argument("dense_bias_act", b)
+    w, x, b = as_arrays(w, x, b)
     if np.ndim(w) != 2 or np.ndim(x) not in (1, 2):
         raise ValueError(
             f"dense_bias_act: w is (out, in) and x is (in,) or (in, batch), got shapes {np.shape(w)} and {np.shape(x)}"
         )
     operands = (w, x) if b is None else (w, x, b)
-    if b is not None:
-        dense_rule.dense_bias_act.check_bias(np.shape(b), (np.shape(w)[0], *np.shape(x)[1:]))
+    outputs = np.shape(w)[0]
+    fitting = ((), (outputs,), (outputs, 1)) if np.ndim(x) == 2 else ((), (outputs,))
+    if b is not None and np.shape(b) not in fitting:
+        raise ValueError(
+            f"dense_bias_act: a bias of shape {np.shape(b)} does not fit {outputs} outputs; give it shape ({outputs},)"
+        )
     return run_layer(dense_rule.dense_bias_act, act, operands, {}, dense_reference)
 
 
@@ -44,6 +49,7 @@ def bias_act(act: Act, x: Any, b: Any = None) -> Any:
         y = pb.nn.bias_act("tanh", w @ x, b)
     """
     check_bias_argument("bias_act", b)
+    x, b = as_arrays(x, b)
     if b is None:
         return activation(act)(x)
     bias_rule.bias_act.check_bias(np.shape(b), np.shape(x))

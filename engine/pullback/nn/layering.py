@@ -38,6 +38,11 @@ def run_layer(
     return function(rule(*operands, act=identity, **params))
 
 
+def as_arrays(*operands: Any) -> list[Any]:
+    """Lists as arrays; a Python number stays one, so that it takes on the precision of what it meets."""
+    return [np.asarray(operand) if isinstance(operand, list | tuple) else operand for operand in operands]
+
+
 def check_bias_argument(layer: str, b: Any) -> None:
     """Refuse a truth value for a bias: elsewhere it says whether there is one, here it would be added."""
     if isinstance(b, bool | np.bool_):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.types import is_array_like
+from pullback.numpy_api.operands import as_operand
 from pullback.primitive import Traced
 from pullback.rules import softmax as rules
 from pullback.rules.constants import stop
@@ -19,6 +19,7 @@ def softmax(x: Any, *, axis: int) -> Any:
 
     p = pb.nn.softmax(logits, axis=0)
     """
+    x = as_operand(x)
     place = _axis("softmax", axis, x)
     if current_tier() != "unfused":
         return rules.softmax(x, axis=place)
@@ -28,6 +29,7 @@ def softmax(x: Any, *, axis: int) -> Any:
 
 def logsoftmax(x: Any, *, axis: int) -> Any:
     """log(softmax(x)) along an axis, right also where the softmax is 0 to rounding."""
+    x = as_operand(x)
     place = _axis("logsoftmax", axis, x)
     if current_tier() != "unfused":
         return rules.logsoftmax(x, axis=place)
@@ -37,6 +39,7 @@ def logsoftmax(x: Any, *, axis: int) -> Any:
 
 def logsumexp(x: Any, *, axis: int, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) along an axis, without overflow."""
+    x = as_operand(x)
     place = _axis("logsumexp", axis, x)
     if current_tier() != "unfused":
         return rules.logsumexp(x, axis=place, keepdims=bool(keepdims))
@@ -53,25 +56,24 @@ def logitcrossentropy(logits: Any, targets: Any, *, axis: int, reduce: str = "me
 
         loss = pb.nn.logitcrossentropy(logits, labels, axis=0)
     """
+    logits, targets = as_operand(logits), as_operand(targets)
     place = _axis("logitcrossentropy", axis, logits)
     if reduce not in ("mean", "sum", "none"):
         raise ValueError(f"logitcrossentropy: reduce is 'mean', 'sum' or 'none', got {reduce!r}")
     shape = np.shape(logits)
-    if not isinstance(targets, Traced):
-        targets = targets if is_array_like(targets) else np.asarray(targets)
-        if np.shape(targets) == (*shape[:place], *shape[place + 1 :]):
-            targets = _one_hot(targets, shape, place, logits.dtype)
-    if np.shape(targets) != shape:
+    numbered = np.shape(targets) == (*shape[:place], *shape[place + 1 :])
+    if numbered and targets.dtype.kind not in "iu":
+        raise TypeError(f"logitcrossentropy: class numbers are integers, got {targets.dtype}")
+    if not numbered and np.shape(targets) != shape:
         raise ValueError(
             f"logitcrossentropy: targets of shape {np.shape(targets)} fit logits of shape {shape} neither as probabilities "
             "nor, without the axis, as class numbers"
         )
-    if current_tier() != "unfused":
+    followed = numbered and isinstance(targets, Traced)  # their range is known to the rule only
+    if followed or current_tier() != "unfused":
         losses = rules.logitcrossentropy(logits, targets, axis=place)
     else:
-        logs = logsoftmax(logits, axis=place)
-        counted = np.where((targets == 0) * np.isinf(logs), 0, logs)  # 0 * -inf is nothing lost
-        losses = -np.sum(targets * counted, axis=place)
+        losses = _pattern(logits, targets, place, numbered=numbered)
     return losses if reduce == "none" else np.mean(losses) if reduce == "mean" else np.sum(losses)
 
 
@@ -96,16 +98,13 @@ def _real(x: Any) -> Any:
     return x
 
 
-def _one_hot(labels: Any, shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> Any:
-    labels = np.asarray(labels)
-    if labels.dtype.kind not in "iu":
-        raise TypeError(f"logitcrossentropy: class numbers are integers, got {labels.dtype}")
-    if labels.size and not (labels.min() >= 0 and labels.max() < shape[axis]):
-        raise ValueError(
-            f"logitcrossentropy: class numbers go from 0 to {shape[axis] - 1}, got {labels.min()} to {labels.max()}"
-        )
-    classes = np.arange(shape[axis]).reshape(-1, *[1] * (len(shape) - 1 - axis))
-    return (np.expand_dims(labels, axis) == classes).astype(dtype if dtype.kind == "f" else float)
+def _pattern(logits: Any, targets: Any, axis: int, *, numbered: bool) -> Any:
+    logs = logsoftmax(logits, axis=axis)
+    if numbered:
+        rules.checked_classes(targets, np.shape(logits)[axis])
+        return -np.sum(np.where(rules.one_hot(targets, logits, axis), logs, 0), axis=axis)
+    counted = np.where((targets == 0) * np.isinf(logs), 0, logs)  # 0 * -inf is nothing lost
+    return -np.sum(targets * counted, axis=axis)
 
 
 def _axis(function: str, axis: int, x: Any) -> int:

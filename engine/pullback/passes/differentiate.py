@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pullback.errors import DifferentiationError
-from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var
+from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var, with_guards_of, with_guards_returned
 from pullback.ir.types import ArrayType, type_of
 from pullback.primitive import Effect, Primitive
 from pullback.recorder import Recorder, evaluate_graph, record
@@ -50,6 +50,7 @@ class SourceKeepingTape(Tape):
 def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tuple[Graph, tuple[bool, ...]]:
     """Joint graph of (value,) gradients, and which inputs of `wrt` have a gradient at all; the others lead nowhere."""
     one = graph.outputs[0].type.dtype.type(1)
+    forward = with_guards_returned(graph)
 
     def joint(*values: Any) -> tuple[list[Any], tuple[bool, ...]]:
         *arguments, seed = values[: len(graph.inputs) + 1]
@@ -63,12 +64,13 @@ def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tupl
             def keep_source(node: Node) -> None:
                 recorder.source = node.source
 
-            (output,) = evaluate_graph(graph, arguments, captured, keep_source, writes_to=tape)
+            output, *guarded = evaluate_graph(forward, arguments, captured, keep_source, writes_to=tape)
             value = tape.value_of(output)
+            looked_at = [tape.value_of(atom) for atom in guarded]
             gradients = tape.sweep([(output, seed)], tracers)
         present = [gradient for gradient in gradients if gradient is not None]
         mask = tuple(gradient is not None for gradient in gradients)
-        return ([value, *present] if with_value else present), mask
+        return [*([value] if with_value else []), *present, *looked_at], mask
 
     seed_type = ArrayType((), one.dtype)
     types = [*(var.type for var in graph.inputs), seed_type, *(capture.var.type for capture in graph.captures)]
@@ -78,7 +80,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tupl
     # What the forward graph captured came in as further inputs; they are captures again, of the same arrays.
     captures = tuple(Capture(var, capture.value) for var, capture in zip(captured, graph.captures, strict=True))
     joined = Graph(recorded.inputs[:count], captures + recorded.captures, recorded.nodes, recorded.outputs)
-    return _with_literal(joined, seed, Literal(one, type_of(one))), mask
+    return with_guards_of(_with_literal(joined, seed, Literal(one, type_of(one))), graph), mask
 
 
 def _with_literal(graph: Graph, var: Var, literal: Literal) -> Graph:

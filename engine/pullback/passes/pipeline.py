@@ -8,6 +8,7 @@ from pullback.ir.graph import Graph
 from pullback.passes.algebra import simplify_algebra
 from pullback.passes.common import merge_common
 from pullback.passes.dead_code import drop_dead
+from pullback.passes.lowering import lower
 
 
 def simplify_bodies(graph: Graph) -> Graph:
@@ -42,8 +43,10 @@ class Stages:
         return graph
 
 
-def simplify(graph: Graph, stages: Stages) -> Graph:
-    """Run the simplifying passes."""
+def simplify(graph: Graph, stages: Stages, *, lowered: bool = False) -> Graph:
+    """Run the simplifying passes; `lowered`, with fused rules written out, for plans that keep all memory."""
+    if lowered:
+        graph = stages.add("lowered", lower(graph))
     # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
     writes = any(node.primitive.effect.writes for node in graph.nodes)
     for name, run_pass in SIMPLIFYING[-1:] if writes else SIMPLIFYING:

@@ -25,4 +25,5 @@ def rewrite(graph: Graph, step: Rewrite) -> Graph:
             nodes.append(result)
         else:
             substitutes.update(zip(node.outputs, result if isinstance(result, tuple) else (result,), strict=True))
-    return replace(graph, nodes=tuple(nodes), outputs=tuple(current(atom) for atom in graph.outputs))
+    guards = tuple(replace(guard, atom=current(guard.atom)) for guard in graph.guards)
+    return replace(graph, nodes=tuple(nodes), outputs=tuple(current(atom) for atom in graph.outputs), guards=guards)

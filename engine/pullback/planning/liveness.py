@@ -35,7 +35,13 @@ def analyse(graph: Graph) -> Liveness:
         for atom in node.inputs:
             if isinstance(atom, Var):
                 last_use[roots.get(atom, atom)] = position
-    forever = len(graph.nodes)
+    for position, numbers in graph.guards_after().items():
+        for number in numbers:
+            atom = graph.guards[number].atom
+            if isinstance(atom, Var):  # read after the node at this position, so before the next one
+                root = roots.get(atom, atom)
+                last_use[root] = max(last_use.get(root, -1), position + 1)
+    forever = len(graph.nodes) + 1
     for atom in graph.outputs:
         if isinstance(atom, Var):
             last_use[roots.get(atom, atom)] = forever

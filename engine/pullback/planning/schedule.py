@@ -18,9 +18,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
+import numpy as np
+
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
+from pullback.kinds import Scalar
 from pullback.planning.liveness import Liveness, analyse
+from pullback.rules.elementwise import where
 from pullback.rules.indexing import add_at
 from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate
@@ -217,6 +221,25 @@ def _output_buffer(atom: Atom, memory: _Memory, *, is_copied: bool) -> int | Non
     if is_copied:
         return memory.new(atom.type, kept=True) if memory.keeps else None
     return memory.places[memory.liveness.root(atom)]
+
+
+def transient(schedule: Schedule) -> list[str]:
+    """The rules that make arrays on the way although the plan keeps its memory: they have no form that writes into one.
+
+    Also NumPy itself buffers what it has to cast, in memory that is not an array's.
+    """
+    return sorted(
+        {
+            step.node.primitive.name
+            for step in schedule.steps
+            if any(place.placement is Placement.FRESH for place in step.places)
+            or (isinstance(step.node.primitive, Scalar) and _is_composed(step.node.primitive))
+        }
+    )
+
+
+def _is_composed(rule: Scalar) -> bool:
+    return rule is not where and not isinstance(rule.ufunc, np.ufunc)
 
 
 def _flops(node: Node) -> int:

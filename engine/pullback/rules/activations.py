@@ -60,7 +60,7 @@ def _floating(expression: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _real(x: Any) -> Any:
-    if np.iscomplexobj(x):
+    if np.result_type(x).kind == "c":
         raise TypeError("activations other than identity and tanh take real numbers; pass x.real or abs(x)")
     return x
 

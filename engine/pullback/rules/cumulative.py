@@ -81,6 +81,13 @@ class _LinearRecurrence(Primitive):
             db = moved if db is None else db + moved
         return self(operands[0], db, **params)
 
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        count = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
+        a, b = (
+            x if own else np.broadcast_to(x, (count, *np.shape(x))) for x, own in zip(operands, batched, strict=True)
+        )
+        return self(a, b, axis=params["axis"] + 1, reverse=params["reverse"])
+
 
 linear_recurrence = _LinearRecurrence("linear_recurrence")
 

@@ -66,9 +66,22 @@ def _with_sign(v: Any, a: Any, b: Any, y: Any) -> Any:
 
 copysign = Scalar("copysign", np.copysign, _with_sign, None)
 heaviside = Scalar("heaviside", np.heaviside, None, lambda v, x, half, y: np.where(x == 0, v, 0))
+
+
+def _write_chosen(out: Any, c: Any, a: Any, b: Any) -> None:
+    np.copyto(out, b)
+    np.copyto(out, a, where=c if np.result_type(c).kind == "b" else np.not_equal(c, 0))
+
+
 where = Scalar(
-    "where", np.where, None, lambda v, c, a, b, y: np.where(c, v, 0), lambda v, c, a, b, y: np.where(c, 0, v)
+    "where",
+    np.where,
+    None,
+    lambda v, c, a, b, y: np.where(c, v, 0),
+    lambda v, c, a, b, y: np.where(c, 0, v),
+    into=_write_chosen,
 )
+where.in_place = False  # written in two steps: an operand must outlive the first
 
 for _binary in (add, sub, mul):
     cases(_binary, normal(3, 4), normal(3, 4))

@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.cases import cases, normal, whole
 from pullback.ir.types import ArrayType, Shape
+from pullback.kinds import behind_batch
 from pullback.scattered import Scattered
 from pullback.selection import Selection
 
@@ -35,17 +36,61 @@ def _scatter_add(v: Any, *positions: Any, key: Any, shape: Shape, dtype: np.dtyp
     return x
 
 
+def _places(key: Any) -> list[int]:
+    """Where the key has arrays or numbers, which NumPy takes together."""
+    return [place for place, part in enumerate(key) if isinstance(part, str | int)]
+
+
+def _are_adjacent(places: Sequence[int]) -> bool:
+    return places[-1] - places[0] == len(places) - 1
+
+
+def _aligned(positions: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """Arrays of positions that broadcast against each other example by example."""
+    rank = max(np.ndim(array) - own for array, own in zip(positions, batched, strict=True))
+    return [behind_batch(array, rank) if own else array for array, own in zip(positions, batched, strict=True)]
+
+
+def _gather_batch(operands: Sequence[Any], batched: Sequence[bool], key: Any) -> Any:
+    (x, *positions), (of_x, *of_positions) = operands, batched
+    places = _places(key)
+    if not any(of_positions):
+        # Where NumPy puts the axes of the arrays in front, the axis of the batch comes behind them.
+        rank = 0 if _are_adjacent(places) else len(np.broadcast_shapes(*(np.shape(array) for array in positions)))
+        read = gather(x, *positions, key=(slice(None), *key))
+        return np.moveaxis(read, rank, 0) if rank else read
+    if places[0] or not _are_adjacent(places):
+        return None
+    positions = _aligned(positions, of_positions)
+    if not of_x:
+        return gather(x, *positions, key=key)
+    rank = max(np.ndim(array) for array in positions)
+    examples = np.arange(np.shape(x)[0]).reshape(-1, *[1] * (rank - 1))
+    return gather(x, examples, *positions, key=(ARRAY, *key))
+
+
+def _scatter_add_batch(
+    operands: Sequence[Any], batched: Sequence[bool], key: Any, shape: Shape, dtype: np.dtype[Any]
+) -> Any:
+    v, *positions = operands
+    if any(batched[1:]) or not _are_adjacent(_places(key)):
+        return None
+    return scatter_add(v, *positions, key=(slice(None), *key), shape=(np.shape(v)[0], *shape), dtype=dtype)
+
+
 gather: Selection = Selection(
     "gather",
     lambda x, *positions, key: x[filled(key, positions)],
     _gathered_type,
     lambda v, x, *positions, key: Scattered(v, key, np.shape(x), x.dtype, positions),
+    _gather_batch,
 )
 scatter_add: Selection = Selection(
     "scatter_add",
     _scatter_add,
     lambda type_, *positions, key, shape, dtype: ArrayType(shape, dtype),
     lambda v, x, *positions, key, shape, dtype: gather(v, *positions, key=key),
+    _scatter_add_batch,
 )
 
 
@@ -62,17 +107,32 @@ def _put_along(v: Any, positions: Any, axis: int, shape: Shape, dtype: np.dtype[
     return x
 
 
+def _all_batched(operands: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """The operands with an axis of the batch each; what the examples share is stretched along it."""
+    count = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
+    return [x if own else np.broadcast_to(x, (count, *np.shape(x))) for x, own in zip(operands, batched, strict=True)]
+
+
+def _put_along_batch(
+    operands: Sequence[Any], batched: Sequence[bool], axis: int, shape: Shape, dtype: np.dtype[Any]
+) -> Any:
+    v, positions = _all_batched(operands, batched)
+    return put_along(v, positions, axis=axis + 1, shape=(np.shape(v)[0], *shape), dtype=dtype)
+
+
 take_along: Selection = Selection(
     "take_along",
     np.take_along_axis,
     lambda type_, positions, axis: ArrayType(positions.shape, type_.dtype),
     lambda v, x, positions, axis: put_along(v, positions, axis=axis, shape=np.shape(x), dtype=x.dtype),
+    lambda operands, batched, axis: take_along(*_all_batched(operands, batched), axis=axis + 1),
 )
 put_along: Selection = Selection(
     "put_along",
     _put_along,
     lambda type_, positions, axis, shape, dtype: ArrayType(shape, dtype),
     lambda v, x, positions, axis, shape, dtype: take_along(v, positions, axis=axis),
+    _put_along_batch,
 )
 
 cases(gather, normal(5), whole(5, 4), key=(ARRAY,), because="one element may be read many times")

@@ -34,16 +34,30 @@ index = Linear(
     is_view=True,
     batch=lambda x, key: x[(slice(None), *(key if isinstance(key, tuple) else (key,)))],
 )
+
+
+def _write_scattered(out: Any, v: Any, key: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
+    del shape, dtype
+    out.fill(0)
+    out[key] = v
+
+
 scatter = Linear(
     "scatter",
     _scatter,
     lambda type_, key, shape, dtype: ArrayType(shape, dtype),
     lambda v, x, key, shape, dtype: v[key],
+    into=_write_scattered,
 )
 
 
 class _AddAt(Primitive):
     """`x` with `v` added at a key, in a new array; a plan writes into x itself where x is not needed again."""
+
+    def into(self, out: Any, *operands: Any, **params: Any) -> None:
+        x, v = operands
+        np.copyto(out, x)
+        out[params["key"]] += v
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         x, v = operands

@@ -15,25 +15,29 @@ def _position_type(type_: ArrayType, axis: int, *, keepdims: bool) -> ArrayType:
     return ArrayType((*before, *([1] if keepdims else []), *after), _POSITION)
 
 
-argmax = Flat(
+argmax: Flat = Flat(
     "argmax",
     lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     lambda type_, axis, keepdims: _position_type(type_, axis, keepdims=keepdims),
+    lambda x, axis, keepdims: argmax(x, axis=axis + 1, keepdims=keepdims),
 )
-argmin = Flat(
+argmin: Flat = Flat(
     "argmin",
     lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
     lambda type_, axis, keepdims: _position_type(type_, axis, keepdims=keepdims),
+    lambda x, axis, keepdims: argmin(x, axis=axis + 1, keepdims=keepdims),
 )
-argsort = Flat(
+argsort: Flat = Flat(
     "argsort",
     lambda x, axis: np.argsort(x, axis=axis, kind="stable"),
     lambda type_, axis: ArrayType(type_.shape, _POSITION),
+    lambda x, axis: argsort(x, axis=axis + 1),
 )
-argpartition = Flat(
+argpartition: Flat = Flat(
     "argpartition",
     lambda x, kth, axis: np.argpartition(x, kth, axis=axis),
     lambda type_, kth, axis: ArrayType(type_.shape, _POSITION),
+    lambda x, kth, axis: argpartition(x, kth=kth, axis=axis + 1),
 )
 
 

@@ -137,15 +137,17 @@ class _Prod(Primitive):
 
 prod = _Prod("prod")
 
-all_ = Flat(
+all_: Flat = Flat(
     "all",
     lambda x, axes, keepdims: np.logical_and.reduce(x, axis=axes, keepdims=keepdims),
     lambda type_, axes, keepdims: ArrayType(reduced_shape(type_.shape, axes, keepdims=keepdims), np.dtype(bool)),
+    lambda x, axes, keepdims: all_(x, axes=behind_the_batch(axes), keepdims=keepdims),
 )
-any_ = Flat(
+any_: Flat = Flat(
     "any",
     lambda x, axes, keepdims: np.logical_or.reduce(x, axis=axes, keepdims=keepdims),
     lambda type_, axes, keepdims: ArrayType(reduced_shape(type_.shape, axes, keepdims=keepdims), np.dtype(bool)),
+    lambda x, axes, keepdims: any_(x, axes=behind_the_batch(axes), keepdims=keepdims),
 )
 
 cases(sum_, normal(3, 4), axes=(0, 1), keepdims=False)

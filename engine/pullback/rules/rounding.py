@@ -37,13 +37,14 @@ def _binary_exponent(x: Any) -> Any:
 
 binary_exponent = Scalar("binary_exponent", _binary_exponent, None)
 
-round_ = Flat(
+round_: Flat = Flat(
     "round",
     np.round,
     lambda type_, decimals: ArrayType(type_.shape, np.round(np.zeros(1, type_.dtype), decimals).dtype),
+    lambda x, decimals: round_(x, decimals=decimals),
 )
 
 for _rest in (remainder, fmod):
     cases(_rest, normal(3, 4), positive(4), because="random quotients are not whole, where the rest jumps")
 
-tested_in("numpy_api/test_elementwise.py", "ldexp")
+tested_in("numpy_api/test_ufuncs.py", "ldexp")

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from pullback.cases import cases, normal
-from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Linear, behind_batch, unbroadcast
+from pullback.ir.types import ArrayType, Shape, dtype_of
+from pullback.kinds import Linear, behind_batch, cast, unbroadcast
 
 
 def _reshaped(type_: ArrayType, shape: Shape) -> ArrayType:
@@ -26,7 +26,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _cast_back(v: Any, x: Any) -> Any:
-    return v.astype(x.dtype) if hasattr(x, "dtype") else v.astype(float)
+    return cast(v, dtype_of(x))
 
 
 reshape = Linear(
@@ -58,6 +58,7 @@ astype = Linear(
     lambda x, dtype: np.asarray(x).astype(dtype)[()],
     lambda type_, dtype: ArrayType(type_.shape, dtype),
     lambda v, x, dtype: _cast_back(v, x),
+    into=lambda out, x, dtype: np.copyto(out, x, casting="unsafe"),
     batch=lambda x, dtype: x.astype(dtype),
 )
 

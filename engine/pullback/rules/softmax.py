@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal, positive
+from pullback.cases import cases, normal, positive, whole
 from pullback.ir.types import ArrayType
 from pullback.kinds import cast
 from pullback.primitive import Primitive
@@ -58,9 +58,26 @@ def _logsoftmax(x: Any, axis: int) -> Any:
 
 def _crossentropy(x: Any, target: Any, axis: int) -> Any:
     terms = _logsoftmax(x, axis)
+    if np.ndim(target) < np.ndim(x):
+        return -np.squeeze(np.take_along_axis(terms, _over(checked_classes(target, x.shape[axis]), axis), axis), axis)
     np.multiply(target, terms, out=terms, where=target != 0)
     terms[np.broadcast_to(target == 0, terms.shape)] = 0
     return -np.sum(terms, axis=axis)
+
+
+def checked_classes(labels: Any, classes: int) -> Any:
+    """Class numbers, if they are; one below 0 would count from the end."""
+    if labels.size and not (labels.min() >= 0 and labels.max() < classes):
+        raise ValueError(
+            f"logitcrossentropy: class numbers go from 0 to {classes - 1}, got {labels.min()} to {labels.max()}"
+        )
+    return labels
+
+
+def one_hot(labels: Any, x: Any, axis: int) -> Any:
+    """Truth values of the shape of x: where the place along the axis is the class number."""
+    classes = np.arange(np.shape(x)[axis])
+    return np.expand_dims(labels, axis) == classes.reshape(-1, *[1] * (np.ndim(x) - 1 - axis))
 
 
 def _float_type(type_: ArrayType) -> np.dtype[Any]:
@@ -138,17 +155,19 @@ class _LogSumExp(_AlongAxis):
 
 
 class _LogitCrossEntropy(_AlongAxis):
-    """Operands: logits and targets of one shape. The result has one loss for every row along the axis."""
+    """Operands: logits, and targets of their shape or class numbers of that shape without the axis. One loss for each row."""
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return _crossentropy(*operands, **params)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         logits, targets = types
-        if logits.shape != targets.shape:
+        rows = reduced_shape(logits.shape, (params["axis"],), keepdims=False)
+        numbered = targets.shape == rows and targets.dtype.kind in "iu"
+        if targets.shape != logits.shape and not numbered:
             raise ValueError(f"logitcrossentropy: logits of shape {logits.shape} and targets of shape {targets.shape}")
-        dtype = np.result_type(_float_type(logits), targets.dtype)
-        return (ArrayType(reduced_shape(logits.shape, (params["axis"],), keepdims=False), dtype),)
+        dtype = _float_type(logits)
+        return (ArrayType(rows, dtype if numbered else np.result_type(dtype, targets.dtype)),)
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
@@ -156,23 +175,28 @@ class _LogitCrossEntropy(_AlongAxis):
         x, target = operands
         axis = params["axis"]
         v = _over(y_bar, axis)
-        x_bar = None
-        if needed[0]:
-            x_bar = cast(v * (softmax(x, axis=axis) * np.sum(target, axis=axis, keepdims=True) - target), x.dtype)
-        return (x_bar, cast(-v * logsoftmax(x, axis=axis), target.dtype) if needed[1] else None)
+        return (
+            cast(v * _slope(x, target, axis), x.dtype) if needed[0] else None,
+            cast(-v * logsoftmax(x, axis=axis), target.dtype) if needed[1] else None,
+        )
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         x, target = operands
         axis = params["axis"]
         dx, dtarget = tangents
-        dy = None
-        if dx is not None:
-            total = np.sum(target, axis=axis, keepdims=True)
-            dy = np.sum((softmax(x, axis=axis) * total - target) * dx, axis=axis)
+        dy = None if dx is None else np.sum(_slope(x, target, axis) * dx, axis=axis)
         if dtarget is not None:
             term = -np.sum(logsoftmax(x, axis=axis) * dtarget, axis=axis)
             dy = term if dy is None else dy + term
         return dy
+
+
+def _slope(x: Any, target: Any, axis: int) -> Any:
+    """Derivative of every loss by the logits of its row."""
+    p = softmax(x, axis=axis)
+    if np.ndim(target) < np.ndim(x):
+        return p - one_hot(target, x, axis)
+    return p * np.sum(target, axis=axis, keepdims=True) - target
 
 
 softmax = _Softmax("softmax")
@@ -185,4 +209,5 @@ for _rule in (softmax, logsoftmax, logsumexp):
     cases(_rule, normal(2, 3, 4), axis=1)
 cases(logsumexp, normal(3, 4), axis=1, keepdims=True)
 cases(logitcrossentropy, normal(3, 4), positive(3, 4), axis=0)
+cases(logitcrossentropy, normal(3, 4), whole(3, 4), axis=0, because="class numbers are targets too")
 cases(logitcrossentropy, normal(2, 3), positive(2, 3), axis=1, because="targets need not sum to one")

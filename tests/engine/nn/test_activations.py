@@ -1,12 +1,14 @@
 """Activations: what docs/activations.md promises of values, dtypes, kinks and errors."""
 
+import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.nn.choosing import FUNCTIONS, Chosen, activation
+from pullback.nn.choosing import FUNCTIONS, Chosen, activation, reads_output_only
 from pullback.rules import activations as rules
 
 NAMES = sorted(FUNCTIONS.keys() - {"rrelu"})
@@ -265,3 +267,41 @@ def test_large_arrays_in_any_order_of_memory_give_what_small_ones_give(shape, or
         np.testing.assert_array_equal(y[row], pb.nn.swish(x[row].copy()))
         np.testing.assert_array_equal(x_bar[row], pb.vjp(pb.nn.swish, x[row].copy())[1](np.cos(x[row]))[0])
     np.testing.assert_array_equal(pb.nn.swish(x[::2, ::3]), y[::2, ::3])
+
+
+def rows_of_the_page():
+    page = Path(__file__).parents[3] / "docs" / "activations.md"
+    table = page.read_text().split("| name | value |")[1].split("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        name, _, reads, kinks = (cell.strip() for cell in line.replace("\\|", "abs").strip("|").split("|"))
+        yield name.strip("`"), reads, dict(map(_kink, kinks.split(", "))) if re.search(r"\d at", kinks) else {}
+
+
+def _kink(text):
+    slope, place = text.split(" at ")
+    return float(place), float(slope)
+
+
+PAGE = {name: (reads, kinks) for name, reads, kinks in rows_of_the_page()}
+
+
+def test_the_page_names_every_activation():
+    assert PAGE.keys() == FUNCTIONS.keys()
+
+
+@every_activation
+def test_the_page_says_what_the_derivative_reads(name):
+    reads, _ = PAGE[name]
+    assert reads_output_only(activation(name)) == reads.startswith("output")
+    if "if" in reads:
+        condition = reads.split("if ")[1]
+        parameter = condition.split()[0]
+        for value in (-1.0, 0.0, 1.0):
+            holds = {">=": value >= 0, ">": value > 0}[condition.split()[1]]
+            assert reads_output_only(activation(partial(FUNCTIONS[name], **{parameter: value}))) == holds
+
+
+@every_activation
+def test_the_page_says_the_slopes_at_kinks(name):
+    _, kinks = PAGE[name]
+    assert kinks == pytest.approx(SLOPES_AT_KINKS.get(name, {}), rel=1e-4)

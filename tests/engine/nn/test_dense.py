@@ -73,10 +73,32 @@ def test_inputs_are_left_alone():
         ((W, X, True), TypeError, "True and False say nothing"),
         ((W, X, None, "swoosh"), ValueError, "there is no activation 'swoosh'; there are celu, elu"),
         ((W[0], X), ValueError, r"got shapes \(5,\) and \(5, 3\)"),
-        ((W, X, np.ones(7)), ValueError, "shape"),
+        ((W, X, np.ones(7)), ValueError, r"a bias of shape \(7,\) does not fit 4 outputs; give it shape \(4,\)"),
+        ((W, X, np.ones((1, 3))), ValueError, r"a bias of shape \(1, 3\) does not fit 4 outputs"),
+        ((W, X[:, 0], np.ones((4, 1))), ValueError, r"a bias of shape \(4, 1\) does not fit 4 outputs"),
     ],
 )
 def test_bad_layers_are_refused(args, error, message):
     for tier in pb.TIERS:
         with pb.tier(tier), pytest.raises(error, match=message):
             pb.grad(lambda w: np.sum(pb.nn.dense_bias_act(w, *args[1:])))(args[0])
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_lists_are_arrays_and_numbers_stay_numbers(tier):
+    with pb.tier(tier):
+        np.testing.assert_array_equal(pb.nn.dense_bias_act([[1.0, 2.0]], [3.0, 4.0], [-20.0], act="relu"), [0])
+        np.testing.assert_array_equal(pb.nn.bias_act("relu", [1.0, -2.0], [0.5, 0.5]), [1.5, 0])
+        assert pb.nn.dense_bias_act(W.astype("f4"), X.astype("f4"), 0.5, act="tanh").dtype == np.float32
+        np.testing.assert_array_equal(pb.nn.sigmoid([0.0, 0.0]), [0.5, 0.5])
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize(("w", "x"), [((4, 5), (5, 0)), ((4, 0), (0, 3)), ((0, 5), (5, 3))])
+def test_layers_of_nothing(tier, w, x):
+    w, x, b = np.ones(w), np.ones(x), np.ones(w[0])
+    with pb.tier(tier):
+        y, pullback = pb.vjp(lambda *a: pb.nn.dense_bias_act(*a, act="sigmoid"), w, x, b)
+        shapes = [cotangent.shape for cotangent in pullback(np.ones_like(y))]
+    assert y.shape == (w.shape[0], x.shape[1])
+    assert shapes == [w.shape, x.shape, b.shape]

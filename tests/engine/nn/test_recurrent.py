@@ -254,6 +254,24 @@ def test_examples_of_vmap_are_layers_of_their_own(name):
 
 
 @every_layer
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)], ids=["inputs", "states", "both"])
+def test_batches_that_share_the_weights_are_one_batch(name, axes):
+    layer, params = LAYERS[name][0], parameters(name)
+    xs, hs = random(6, STEPS, BATCH, INPUTS), random(6, BATCH, HIDDEN)
+    args = (xs if axes[0] == 0 else xs[0], hs if axes[1] == 0 else hs[0])
+
+    def states(x, h):
+        result = layer(params, x, h)
+        return result[0] if name == "lstm" else result
+
+    with pb.tier("fused"), pb.debug.counting() as counts:
+        found = pb.vmap(states, in_axes=axes)(*args)
+    assert sum(counts.evaluated[rule.name] for rule in (rnn, lstm, gru_reset_after, gru_reset_before)) == 1
+    expected = [states(xs[k if axes[0] == 0 else 0], hs[k if axes[1] == 0 else 0]) for k in range(6)]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@every_layer
 def test_operands_of_several_dtypes_run_step_by_step(name):
     params, x = parameters(name, dtype=np.float32), random(STEPS, BATCH, INPUTS)
     with pb.tier("fused"), pb.debug.counting() as counts:

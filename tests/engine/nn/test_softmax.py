@@ -133,3 +133,18 @@ def test_batches_move_the_axis():
 def test_bad_input_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_class_numbers_out_of_range_are_refused_whoever_follows_them():
+    for tier in pb.TIERS:
+        with pb.tier(tier), pytest.raises(ValueError, match="go from 0 to 3, got -1 to 2"):
+            pb.value_and_grad(lambda x, t: pb.nn.logitcrossentropy(x, t, axis=0))(X, np.array([0, 1, 2, -1, 0]))
+    with pytest.raises(ValueError, match="go from 0 to 3"):
+        pb.vmap(lambda x, t: pb.nn.logitcrossentropy(x, t, axis=0))(np.stack([X, X]), np.full((2, 5), 4))
+
+
+def test_class_numbers_compile():
+    plan = pb.compile(pb.grad(lambda x, t: pb.nn.logitcrossentropy(x, t, axis=0)), tier="fused")
+    labels = np.array([0, 3, 1, 1, 2])
+    np.testing.assert_allclose(plan(X, labels), (PATTERNS["softmax"](X, 0) - np.eye(4)[:, labels]) / 5, rtol=1e-12)
+    assert plan.summary()["fallbacks"] == []

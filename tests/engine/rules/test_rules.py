@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import control, elementwise, nn, rules
+from pullback import control, elementwise_maps, nn, rules
 from pullback.cases import ALL, ELSEWHERE, Case
 from pullback.ir.types import type_of
 from pullback.primitive import Primitive
 
-assert all((rules, control, elementwise, nn))  # importing them fills the table
+assert all((rules, control, elementwise_maps, nn))  # importing them fills the table
 
 DTYPE_IS_A_PARAMETER = {"scatter", "scatter_add", "put_along"}
 

@@ -252,7 +252,9 @@ def test_s1_5_once_is_the_callers_choice_and_a_second_call_raises():
 
 
 # --- S1-6 -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("act", ["relu", "swish", "tanh", "softplus", cube_root], ids=str)
+@pytest.mark.parametrize(
+    "act", ["relu", "swish", "tanh", "softplus", cube_root], ids=lambda act: getattr(act, "__name__", act)
+)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize("layer", ["dense", "conv 2-D"])
 def test_s1_6_second_order_is_right(act, tier, layer):
@@ -324,3 +326,51 @@ def test_s1_8_identity_without_bias_is_the_input_itself(tier, act):
     with pb.tier(tier):
         assert pb.nn.bias_act(act, x) is x
         assert pb.nn.identity(x) is x
+
+
+# --- convolutions, and layers on top of each other --------------------------------------------------------------------
+def test_s1_arrays_of_a_convolution_go_from_five_to_three_to_two():
+    """The input is as large as the output; the weights, the bias and the buffer of windows are small."""
+    w, x, b = (draw(*shape).astype(np.float32) for shape in ((8, 8, 3, 3), (32, 8, 32, 64), (8,)))
+
+    def arrays(*, tier, once):
+        def run():
+            with pb.tier(tier):
+                _, pullback = pb.vjp(lambda *a: np.sum(pb.nn.conv_bias_act(*a, act="relu", pad=1)), w, x, b, once=once)
+                return pullback(np.float32(1))
+
+        return int(peak_in_arrays(run, x.nbytes))
+
+    assert arrays(tier="unfused", once=False) == 5
+    assert arrays(tier="fused", once=False) == 3
+    assert arrays(tier="fused", once=True) == 2
+
+
+def test_a_network_of_convolutions_pools_and_layers_has_its_gradients():
+    """LeNet's shape, small: two convolutions with pools, two dense layers, the cross-entropy of classes."""
+    shapes = {"k1": (3, 1, 3, 3), "c1": (3,), "k2": (4, 3, 3, 3), "c2": (4,), "w1": (6, 16), "b1": (6,), "w2": (5, 6)}
+    parameters = {name: 0.5 * draw(*shape) for name, shape in shapes.items()}
+    images, labels = draw(3, 1, 14, 14), np.array([0, 4, 2])
+
+    def loss(p, images, labels):
+        h = pb.nn.max_pool(pb.nn.conv_bias_act(p["k1"], images, p["c1"], act="relu", pad=1), 2)
+        h = pb.nn.mean_pool(pb.nn.conv_bias_act(p["k2"], h, p["c2"], act="tanh"), 2)
+        h = pb.nn.dense_bias_act(p["w1"], np.reshape(h, (3, 16)).T, p["b1"], act="gelu")
+        return pb.nn.logitcrossentropy(pb.nn.dense_bias_act(p["w2"], h), labels, axis=0)
+
+    with pb.tier("unfused"):
+        value, expected = pb.value_and_grad(loss)(parameters, images, labels)
+    direction = {name: draw(*shape) for name, shape in shapes.items()}
+    step = 1e-6
+    ahead, behind = (
+        loss({name: parameters[name] + sign * step * direction[name] for name in shapes}, images, labels)
+        for sign in (1, -1)
+    )
+    along = sum(np.sum(expected[name] * direction[name]) for name in shapes)
+    np.testing.assert_allclose(along, (ahead - behind) / (2 * step), rtol=1e-5)
+    for tier in pb.TIERS:
+        with pb.tier(tier):
+            tier_value, gradients = pb.value_and_grad(loss)(parameters, images, labels)
+        np.testing.assert_allclose(tier_value, value, rtol=1e-12)
+        for name in shapes:
+            np.testing.assert_allclose(gradients[name], expected[name], rtol=1e-9, atol=1e-13)

@@ -102,6 +102,24 @@ class Recurrence(Primitive):
         _, pushed = jvp(lambda *xs: self.reference(params, *xs), operands, _filled(tangents, operands))
         return (*pushed, *[None] * (self.results - self.states)) if self.results > 1 else pushed[0]
 
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """Batches that share the weights are one larger batch."""
+        if batched[1]:
+            return super().batch(operands, batched, params)
+        size = next(np.shape(operand)[0] for operand, own in zip(operands, batched, strict=True) if own)
+        x, w, *given = operands
+        own_x, _, *own_given = batched
+        xs = np.moveaxis(x, 0, 1) if own_x else _repeated(x, 1, size)
+        states = [h if own else _repeated(h, 0, size) for h, own in zip(given, own_given, strict=True)]
+        results = self(_joined(xs, 1), w, *(_joined(h, 0) for h in states), **params)
+        several = results if self.results > 1 else (results,)
+        examples = np.shape(x)[-2]
+        split = tuple(
+            np.moveaxis(np.reshape(result, (result.shape[0], size, examples, result.shape[2])), 1, 0)
+            for result in several
+        )
+        return split if self.results > 1 else split[0]
+
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Two products a step; the elementwise work is small beside them."""
         return 2 * self.gates * result.size * (types[0].shape[-1] + result.shape[-1])
@@ -225,6 +243,18 @@ def _spread(values: Sequence[Any], present: Sequence[bool]) -> list[Any]:
     """The values at the places that are present, None at the others."""
     rest = iter(values)
     return [next(rest) if is_present else None for is_present in present]
+
+
+def _repeated(x: Any, axis: int, size: int) -> Any:
+    """What all batches share, once for each along a new axis."""
+    shape = np.shape(x)
+    return np.broadcast_to(np.expand_dims(x, axis), (*shape[:axis], size, *shape[axis:]))
+
+
+def _joined(x: Any, axis: int) -> Any:
+    """One axis instead of this and the next: a batch of batches as one batch."""
+    shape = np.shape(x)
+    return np.reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
 def _filled(moves: Sequence[Any], like: Sequence[Any]) -> list[Any]:

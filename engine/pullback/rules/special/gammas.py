@@ -88,6 +88,12 @@ betaincinv = Scalar(
     Undefined("betaincinv", "b"),
     lambda v, a, b, p, y: v / _beta_density(a, b, y),
 )
+stdtr = Scalar("stdtr", sc.stdtr, Undefined("stdtr", "df"), lambda v, df, t, y: v * _student_density(df, t))
+
+
+def _student_density(df: Any, t: Any) -> Any:
+    half = (df + 1) / 2
+    return np.exp(gammaln(half) - gammaln(df / 2) - half * np.log1p(np.square(t) / df)) / np.sqrt(np.pi * df)
 
 
 def polygamma(n: Any, x: Any) -> Any:
@@ -117,4 +123,5 @@ tested_in(
     "betainc",
     "betaincc",
     "betaincinv",
+    "stdtr",
 )

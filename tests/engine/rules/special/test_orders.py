@@ -25,6 +25,7 @@ POINTS = {
     "betainc": [(0.7, 2.0, FRACTIONS)],
     "betaincc": [(0.7, 2.0, FRACTIONS)],
     "betaincinv": [(0.7, 2.0, FRACTIONS)],
+    "stdtr": [(2.5, POSITIVE - 1)],
     "hyp0f1": [(1.5, POSITIVE)],
     "hyp1f1": [(1.5, 2.5, -POSITIVE)],
     "hyp2f1": [(0.5, 1.5, 2.5, FRACTIONS - 1)],

@@ -1,0 +1,106 @@
+"""The memory that a plan keeps between calls.
+
+A *frame* is what one run of a program needs: its buffers, and the numbers it hands to ufuncs. Frames are kept in a stack
+for each thread, which never shrinks: a run takes the one on top and puts it back when it is over, however it ends, so that
+a run inside a run has a frame of its own and threads share nothing. A frame holds nothing that a later run reads, so an
+exception leaves nothing behind to be put right.
+
+Outputs are arrays of their own. When the next run begins, an output that nobody but the frame refers to is written again;
+one that the caller still has (by name, in a container, through a view or a buffer) is left to the caller, and the one
+before it takes its place, or a fresh one. So `x = plan(x)`, where each result is held until the next is there, settles on
+two arrays. The proof is CPython's count of references; where there is none, every output is fresh.
+"""
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.planning.arena import ALIGNMENT, Arena
+from pullback.planning.schedule import Schedule
+
+Array = np.ndarray[Any, Any]
+
+
+class Frame:
+    """The memory of one run: the arrays a program unpacks, and for each output the array that was one before."""
+
+    __slots__ = ("arrays", "earlier")
+
+    def __init__(self, arrays: list[Array]) -> None:
+        self.arrays = arrays
+        self.earlier: dict[int, list[Array]] = {}
+
+
+class State:
+    """The frames of one program."""
+
+    def __init__(self, schedule: Schedule, arena: Arena, slots: Sequence[np.dtype[Any]]) -> None:
+        self._types = [schedule.buffers[buffer] for buffer in sorted(schedule.kept)]
+        self._offsets = [arena.offsets.get(buffer) for buffer in sorted(schedule.kept)]
+        self._nbytes = arena.nbytes
+        self._slots = tuple(slots)
+        self._outputs = [place for place, offset in enumerate(self._offsets) if offset is None]
+        self._free = _Free()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one frame."""
+        outputs = sum(self._types[place].nbytes for place in self._outputs)
+        return self._nbytes + outputs + sum(dtype.itemsize for dtype in self._slots)
+
+    def take(self) -> Frame:
+        """A frame that nobody uses, with outputs that no caller has."""
+        free = self._free.frames
+        if not free:
+            return self._new()
+        frame = free.pop()
+        for place in self._outputs:
+            if _references(frame.arrays, place) != _ALONE:
+                self._replace(frame, place)
+        return frame
+
+    def _replace(self, frame: Frame, place: int) -> None:
+        """Put another array where the caller still has the output."""
+        earlier = frame.earlier.setdefault(place, [])
+        if earlier and _references(earlier, 0) == _ALONE:
+            earlier[0], frame.arrays[place] = frame.arrays[place], earlier[0]
+            return
+        type_ = self._types[place]
+        earlier[:] = [frame.arrays[place]]
+        frame.arrays[place] = np.empty(type_.shape, type_.dtype)
+
+    def give_back(self, frame: Frame) -> None:
+        """The run is over."""
+        self._free.frames.append(frame)
+
+    def _new(self) -> Frame:
+        block = np.empty(self._nbytes + ALIGNMENT, np.uint8)
+        start = -block.ctypes.data % ALIGNMENT
+        arrays: list[Array] = []
+        for type_, offset in zip(self._types, self._offsets, strict=True):
+            if offset is None:
+                arrays.append(np.empty(type_.shape, type_.dtype))
+            else:
+                begin = start + offset
+                arrays.append(block[begin : begin + type_.nbytes].view(type_.dtype).reshape(type_.shape))
+        return Frame([*arrays, *(np.empty((), dtype) for dtype in self._slots)])
+
+
+class _Free(threading.local):
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+
+
+def _references(arrays: list[Array], place: int) -> int:
+    return sys.getrefcount(arrays[place])
+
+
+def _counts_are_exact() -> bool:
+    return hasattr(sys, "getrefcount") and getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+# Measured, not written down: how many references counting makes differs between versions of Python.
+_ALONE = _references([np.empty(1)], 0) if _counts_are_exact() else -1

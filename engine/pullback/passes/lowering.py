@@ -1,0 +1,83 @@
+"""From fused rules to the primitives they stand for, where every array has to be one of the plan's.
+
+A rule that NumPy evaluates in several steps allocates on the way. Written out as those steps, each with memory of the
+plan's, it allocates nothing; liveness puts them into one buffer where the rule would have done so by hand. The values are
+the same to the last bit: they are the same NumPy calls in the same order. A rule that cannot be written out (it asks for
+values, or runs what is not NumPy) stays as it is, and the summary lists it among those that allocate.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import PullbackError
+from pullback.ir.graph import Capture, Graph, Literal, Node, with_guards_of, with_guards_returned
+from pullback.kinds import Scalar
+from pullback.pieces import Pieces
+from pullback.primitive import Primitive, tracing
+from pullback.recorder import GraphTracer, Recorder
+
+
+class _Lowering(Recorder):
+    """A recorder that writes out the rules it meets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inside: list[Primitive] = []
+
+    def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        form = _lower_form(primitive)
+        if form is None or primitive in self._inside:
+            return super().apply(primitive, operands, params)
+        wanted = primitive.infer(*(self.atom_of(operand).type for operand in operands), **params)
+        position = len(self.nodes)
+        self._inside.append(primitive)
+        try:
+            result = form(*operands, **params)
+            results = result if primitive.results > 1 else (result,)
+            if tuple(self.atom_of(value).type for value in results) == wanted:
+                return result
+        except (PullbackError, TypeError, ValueError):
+            pass
+        finally:
+            self._inside.pop()
+        del self.nodes[position:]
+        self.refused = None
+        return super().apply(primitive, operands, params)
+
+
+def lower(graph: Graph) -> Graph:
+    """Write out every rule that can be."""
+    if not any(_lower_form(node.primitive) for node in graph.nodes):
+        return graph
+    whole = with_guards_returned(graph)
+    with tracing(_Lowering()) as recorder:
+        inputs = tuple(recorder.new_var(var.type) for var in whole.inputs)
+        captures = tuple(Capture(recorder.new_var(capture.var.type), capture.value) for capture in whole.captures)
+        values: dict[Any, Any] = {
+            old: GraphTracer(recorder, new) for old, new in zip(whole.inputs, inputs, strict=True)
+        }
+        values.update(
+            (old.var, GraphTracer(recorder, new.var)) for old, new in zip(whole.captures, captures, strict=True)
+        )
+        for node in whole.nodes:
+            _copy(node, values, recorder)
+        outputs = tuple(atom if isinstance(atom, Literal) else recorder.atom_of(values[atom]) for atom in whole.outputs)
+    lowered = Graph(inputs, captures + tuple(recorder.captures), tuple(recorder.nodes), outputs)
+    return with_guards_of(lowered, graph)
+
+
+def _copy(node: Node, values: dict[Any, Any], recorder: _Lowering) -> None:
+    recorder.source = node.source
+    operands = [atom.value if isinstance(atom, Literal) else values[atom] for atom in node.inputs]
+    result = recorder.apply(node.primitive, operands, dict(node.params))
+    values.update(zip(node.outputs, result if node.primitive.results > 1 else (result,), strict=True))
+
+
+def _lower_form(primitive: Primitive) -> Callable[..., Any] | None:
+    if primitive.lower is not None:
+        return primitive.lower
+    if not isinstance(primitive, Scalar) or isinstance(primitive.ufunc, np.ufunc):
+        return None
+    return primitive.ufunc.expression if isinstance(primitive.ufunc, Pieces) else primitive.ufunc

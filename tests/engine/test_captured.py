@@ -1,0 +1,315 @@
+"""Arrays around a function are hidden inputs: read again on each call, and nothing computed from them is folded."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+X = np.array([1.0, 2.0, 3.0])
+LARGE = np.ones(100_000)
+
+
+def fused(function):
+    return pb.compile(function, tier="fused")
+
+
+def agrees(plan, function, *args):
+    np.testing.assert_allclose(plan(*args), function(*args))
+    assert plan.summary()["fallbacks"] == []
+
+
+def uses_a_large_global(x):
+    return np.sum(LARGE * LARGE) * x
+
+
+def calls_another(x):
+    return uses_a_large_global(x) + np.sum(LARGE)
+
+
+def test_large_arrays_do_not_force_the_tape_and_are_read_again(monkeypatch):
+    for function in (uses_a_large_global, calls_another):
+        plan = fused(pb.grad(function) if function is uses_a_large_global else function)
+        agrees(plan, plan.function, 2.0)
+        LARGE[0] += 1.0
+        agrees(plan, plan.function, 2.0)
+        monkeypatch.setitem(globals(), "LARGE", np.full(100_000, 2.0))
+        agrees(plan, plan.function, 2.0)
+
+
+def test_what_is_computed_from_captured_arrays_alone_is_computed_on_each_call():
+    w = np.ones(3)
+
+    def function(x):
+        scale = 1.0 / np.sum(w)
+        inner = lambda y: y * w * scale  # noqa: E731 (an inner function is the point)
+        return np.sum(inner(x))
+
+    plan = fused(pb.grad(function))
+    for value in (1.0, 2.0, 5.0):
+        w[0] = value
+        agrees(plan, plan.function, X)
+
+
+def test_one_variable_of_several_functions_is_one_hidden_input():
+    w = np.ones(3)
+
+    def first(x):
+        return x * w
+
+    def second(x):
+        return np.sum(first(x) + w)
+
+    plan = fused(second)
+    agrees(plan, second, X)
+    (family,) = plan._families.values()
+    assert len(family.surroundings.array_types) == 1
+
+
+def test_recursive_functions_with_captured_arrays():
+    w = np.full(3, 2.0)
+
+    def product(x, n):
+        return np.sum(x) if n == 0 else product(x * w, n - 1)
+
+    plan = fused(product)
+    agrees(plan, product, X, 3)
+    w[...] = 3.0
+    agrees(plan, product, X, 3)
+    agrees(plan, product, X, 1)
+
+
+class Layer:
+    scale = 2.0
+
+    def __init__(self, w):
+        self.w = w
+        self.children = []
+
+    def __call__(self, x):
+        return self.apply(x)
+
+    def apply(self, x):
+        y = np.tanh(self.w @ x) * self.scale
+        for child in self.children:
+            y = child.apply(y)
+        return y
+
+    @property
+    def doubled(self):
+        return self.w * 2
+
+
+@dataclass
+class Parameters:
+    w: np.ndarray
+    rate: float = 0.5
+
+
+class Pair(NamedTuple):
+    w: np.ndarray
+    rate: float
+
+
+def test_attributes_of_plain_objects_are_hidden_inputs(monkeypatch):
+    layer = Layer(np.eye(3))
+    layer.children.append(Layer(np.eye(3) * 2))
+
+    def function(x):
+        return np.sum(layer.apply(x) + layer.doubled @ x)
+
+    for compiled in (fused(pb.grad(function)), fused(layer.apply)):
+        agrees(compiled, compiled.function, X)
+        layer.w[0, 1] += 1.0
+        agrees(compiled, compiled.function, X)
+        layer.w = layer.w + 1.0
+        agrees(compiled, compiled.function, X)
+        layer.children[0].w = np.ones((3, 3))
+        agrees(compiled, compiled.function, X)
+        layer.children.append(Layer(np.eye(3)))
+        agrees(compiled, compiled.function, X)
+        layer.scale = 3.0
+        agrees(compiled, compiled.function, X)
+        del layer.scale
+        with monkeypatch.context() as patch:
+            patch.setattr(Layer, "scale", 7.0)
+            agrees(compiled, compiled.function, X)
+            patch.setattr(Layer, "apply", lambda self, x: self.w @ x)
+            agrees(compiled, compiled.function, X)
+        agrees(compiled, compiled.function, X)
+
+
+@pytest.mark.parametrize("kind", [Parameters, Pair])
+def test_dataclasses_and_named_tuples_around_a_function(kind):
+    held = [kind(np.ones(3), 0.5)]
+
+    def function(x):
+        return np.sum(held[0].w * x) * held[0].rate
+
+    plan = fused(function)
+    agrees(plan, function, X)
+    held[0].w[0] = 4.0
+    agrees(plan, function, X)
+    held[0] = kind(np.zeros(3), 2.0)
+    agrees(plan, function, X)
+
+
+def test_an_array_of_a_class_is_compared():
+    class Model:
+        w = np.ones(3)
+
+        def apply(self, x):
+            return x * self.w
+
+    model = Model()
+    plan = fused(model.apply)
+    agrees(plan, model.apply, X)
+    Model.w[0] = 5.0
+    agrees(plan, model.apply, X)
+    Model.w = np.zeros(3)
+    agrees(plan, model.apply, X)
+
+
+def test_one_list_under_two_names():
+    w = [1.0, np.ones(3)]
+    a = b = w
+
+    def function(x):
+        return np.sum(x * a[1]) * b[0]
+
+    plan = fused(function)
+    agrees(plan, function, X)
+    b = [2.0, np.ones(3)]
+    agrees(plan, function, X)
+    b[0] = 3.0
+    agrees(plan, function, X)
+    a = [1.0, np.zeros(3)]
+    agrees(plan, function, X)
+
+
+def test_arrays_that_the_function_makes_are_constants_as_they_were_when_used():
+    def function(x):
+        mask = np.zeros(3)
+        mask[0] = 1.0
+        first = x * mask
+        mask[1] = 5.0
+        return first + x * mask + np.arange(3.0) @ x
+
+    agrees(fused(function), function, X)
+
+
+def test_changes_to_captured_containers_are_not_lost():
+    history = [np.zeros(3)]
+
+    def function(x):
+        history.append(1)
+        return np.sum(x * history[0])
+
+    plan = fused(function)
+    plan(X)
+    assert "the function changes history" in plan.summary()["fallbacks"][0]
+    assert history[1:] == [1] * (len(history) - 1)
+
+
+def test_an_object_that_counts_its_calls_counts():
+    class Counting(Layer):
+        calls = 0
+
+        def apply(self, x):
+            self.calls += 1
+            return self.w @ x
+
+    layer = Counting(np.eye(3))
+    plan = fused(layer.apply)
+    for _ in range(2):
+        plan(X)
+    assert plan.summary()["fallbacks"]
+    assert layer.calls == 2
+
+
+def test_assigning_a_captured_array_stays_on_the_tape():
+    w = np.ones(3)
+
+    def function(x):
+        nonlocal w
+        w = w * 2
+        return np.sum(x * w)
+
+    plan = fused(function)
+    assert [plan(X), plan(X)] == [12.0, 24.0]
+
+
+def test_asking_for_the_type_of_a_captured_array_stays_on_the_tape():
+    w = np.ones(3)
+    plan = fused(lambda x: x * 2.0 if isinstance(w, np.ndarray) else x * 3.0)
+    assert plan(1.0) == 2.0
+    assert "ndarray" in plan.summary()["fallbacks"][0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * np.random.normal(),  # noqa: NPY002 (the point)
+        lambda x: x * eval("2.0"),  # noqa: S307 (the point)
+        lambda x: x * np.load("weights.npy"),
+        lambda x: x * RANDOM.normal(),
+    ],
+)
+def test_what_may_differ_on_each_call_stays_on_the_tape(function, monkeypatch):
+    monkeypatch.setattr(np, "load", lambda _: 2.0)
+    plan = fused(function)
+    plan(1.0)
+    assert plan.summary()["fallbacks"]
+
+
+RANDOM = np.random
+
+
+class Attached:
+    def __getattr__(self, name):
+        return 2.0
+
+
+class Descriptor:
+    def __get__(self, instance, owner):
+        return 2.0
+
+
+class Described:
+    rate = Descriptor()
+
+
+@pytest.mark.parametrize("held", [Attached(), Described(), {1.0}, iter([1.0])])
+def test_what_cannot_be_watched_surely_stays_on_the_tape(held):
+    plan = fused(lambda x: x * (held.rate if hasattr(held, "rate") else 2.0))
+    assert plan(1.0) == 2.0
+    assert plan.summary()["fallbacks"]
+
+
+def test_the_wrapper_of_a_wrapper_is_seen():
+    rate = 2.0
+
+    def inner(x):
+        return x * rate * w
+
+    w = np.ones(())
+    wrapped = pb.trace(inner).__closure__[0].cell_contents
+    outer = pb.grad(pb.grad(lambda x: x * wrapped(x)))
+    plan = fused(outer)
+    assert plan(1.0) == 4.0
+    rate, w[...] = 3.0, 2.0
+    assert plan(1.0) == 12.0
+
+
+def test_a_compiled_function_inside_a_compiled_function_keeps_its_own_plans():
+    w = np.ones(3)
+    inner = fused(lambda x: np.sum(x * w))
+    outer = fused(lambda x: inner(x) * inner(np.ones(3)))
+    assert outer(X) == 18.0
+    w[...] = 2.0
+    assert outer(X) == 72.0
+    assert inner(X) == 12.0
+    w[...] = 3.0
+    assert inner(X) == 18.0
