@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pullback.transforms import grad, value_and_grad
 
 __all__ = [
-    "Block",
     "TIERS",
+    "Block",
     "checkpoint",
     "compile",
     "cond",
