@@ -14,7 +14,7 @@ from pullback.arguments import differentiable, like
 from pullback.compiled import Compiled, compile_graph
 from pullback.errors import DifferentiationError, PullbackReuseError, TracingError
 from pullback.ir.graph import Graph, Literal
-from pullback.ir.types import ArrayType, type_of
+from pullback.ir.types import ArrayType, shape_of, type_of
 from pullback.passes.differentiate import with_pullback
 from pullback.passes.parting import part
 from pullback.passes.pipeline import Stages, simplify
@@ -87,7 +87,10 @@ def _finish(
                 )
             if trees.structure(y_bar) != structure:
                 raise DifferentiationError("the pullback got a cotangent that is not of the form of the value")
-            seeds = [_seed(cotangent, type_) for cotangent, type_ in zip(trees.flatten(y_bar)[0], types, strict=True)]
+            seeds = [
+                _seed(cotangent, type_, keeps=backward.state is not None)
+                for cotangent, type_ in zip(trees.flatten(y_bar)[0], types, strict=True)
+            ]
             operands = [*saved, *values, *seeds]
             if once:
                 saved = None
@@ -101,11 +104,18 @@ def _finish(
     return finish
 
 
-def _seed(cotangent: Any, type_: ArrayType) -> Any:
-    if np.shape(cotangent) != type_.shape:
+def _seed(cotangent: Any, type_: ArrayType, *, keeps: bool) -> Any:
+    if shape_of(cotangent) != type_.shape:
         raise DifferentiationError(
-            f"the pullback got a cotangent of shape {np.shape(cotangent)}, the value has shape {type_.shape}"
+            f"the pullback got a cotangent of shape {shape_of(cotangent)}, the value has shape {type_.shape}"
         )
-    if type_of(cotangent).dtype != type_.dtype:
-        cotangent = np.asarray(cotangent).astype(type_.dtype, casting="same_kind")[()]
+    dtype = type_of(cotangent).dtype
+    if not np.can_cast(dtype, type_.dtype, "same_kind"):
+        raise DifferentiationError(f"the pullback got a cotangent of {dtype}, the value is {type_.dtype}")
+    if keeps and isinstance(cotangent, int | float):
+        return cotangent  # filled into a kept array, which converts it without making another
+    if type_.shape == () and not isinstance(cotangent, np.ndarray):
+        return type_.dtype.type(cotangent)
+    if dtype != type_.dtype:
+        cotangent = cotangent.astype(type_.dtype)
     return cotangent
