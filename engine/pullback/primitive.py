@@ -117,6 +117,8 @@ class Primitive(ABC):
     aliases_operand: bool = False
     # `into(out, *operands, **params)` writes the result into an array of its type, None where the rule cannot.
     into: Callable[..., Any] | None = None
+    # Whether the rule makes arrays on the way, also when it is given one to write into.
+    needs_scratch: bool = False
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
     # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.
@@ -125,6 +127,8 @@ class Primitive(ABC):
     joint: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
+    # Values it reads besides its operands.
+    held: Sequence[Any] = ()
     # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.
     lower: Callable[..., Any] | None = None
     table: ClassVar[dict[str, "Primitive"]] = {}

@@ -237,7 +237,8 @@ def transient(schedule: Schedule) -> list[str]:
         {
             step.node.primitive.name
             for step in schedule.steps
-            if any(place.placement is Placement.FRESH for place in step.places)
+            if step.node.primitive.needs_scratch
+            or any(place.placement is Placement.FRESH for place in step.places)
             or (isinstance(step.node.primitive, Scalar) and _is_composed(step.node.primitive))
         }
     )
