@@ -15,6 +15,11 @@ def as_operand(x: Any) -> Any:
     return x if isinstance(x, Traced | np.ndarray | np.generic) else np.asarray(x)
 
 
+def number_or_array(x: Any) -> Any:
+    """As an operand, but a Python number stays one: it takes part in promotion by its kind alone."""
+    return x if isinstance(x, bool | int | float | complex) else as_operand(x)
+
+
 def normalized_axis(axis: Any, ndim: int) -> int:
     """One axis, non-negative."""
     return int(np.lib.array_utils.normalize_axis_index(axis, ndim))

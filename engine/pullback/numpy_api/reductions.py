@@ -52,7 +52,7 @@ def prod(
         behind = moveaxis(a, axes, tuple(range(rest, np.ndim(a))))
         lengths = np.shape(behind)
         product = reductions.prod(reshape(behind, (*lengths[:rest], number_of(lengths[rest:]))), axis=rest)
-    product = _with_kept(product, np.shape(a), axes, keepdims)
+    product = expand_dims(product, axes) if keepdims else product
     return product if _absent(initial) else product * initial
 
 
@@ -74,7 +74,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     a = as_operand(a)
     if weights is None:
         averaged = mean(a, axis, keepdims=keepdims)
-        total = averaged * 0 + float(_count(a, axis, keepdims, True))
+        total = np.asarray(_count(a, axis, keepdims, True), averaged.dtype)
     else:
         weights = as_operand(weights)
         if np.shape(weights) != np.shape(a):
@@ -301,10 +301,3 @@ def _count(a: Any, axis: Any, keepdims: Any, where: Any) -> Any:
     if where is not True:
         return sum_(broadcast_to(as_operand(where), np.shape(a)), axis, keepdims=keepdims)
     return number_of(np.shape(a)[place] for place in normalized_axes(axis, np.ndim(a)))
-
-
-def _with_kept(x: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any) -> Any:
-    if not keepdims:
-        return x
-    del shape
-    return expand_dims(x, axes)
