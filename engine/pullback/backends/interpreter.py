@@ -26,8 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.ir.graph import Atom, Literal, Node, Var
+from pullback.backends.state import State
+from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.kinds import Scalar, promotable
+from pullback.planning.arena import lay_out
 from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory
 from pullback.primitive import Effect, Primitive
 from pullback.rules import shapes
@@ -120,6 +122,8 @@ class _Writer:
         node = step.node
         if node.primitive is restore:
             return self.call(node, [self.operand(atom) for atom in node.inputs])
+        if node.bodies() and any(place.placement in WRITTEN for place in step.places):
+            return self.loop_statement(step)
         if any(place.placement in WRITTEN for place in step.places):
             operands = self.array_operands(node)
             for result, place in zip(node.outputs, step.places, strict=True):
@@ -235,10 +239,40 @@ class _Writer:
     def with_bodies(self, node: Node) -> str:
         """A name for a loop or branch, whose bodies are programs of their own."""
         name = f"{node.primitive.name}{len(self.bodies)}"
-        emitted = {title: emit(plan_memory(body)) for title, body in node.bodies()}
-        self.bodies += [f"# {title} of {name}\n{body.text}" for title, body in emitted.items()]
-        programs = {title: body.program for title, body in emitted.items()}
+        programs = {title: self.body(body, f"{title} of {name}", node.primitive) for title, body in node.bodies()}
         return self.bound(name, node.primitive.compiled(programs, dict(node.params)))
+
+    def body(self, graph: Graph, title: str, primitive: Primitive) -> Callable[[], Program]:
+        """What gives, at the start of a loop or branch, the program of a body.
+
+        The steps of a loop share their memory; it is kept from call to call where the plan keeps its own.
+        """
+        keeps = self.keeps or primitive.repeats
+        schedule = plan_memory(graph, kept=keeps)
+        emitted = emit(schedule, keeps=keeps)
+        self.bodies.append(f"# {title}\n{emitted.text}")
+        if not keeps:
+            return lambda: emitted.program
+        if self.keeps:
+            kept = _in_frames(emitted.program, State(schedule, lay_out(schedule), emitted.slots))
+            return lambda: kept
+        arena = lay_out(schedule)
+        return lambda: _in_frames(emitted.program, State(schedule, arena, emitted.slots))
+
+    def loop_statement(self, step: Step) -> str:
+        """A loop or branch whose results go, but for Python numbers, into arrays that are there."""
+        names, outs = [], []
+        operands = [self.operand(atom) for atom in step.node.inputs]
+        for result, place in zip(step.node.outputs, step.places, strict=True):
+            if place.buffer is None:
+                names.append(f"n{self.numbers}")
+                self.numbers += 1
+            else:
+                names.append(f"b{place.buffer}")
+            outs.append("None" if place.placement not in WRITTEN else names[-1])
+            self.names[result] = names[-1]
+        function = self.with_bodies(step.node)
+        return f"{', '.join(names)}, = {function}({''.join(f'{name}, ' for name in operands)}out=({', '.join(outs)},))"
 
     def call_into(self, step: Step, operands: list[str]) -> str:
         """A statement that computes the results into buffers."""
@@ -295,6 +329,19 @@ def emit(schedule: Schedule, *, keeps: bool = False) -> Emitted:
     code = compile(text, "<pullback program>", "exec")
     exec(code, writer.namespace)  # noqa: S102 (our own text, made of names and numbers above)
     return Emitted(writer.namespace["program"], "\n".join([*writer.bodies, text]), tuple(writer.slots))
+
+
+def _in_frames(program: Program, state: State) -> Program:
+    """A program that takes its memory from a state, run by run."""
+
+    def run(*operands: Any) -> tuple[Any, ...]:
+        frame = state.take()
+        try:
+            return program(frame.arrays, *operands)  # type: ignore[no-any-return]  # by construction
+        finally:
+            state.give_back(frame)
+
+    return run
 
 
 def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:
