@@ -1,5 +1,6 @@
 """Looking at the engine at work."""
 
+from pullback.backends.poison import poisoning
 from pullback.counters import RuleCounts, counting
 
-__all__ = ["RuleCounts", "counting"]
+__all__ = ["RuleCounts", "counting", "poisoning"]

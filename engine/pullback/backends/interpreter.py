@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.poison import check_own, poison
 from pullback.backends.state import State
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.kinds import Scalar, promotable
@@ -47,12 +48,14 @@ _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 class _Writer:
     """Names of values, and the namespace the text runs in."""
 
-    def __init__(self, schedule: Schedule, *, keeps: bool) -> None:
+    def __init__(self, schedule: Schedule, *, keeps: bool, poisons: bool) -> None:
         self.schedule = schedule
         self.keeps = keeps
+        self.poisons = poisons
         self.namespace: dict[str, Any] = {"array": np.array}
         self.names: dict[Var, str] = {}
         self.lines: list[str] = []
+        self.bodies_nbytes = 0
         self.bodies: list[str] = []  # the texts of the bodies of loops and branches
         self.numbers = 0
         self.slots: list[np.dtype[Any]] = []  # kept arrays of shape () that hold numbers for ufuncs
@@ -76,6 +79,7 @@ class _Writer:
             parameters.append(f"captured{position}")
         for buffer, position in enumerate(self.schedule.owned):
             self.lines.append(f"b{buffer} = in{position}")
+        self.poison(sorted(self.schedule.kept))
         guards = graph.guards_after()
         self.check(guards.get(-1, ()))
         for position, step in enumerate(self.schedule.steps):
@@ -85,6 +89,7 @@ class _Writer:
             self.lines.append(self.statement(step))
             if primitive.effect is Effect.RESTORES:
                 self.lines.append("overwritten.pop()")
+            self.poison_after(step)
             self.check(guards.get(position, ()))
         outputs = [
             self.returned(atom, copied=copied, buffer=buffer)
@@ -103,6 +108,21 @@ class _Writer:
         self.namespace["undo"] = _undo
         body = "".join(f"{line}\n" for line in _indented([*self.lines, returned], 2))
         return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
+
+    def poison(self, buffers: Iterable[int]) -> None:
+        """Make what is in dead buffers useless, where that is asked for."""
+        if self.poisons:
+            self.namespace["poison"] = poison
+            self.lines.extend(f"poison(b{buffer})" for buffer in buffers)
+
+    def poison_after(self, step: Step) -> None:
+        """Also look whether a rule made an array of its own where it says so."""
+        if self.poisons and step.placement is Placement.FRESH:
+            self.namespace["check_own"] = check_own
+            operands = "".join(f"{self.operand(atom)}, " for atom in step.node.inputs)
+            for place in step.places:
+                self.lines.append(f"check_own({step.node.primitive.name!r}, b{place.buffer}, ({operands}))")
+        self.poison(step.freed)
 
     def check(self, numbers: Iterable[int]) -> None:
         """Leave the program where a guarded value looks otherwise than it did while recording."""
@@ -249,12 +269,14 @@ class _Writer:
         """
         keeps = self.keeps or primitive.repeats
         schedule = plan_memory(graph, kept=keeps)
-        emitted = emit(schedule, keeps=keeps)
+        emitted = emit(schedule, keeps=keeps, poisons=self.poisons)
         self.bodies.append(f"# {title}\n{emitted.text}")
         if not keeps:
             return lambda: emitted.program
         if self.keeps:
-            kept = _in_frames(emitted.program, State(schedule, lay_out(schedule), emitted.slots))
+            state = State(schedule, lay_out(schedule), emitted.slots)
+            self.bodies_nbytes += state.nbytes + emitted.bodies_nbytes
+            kept = _in_frames(emitted.program, state)
             return lambda: kept
         arena = lay_out(schedule)
         return lambda: _in_frames(emitted.program, State(schedule, arena, emitted.slots))
@@ -320,15 +342,20 @@ class Emitted:
     program: Program
     text: str
     slots: tuple[np.dtype[Any], ...]
+    bodies_nbytes: int = 0
+    """Bytes that the bodies of loops and branches keep."""
 
 
-def emit(schedule: Schedule, *, keeps: bool = False) -> Emitted:
-    """The program of a schedule; one that keeps its memory takes it as its first argument."""
-    writer = _Writer(schedule, keeps=keeps)
+def emit(schedule: Schedule, *, keeps: bool = False, poisons: bool = False) -> Emitted:
+    """The program of a schedule; one that keeps its memory takes it as its first argument.
+
+    One that `poisons` makes dead buffers useless (`pullback.backends.poison`).
+    """
+    writer = _Writer(schedule, keeps=keeps, poisons=poisons)
     text = writer.write()
     code = compile(text, "<pullback program>", "exec")
     exec(code, writer.namespace)  # noqa: S102 (our own text, made of names and numbers above)
-    return Emitted(writer.namespace["program"], "\n".join([*writer.bodies, text]), tuple(writer.slots))
+    return Emitted(writer.namespace["program"], "\n".join([*writer.bodies, text]), tuple(writer.slots), writer.bodies_nbytes)
 
 
 def _in_frames(program: Program, state: State) -> Program:
