@@ -56,6 +56,7 @@ class _Stretch(Primitive):
         self._inputs = inputs
         self._places = places
         self.results = places - inputs
+        self.held = [constant for step in steps for constant in step.constants if constant is not None]
 
     def _again(self, operands: Sequence[Any]) -> tuple[Tape, list[TapeTracer]]:
         """A tape with the stretch on it, computed anew, and a tracer for each of its places."""

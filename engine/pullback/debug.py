@@ -2,5 +2,6 @@
 
 from pullback.backends.poison import poisoning
 from pullback.counters import RuleCounts, counting
+from pullback.fingerprints import checksums
 
-__all__ = ["RuleCounts", "counting", "poisoning"]
+__all__ = ["RuleCounts", "checksums", "counting", "poisoning"]

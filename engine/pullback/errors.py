@@ -7,6 +7,7 @@ PullbackError
 ├── DifferentiationError grad of something that has no gradient
 ├── PullbackReuseError   a once-only pullback was called again
 ├── OverwrittenError     an array was read after `pb.inplace` overwrote it
+├── ChangedError         an array that a pullback saved was changed before the pullback was called
 ├── StateError           what a rule kept for its pullback was used twice, out of order or in another thread
 ├── TierError            a tier this engine does not have
 ├── ControlFlowError     a loop or branch that does not keep structure, shapes or dtypes
@@ -40,6 +41,10 @@ class PullbackReuseError(PullbackError, RuntimeError):
 
 class OverwrittenError(PullbackError, RuntimeError):
     """An array was read under its old name after an in-place rule had overwritten it."""
+
+
+class ChangedError(PullbackError, RuntimeError):
+    """An array of the caller's, which a pullback reads, was changed between the forward run and the pullback."""
 
 
 class StateError(PullbackError, RuntimeError):

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pullback.contexts import Frame
+from pullback.errors import NeedsValueError
 from pullback.kinds import Scalar
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.numpy_api.valued import memory_of
@@ -78,6 +79,8 @@ def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -
     if trace is None:
         return rule.evaluate(target, *others, None, **params)
     memory = memory_of(target)
+    if isinstance(trace, Recorder) and np.shape(target) == ():
+        raise NeedsValueError("pb.inplace writes into a number or an array of shape (), which plans do not tell apart")
     others = tuple(copy(other) if _may_overlap(trace, target, memory, other) else other for other in others)
     operands = (target, *others, _kept(trace, target, memory))
     if any(isinstance(operand, Traced) and operand.trace.level >= trace.level for operand in operands):

@@ -8,6 +8,7 @@ import numpy as np
 from pullback import trees
 from pullback.arguments import differentiable, like, name_of
 from pullback.errors import DifferentiationError, PullbackReuseError
+from pullback.fingerprints import Watch
 from pullback.gradients import plain_tree, split_aux
 from pullback.ir.types import dtype_of, is_array_like, shape_of
 from pullback.primitive import Traced, tracing
@@ -76,6 +77,7 @@ def vjp(
         (x_bar,) = pullback(np.ones_like(y))
     """
     linear = Linearization(function, args, has_aux=has_aux)
+    watch = Watch(function, args, linear.tape.records)
     used = False
 
     def pullback(y_bar: Any) -> tuple[Any, ...]:
@@ -88,6 +90,7 @@ def vjp(
             _fitting(cotangent, value, "the pullback got a cotangent", "the value")
             for cotangent, value in zip(y_bars, linear.values, strict=True)
         ]
+        watch.check()
         used = True
         return linear.arguments(linear.pull(y_bars, once=once))
 
@@ -108,6 +111,7 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
         raise DifferentiationError(
             "linearize cannot keep what pb.inplace overwrites or a stateful rule keeps; use pb.jvp, or write a @ b"
         )
+    watch = Watch(function, primals, linear.tape.records)
     expected = trees.structure(primals)
 
     def push(*tangents: Any) -> Any:
@@ -116,6 +120,7 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
             _fitting(tangent, leaf, "the push got a tangent", "its argument")
             for tangent, leaf in zip(leaves, linear.leaves, strict=True)
         ]
+        watch.check()
         return linear.rebuild_output(iter(linear.push(fitting)))
 
     return linear.value(), push

@@ -129,6 +129,8 @@ class Primitive(ABC):
     joint: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
     moves: bool = True
+    # Values it reads besides its operands.
+    held: Sequence[Any] = ()
     # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.
     lower: Callable[..., Any] | None = None
     table: ClassVar[dict[str, "Primitive"]] = {}

@@ -142,7 +142,7 @@ class Tape(Trace):
             raise NeedsValueError(f"{primitive.name} below a derivative inside a compiled function runs on the tape")
         if outer:
             raise DifferentiationError(
-                "second derivatives through pb.inplace are not supported; write the product as a @ b"
+                "second derivatives through pb.inplace are not supported; write it with new arrays (a @ b, x * y)"
             )
 
     def _refuse_overwritten(self, primitive: Primitive, plain: Sequence[Any], places: Sequence[int | None]) -> None:

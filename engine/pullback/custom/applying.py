@@ -79,10 +79,10 @@ class Applied(Primitive):
 
     def observed(self, call: Call, leaves: Sequence[Any], recorder: Recorder) -> Call:
         """The call with the types of its results, found by running it on the values that are being recorded."""
-        observed = getattr(recorder, "observed", None)
+        observed = recorder.observed
         if observed is None:
             return call
-        values = [observed.value(leaf.var) if isinstance(leaf, GraphTracer) else leaf for leaf in leaves]
+        values = [observed.value(leaf.variable) if isinstance(leaf, GraphTracer) else leaf for leaf in leaves]
         return replace(call, seen=tuple(map(type_of, self._results(self.evaluate(*values, call=call)))))
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:

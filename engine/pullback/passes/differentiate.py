@@ -38,7 +38,7 @@ class SourceKeepingTape(Tape):
         del plain
         if primitive.effect is Effect.RESTORES:
             raise DifferentiationError(
-                "second derivatives through pb.inplace are not supported; write the product as a @ b"
+                "second derivatives through pb.inplace are not supported; write it with new arrays (a @ b, x * y)"
             )
 
     def pull(self, record: Record, needed: Sequence[bool], y_bar: Any) -> Sequence[Any]:

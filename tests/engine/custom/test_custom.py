@@ -206,6 +206,39 @@ def test_with_infer_it_is_part_of_a_plan():
     assert len(calls) == 3
 
 
+@pytest.mark.parametrize("tier", pb.TIERS[1:])
+def test_without_infer_the_type_is_that_of_the_values_the_plan_is_made_for(tier):
+    calls = []
+
+    @pb.primitive
+    def halves(x):
+        calls.append(1)
+        return x[: len(x) // 2].astype(np.float32)
+
+    @halves.pull
+    def _(needed, y_bar, y, x):
+        return (np.concatenate([y_bar, np.zeros(len(x) - len(x) // 2)]),)
+
+    plan = pb.compile(pb.grad(lambda x: np.sum(np.tanh(halves(np.sin(x))) * 2.0)), tier=tier)
+    want = pb.grad(lambda x: np.sum(np.tanh(np.sin(x)[:3]) * 2.0))(X)
+    for _ in range(2):
+        np.testing.assert_allclose(plan(X), want, rtol=1e-6)
+    assert plan.summary()["fallbacks"] == []
+    assert len(calls) == 3  # once to see the type
+
+
+def test_a_type_that_depends_on_values_is_not_taken_for_another():
+    @pb.primitive
+    def positive_part(x):
+        return x[x > 0]
+
+    positive_part.pull(lambda needed, y_bar, y, x: (np.where(x > 0, 1.0, 0.0),))
+    plan = pb.compile(pb.value_and_grad(lambda x: np.sum(positive_part(x))), tier="fused")
+    plan(X)
+    with pytest.raises(TracingError, match=r"positive_part returned f8\[7\], and f8\[4\] when the plan was made"):
+        plan(X + 10)
+
+
 def test_a_plan_reads_anew_what_function_and_rule_take_from_around_them():
     rate = 2.0
 

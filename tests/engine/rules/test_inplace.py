@@ -274,3 +274,27 @@ def test_a_refused_write_leaves_the_array_as_it_was():
 def test_the_names_are_those_of_ufuncs_with_a_derivative():
     assert {"gemm", "matmul", "add", "tanh"} <= set(dir(pb.inplace))
     assert "less" not in dir(pb.inplace)
+
+
+@TIERS
+def test_a_number_cannot_be_written_into_and_an_array_of_no_dimensions_can(tier):
+    with pb.tier(tier):
+        with pytest.raises(TypeError, match="writes into an array, not into a float"):
+            pb.grad(lambda x: pb.inplace.multiply(x, 2.0))(3.0)
+        x = np.array(3.0)
+        np.testing.assert_array_equal(pb.grad(lambda x: pb.inplace.multiply(x, x))(x), 6.0)
+        assert x == 3.0
+
+
+@TIERS
+def test_second_derivatives_and_batches_are_refused(tier):
+    x = positive((3, 3))
+
+    def loss(x):
+        return np.sum(pb.inplace.multiply(x * 1.0, x))
+
+    with pb.tier(tier):
+        with pytest.raises(pb.errors.DifferentiationError, match="second derivatives through pb.inplace"):
+            pb.hvp(loss, x, x)
+        with pytest.raises(pb.errors.TracingError, match="examples of a batch cannot share"):
+            pb.vmap(loss)(x)
