@@ -55,7 +55,7 @@ def compile_graph(graph: Graph, *, keeps: bool, owned: Collection[int] = ()) -> 
     summary = {
         **summarise(schedule),
         "peak_bytes": peak_bytes(schedule),
-        "state_bytes": state.nbytes if state is not None else 0,
+        "state_bytes": state.nbytes + emitted.bodies_nbytes if state is not None else 0,
         "transient": transient(schedule) if keeps else [],
         "fallbacks": [],
         "hash": digest[:16],

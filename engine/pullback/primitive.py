@@ -123,6 +123,8 @@ class Primitive(ABC):
     in_place: bool = False
     # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.
     overwrites_result: bool = False
+    # Whether bodies among the parameters are run many times in one application.
+    repeats: bool = False
     # Whether value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
     joint: bool = False
     # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
@@ -224,8 +226,13 @@ class Primitive(ABC):
         del types, params
         return ()
 
-    def compiled(self, bodies: dict[str, Callable[..., Any]], params: dict[str, Any]) -> Callable[..., Any]:
-        """What evaluates a loop or branch whose bodies have become programs, by the name of their parameter."""
+    def compiled(
+        self, bodies: dict[str, Callable[[], Callable[..., Any]]], params: dict[str, Any]
+    ) -> Callable[..., Any]:
+        """What evaluates a loop or branch whose bodies have become programs, by the name of their parameter.
+
+        Each is asked for once per evaluation. What is given takes `out`, arrays for the results or None for each.
+        """
         raise NotImplementedError(f"{self.name} has no body")
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:

@@ -233,15 +233,15 @@ def transient(schedule: Schedule) -> list[str]:
 
     Also NumPy itself buffers what it has to cast, in memory that is not an array's.
     """
-    return sorted(
-        {
-            step.node.primitive.name
-            for step in schedule.steps
-            if step.node.primitive.needs_scratch
-            or any(place.placement is Placement.FRESH for place in step.places)
-            or (isinstance(step.node.primitive, Scalar) and _is_composed(step.node.primitive))
-        }
-    )
+    names = {
+        step.node.primitive.name
+        for step in schedule.steps
+        if step.node.primitive.needs_scratch
+        or any(place.placement is Placement.FRESH for place in step.places)
+        or (isinstance(step.node.primitive, Scalar) and _is_composed(step.node.primitive))
+    }
+    bodies = [body for step in schedule.steps for _, body in step.node.bodies()]
+    return sorted(names.union(*(transient(plan_memory(body, kept=True)) for body in bodies)))
 
 
 def _is_composed(rule: Scalar) -> bool:

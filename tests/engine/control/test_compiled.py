@@ -51,7 +51,7 @@ def random_walk(scale, drift, noise):
         position = position + drift + scale * e
         return (position, np.maximum(longest, position * position)), position
 
-    (last, longest), path = pb.scan(step, (0 * drift, 0 * drift + 1), noise, reverse=True)
+    (last, longest), path = pb.scan(step, (np.zeros(2), np.ones(2)), noise, reverse=True)
     return np.sum(last) + np.sum(longest) + np.sum(np.sin(path))
 
 
