@@ -7,6 +7,7 @@ from typing import Any
 
 from pullback.backends import interpreter
 from pullback.backends.interpreter import Changed
+from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
 from pullback.ir.graph import Graph, Var
 from pullback.ir.printer import format_graph
@@ -29,9 +30,12 @@ class Compiled:
     overwritten: tuple[int, ...]
     """Inputs that are overwritten and restored; they must share memory with no other."""
     summary: dict[str, Any]
+    poisoned: bool
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
         """One run, in memory of its own or in a frame of the state."""
+        if self.poisoned:
+            values = guarded(values, self.overwritten)
         if self.state is None:
             return self.program(*values, *self.constants)  # type: ignore[no-any-return]  # by construction
         frame = self.state.take()
@@ -44,7 +48,8 @@ class Compiled:
 def compile_graph(graph: Graph, *, keeps: bool, owned: Collection[int] = ()) -> Compiled:
     """Plan and write a graph; a program that `keeps` its memory takes it from its state."""
     schedule = plan_memory(graph, kept=keeps, owned=owned)
-    emitted = interpreter.emit(schedule, keeps=keeps)
+    poisoned = is_poisoning()
+    emitted = interpreter.emit(schedule, keeps=keeps, poisons=poisoned)
     state = State(schedule, lay_out(schedule), emitted.slots) if keeps else None
     digest = hashlib.sha256(f"{format_graph(graph, sources=False)}\n{emitted.text}".encode()).hexdigest()
     summary = {
@@ -56,7 +61,8 @@ def compile_graph(graph: Graph, *, keeps: bool, owned: Collection[int] = ()) -> 
         "hash": digest[:16],
     }
     constants = tuple(capture.value for capture in graph.captures)
-    return Compiled(emitted.program, emitted.text, schedule, state, constants, _overwritten_inputs(graph), summary)
+    overwritten = _overwritten_inputs(graph)
+    return Compiled(emitted.program, emitted.text, schedule, state, constants, overwritten, summary, poisoned)
 
 
 def _overwritten_inputs(graph: Graph) -> tuple[int, ...]:

@@ -9,16 +9,20 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from pullback import tiers
 from pullback.backends.interpreter import Changed
+from pullback.backends.poison import is_poisoning
 from pullback.gradients import Gradient
 from pullback.ir.printer import format_graph
+from pullback.linearizing import jvp, vjp
 from pullback.outputs import written_into
 from pullback.program import Fallback, Program, build, inner_function
+from pullback.pullbacks import build_pullback
 from pullback.signatures import signature
 from pullback.surroundings import Surroundings
 
@@ -75,6 +79,8 @@ class Plan:
         if self.tier == "unfused" or keywords:
             return self._on_the_tape(args, keywords, "called with keywords" if keywords else "the tier is unfused")
         key, leaves = signature(args)
+        if is_poisoning():
+            key = ("poisoning", key)
         family = self._families.get(key)
         if family is None or not family.surroundings.unchanged():
             family = self._compile(key, args, Family(Surroundings(inner_function(self.function)), ()))
@@ -95,7 +101,7 @@ class Plan:
             outputs = program.compiled.run(values)
             if not isinstance(outputs, Changed):
                 self._last = program
-                return program.finish(outputs, leaves)
+                return program.finish(outputs, values)
             program = family.following(program, outputs)
             if program is None and recorded:
                 return self._on_the_tape(args, {}, "a guard sees in the plan what it did not see while recording")
@@ -103,13 +109,39 @@ class Plan:
                 family, recorded = self._compile(key, args, family), True
         return self._on_the_tape(args, {}, family.fallback.reason)
 
+    def vjp(self, *args: Any, once: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+        """Value and pullback, as `pb.vjp` gives them, each a plan of its own; `plan.pullbacks[once]` tells about them.
+
+        y, pullback = plan.vjp(w, x)
+        """
+        result: tuple[Any, Callable[[Any], tuple[Any, ...]]] = self.pullbacks[once](*args)
+        return result
+
+    @cached_property
+    def pullbacks(self) -> dict[bool, "PullbackPlan"]:
+        """The plans of value and pullback: by False the one to be called many times, by True the one to be called once."""
+        return {once: PullbackPlan(self.function, self.tier, once=once) for once in (False, True)}
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Value and tangent, as `pb.jvp` gives them, in one plan."""
+        result: tuple[Any, Any] = self.pushed(primals, tangents)
+        return result
+
+    @cached_property
+    def pushed(self) -> "Plan":
+        """The plan of value and tangent."""
+        return Plan(partial(jvp, self.function), self.tier)
+
     def summary(self) -> dict[str, Any]:
         """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and a hash."""
         last = self._latest()
         if isinstance(last, Fallback):
             counts = dict.fromkeys(("arrays", "bytes", "copies", "peak_bytes", "state_bytes", "kernels", "flops"))
             return {**counts, "fallbacks": [last.reason], "hash": None}
-        return dict(last.compiled.summary)
+        summary = dict(last.compiled.summary)
+        if last.backward is not None:
+            summary["backward"] = dict(last.backward.summary)
+        return summary
 
     def explain(self) -> str:
         """The graph after each pass, and the program it became."""
@@ -117,7 +149,10 @@ class Plan:
         if isinstance(last, Fallback):
             return f"runs on the tape: {last.reason}"
         parts = [f"# {name}\n{format_graph(graph)}" for name, graph in last.stages.graphs]
-        return "\n\n".join([*parts, f"# program\n{last.compiled.text}"])
+        parts.append(f"# program\n{last.compiled.text}")
+        if last.backward is not None:
+            parts.append(f"# backward program\n{last.backward.text}")
+        return "\n\n".join(parts)
 
     def _latest(self) -> Program | Fallback:
         if self._last is None:
@@ -127,7 +162,7 @@ class Plan:
     def _on_the_tape(self, args: tuple[Any, ...], keywords: dict[str, Any], reason: str) -> Any:
         self._last = Fallback(reason)
         with tiers.tier("unfused"):
-            return self.function(*args, **keywords)
+            return self._eagerly(args, keywords)
 
     def _compile(self, key: Any, args: tuple[Any, ...], family: Family) -> Family:
         """The family with one program more, which comes first."""
@@ -139,13 +174,19 @@ class Plan:
             )
         else:
             with tiers.tier(self.tier):
-                program = build(self.function, args, family.surroundings, keeps=self.tier in tiers.KEEPING)
+                program = self._build(args, family.surroundings)
         if isinstance(program, Fallback):
             family = replace(family, programs=(), fallback=program)
         else:
             family = replace(family, programs=(program, *family.programs))
         self._keep(key, family)
         return family
+
+    def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
+        return build(self.function, args, surroundings, keeps=self.tier in tiers.KEEPING)
+
+    def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return self.function(*args, **keywords)
 
     def _keep(self, key: Any, family: Family) -> None:
         """Put a signature last in the order of use; the first ones go."""
@@ -161,6 +202,26 @@ class Plan:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["function"], state["tier"])  # type: ignore[misc]  # as good as new
+
+
+class PullbackPlan(Plan):
+    """A function that gives its value and its pullback; both run as plans."""
+
+    def __init__(self, function: Callable[..., Any], tier: str, *, once: bool) -> None:
+        super().__init__(function, tier)
+        self.once = once
+
+    def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
+        return build_pullback(self.function, args, surroundings, keeps=self.tier in tiers.KEEPING, once=self.once)
+
+    def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return vjp(partial(self.function, **keywords) if keywords else self.function, *args, once=self.once)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "once": self.once}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["function"], state["tier"], once=state["once"])  # type: ignore[misc]  # as good as new
 
 
 def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:

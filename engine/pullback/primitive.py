@@ -117,6 +117,8 @@ class Primitive(ABC):
     aliases_operand: bool = False
     # `into(out, *operands, **params)` writes the result into an array of its type, None where the rule cannot.
     into: Callable[..., Any] | None = None
+    # Whether the rule makes arrays on the way, also when it is given one to write into.
+    needs_scratch: bool = False
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
     # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.

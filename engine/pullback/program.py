@@ -13,13 +13,15 @@ from pullback.errors import PullbackError, TracingError
 from pullback.gradients import Gradient, scalar
 from pullback.ir.graph import Graph, Guard
 from pullback.ir.types import is_array_like, type_of
+from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
+from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
 from pullback.recorder import record
 from pullback.surroundings import Surroundings
 
 Finish = Callable[[tuple[Any, ...], Sequence[Any]], Any]
-"""From the outputs of a program and the leaves it was called with to what the caller gets."""
+"""From the outputs of a program and the values it was called with (the leaves first) to what the caller gets."""
 
 
 class CannotCompileError(Exception):
@@ -34,6 +36,8 @@ class Program:
     finish: Finish
     guards: tuple[Guard, ...]
     stages: Stages
+    backward: Compiled | None = None
+    """What runs when the pullback is called, where the caller gets one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,11 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
     leaves, rebuild = trees.flatten(args)
     wanted = _wanted_leaves(function, leaves, rebuild) if isinstance(function, Gradient) else None
     for leaf in leaves:
-        _require_plain(leaf)
+        require_plain(leaf)
     stages = Stages()
-    graph, rebuild_output = _recorded(surroundings, leaves, rebuild, is_gradient=wanted is not None)
+    graph, rebuild_output = recorded(surroundings, leaves, rebuild, is_gradient=wanted is not None)
     stages.add("recorded", graph)
+    graph = named(graph, stages)
     if wanted is not None and isinstance(function, Gradient):
         graph, finish = _differentiated(function, graph, wanted, leaves, stages)
     else:
@@ -79,7 +84,14 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
     return Program(compiled, finish, graph.guards, stages)
 
 
-def _require_plain(leaf: Any) -> None:
+def named(graph: Graph, stages: Stages) -> Graph:
+    """The graph with the rules that are found in it; a stage of its own where there are any."""
+    found = drop_dead(find_patterns(graph))
+    return stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
+
+
+def require_plain(leaf: Any) -> None:
+    """Refuse an argument that plans do not take."""
     if not is_array_like(leaf) or (isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray):
         raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
     dtype = type_of(leaf).dtype
@@ -89,7 +101,7 @@ def _require_plain(leaf: Any) -> None:
         raise CannotCompileError("an argument is not in the byte order of this machine")
 
 
-def _recorded(
+def recorded(
     surroundings: Surroundings, leaves: list[Any], rebuild: trees.Rebuild, *, is_gradient: bool
 ) -> tuple[Graph, trees.Rebuild]:
     """The graph of the function; the arrays around it are inputs after the leaves."""

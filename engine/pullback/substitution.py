@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from pullback.blocks import Block
+
 
 class Substitution:
     """One making of the copies: what stands in place of the arrays, and what has been copied already."""
@@ -114,6 +116,19 @@ class InstancePart(Part):
         made = substitution.copies[id(self)] = object.__new__(type(self.original))
         made.__dict__.update((name, part.rebuilt(substitution)) for name, part in self.parts.items())
         substitution.note(self.name, made)
+        return made
+
+
+class BlockPart(Part):
+    """A block of parameters; it has the same array and layout as long as it lives."""
+
+    def __init__(self, original: Block, array: Part) -> None:
+        super().__init__(original)
+        self.array = array
+
+    def build(self, substitution: Substitution) -> Any:
+        """A block of the same layout; what is written to it is refused, since its array is traced."""
+        made = substitution.copies[id(self)] = self.original.map(lambda _: self.array.rebuilt(substitution))
         return made
 
 

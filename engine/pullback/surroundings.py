@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from pullback import code_facts
+from pullback.blocks import Block
 from pullback.custom import CustomPrimitive
 from pullback.ir.types import ArrayType, type_of
 from pullback.primitive import Primitive
 from pullback.rule import StatefulRule
 from pullback.substitution import (
     ArrayPart,
+    BlockPart,
     BoundMethodPart,
     CellPart,
     ContainerPart,
@@ -161,6 +163,9 @@ class Surroundings:
         if _is_constant(value):
             self._refuse_unrepeatable(name, value)
             return FixedPart(value)
+        if isinstance(value, Block):
+            array = self._look_at(f"{name}.array", lambda: value.array, comparing=comparing)
+            return FixedPart(value) if isinstance(array, FixedPart) else BlockPart(value, array)
         known = self._walked.get((id(value), comparing))
         return known if known is not None else self._look_inside(name, value, comparing=comparing)
 

@@ -109,3 +109,24 @@ def agrees_everywhere():
         np.testing.assert_allclose(pb.vmap(function)(*batches), np.stack(one_by_one), rtol=1e-9, atol=1e-12)
 
     return check
+
+
+@pytest.fixture
+def arrays_in_steady_state():
+    """Arrays by NumPy's allocation handler in each of some calls after the first; `held`: with the last result kept."""
+
+    def counted(call, *, held=False):
+        counter = ArrayCounter()
+        result = None
+        counts = []
+        for number in range(7):
+            if not held:
+                result = None
+            with counter.window():
+                result = call()
+            if number > 2:
+                counts.append(counter.read().allocations)
+        assert result is not None
+        return set(counts)
+
+    return counted

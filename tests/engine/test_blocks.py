@@ -145,6 +145,29 @@ def test_blocks_are_arguments_inside_trees_in_every_tier():
             np.testing.assert_allclose(ours, theirs, rtol=1e-14)
 
 
+@pytest.mark.parametrize("tier", [tier for tier in pb.TIERS if tier != "unfused"])
+def test_a_block_around_a_compiled_function_is_read_on_each_call(tier):
+    block, x = numbered(), np.array([0.5, -1.0])
+    plan = pb.compile(pb.grad(lambda x: np.sum(np.tanh(block.w @ x + block.b))), tier=tier)
+    for _ in range(3):
+        expected = pb.grad(lambda x: np.sum(np.tanh(block.w @ x + block.b)))(x)
+        np.testing.assert_allclose(plan(x), expected, rtol=1e-13)
+        assert plan.summary()["fallbacks"] == []
+        block.array *= 0.5
+
+
+def test_a_compiled_function_that_writes_to_a_block_around_it_runs_on_the_tape():
+    block = numbered()
+
+    def function(x):
+        block.b += 1
+        return np.sum(block.b) + x
+
+    plan = pb.compile(function, tier="fused")
+    assert [plan(0.0), plan(0.0)] == [24, 27]
+    assert plan.summary()["fallbacks"] != []
+
+
 def test_a_plan_for_one_layout_is_not_used_for_another_of_the_same_size():
     plan = pb.compile(pb.grad(lambda block: np.sum(block.a * 2) + np.sum(block.b * 3)), tier="fused")
     assert plan(pb.Block({"a": (1,), "b": (3,)})).array.tolist() == [2, 3, 3, 3]

@@ -82,6 +82,8 @@ def test_tolerances_follow_the_dtype(dtype):
 def test_complex_arguments_and_results():
     z = X + 1j * X[::-1]
     pb.testing.check_grads(lambda z: np.exp(z) * z, (z,))
+    pb.testing.check_grads(lambda z, x: z * x, (z, X))
+    pb.testing.check_grads(lambda z: np.abs(z) ** 2 + np.real(z), (z,))
 
 
 def test_a_conjugated_derivative_is_found():

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.poison import check_own, poison
 from pullback.ir.graph import Atom, Literal, Node, Var
 from pullback.kinds import Scalar, promotable
 from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory
@@ -45,9 +46,10 @@ _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 class _Writer:
     """Names of values, and the namespace the text runs in."""
 
-    def __init__(self, schedule: Schedule, *, keeps: bool) -> None:
+    def __init__(self, schedule: Schedule, *, keeps: bool, poisons: bool) -> None:
         self.schedule = schedule
         self.keeps = keeps
+        self.poisons = poisons
         self.namespace: dict[str, Any] = {"array": np.array}
         self.names: dict[Var, str] = {}
         self.lines: list[str] = []
@@ -74,6 +76,7 @@ class _Writer:
             parameters.append(f"captured{position}")
         for buffer, position in enumerate(self.schedule.owned):
             self.lines.append(f"b{buffer} = in{position}")
+        self.poison(sorted(self.schedule.kept))
         guards = graph.guards_after()
         self.check(guards.get(-1, ()))
         for position, step in enumerate(self.schedule.steps):
@@ -83,6 +86,7 @@ class _Writer:
             self.lines.append(self.statement(step))
             if primitive.effect is Effect.RESTORES:
                 self.lines.append("overwritten.pop()")
+            self.poison_after(step)
             self.check(guards.get(position, ()))
         outputs = [
             self.returned(atom, copied=copied, buffer=buffer)
@@ -101,6 +105,21 @@ class _Writer:
         self.namespace["undo"] = _undo
         body = "".join(f"{line}\n" for line in _indented([*self.lines, returned], 2))
         return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
+
+    def poison(self, buffers: Iterable[int]) -> None:
+        """Make what is in dead buffers useless, where that is asked for."""
+        if self.poisons:
+            self.namespace["poison"] = poison
+            self.lines.extend(f"poison(b{buffer})" for buffer in buffers)
+
+    def poison_after(self, step: Step) -> None:
+        """Also look whether a rule made an array of its own where it says so."""
+        if self.poisons and step.placement is Placement.FRESH:
+            self.namespace["check_own"] = check_own
+            operands = "".join(f"{self.operand(atom)}, " for atom in step.node.inputs)
+            for place in step.places:
+                self.lines.append(f"check_own({step.node.primitive.name!r}, b{place.buffer}, ({operands}))")
+        self.poison(step.freed)
 
     def check(self, numbers: Iterable[int]) -> None:
         """Leave the program where a guarded value looks otherwise than it did while recording."""
@@ -288,9 +307,12 @@ class Emitted:
     slots: tuple[np.dtype[Any], ...]
 
 
-def emit(schedule: Schedule, *, keeps: bool = False) -> Emitted:
-    """The program of a schedule; one that keeps its memory takes it as its first argument."""
-    writer = _Writer(schedule, keeps=keeps)
+def emit(schedule: Schedule, *, keeps: bool = False, poisons: bool = False) -> Emitted:
+    """The program of a schedule; one that keeps its memory takes it as its first argument.
+
+    One that `poisons` makes dead buffers useless (`pullback.backends.poison`).
+    """
+    writer = _Writer(schedule, keeps=keeps, poisons=poisons)
     text = writer.write()
     code = compile(text, "<pullback program>", "exec")
     exec(code, writer.namespace)  # noqa: S102 (our own text, made of names and numbers above)

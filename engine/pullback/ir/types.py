@@ -1,5 +1,6 @@
 """What is known of a value before it exists: its shape, its dtype, and whether it is a Python number."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ class ArrayType:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from pullback.numpy_api.operands import as_operand, number_of
 from pullback.numpy_api.reductions import sum_
 from pullback.numpy_api.selecting import diagonal
-from pullback.numpy_api.shapes import broadcast_to, expand_dims, moveaxis, ravel, reshape, transpose
+from pullback.numpy_api.shapes import expand_dims, moveaxis, ravel, reshape, transpose
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import elementwise
 from pullback.rules.complex_numbers import conj
@@ -146,41 +146,3 @@ def _slid(long: Any, short: Any, mode: str) -> Any:
     count = n + sum(around) - m + 1
     windows = np.stack([padded[i : i + count] for i in range(m)])
     return matmul(short, windows)
-
-
-@implements(np.vander)
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803 (NumPy's name)
-    columns = np.size(x) if N is None else int(N)
-    if columns == 0:
-        return np.zeros((np.size(x), 0), x.dtype)
-    powers = [np.ones(np.size(x), x.dtype)]
-    for _ in range(columns - 1):
-        powers.append(powers[-1] * x)
-    return np.stack(powers if increasing else powers[::-1], axis=1)
-
-
-@implements(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
-    p = as_operand(p)
-    value = np.zeros(np.shape(x), np.result_type(p.dtype, as_operand(x).dtype))[()]
-    for coefficient in (p[i] for i in range(np.size(p))):
-        value = value * x + coefficient
-    return value
-
-
-@implements(np.interp)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Straight lines between the points; which piece x falls on is flat, so kinks belong to the right-hand piece."""
-    x, xp, fp = as_operand(x), as_operand(xp), as_operand(fp)
-    refuse("numpy.interp", period=period)
-    if np.size(xp) == 1:
-        line = broadcast_to(fp[0], np.shape(x)) + 0.0 * x
-    else:
-        piece = np.searchsorted(xp, x, side="right") - 1
-        piece = np.minimum(np.maximum(piece, 0), np.size(xp) - 2)
-        start, end = np.take(xp, piece), np.take(xp, piece + 1)
-        low, high = np.take(fp, piece), np.take(fp, piece + 1)
-        line = low + (high - low) * ((x - start) / (end - start))
-    below = fp[0] if left is None else left
-    above = fp[-1] if right is None else right
-    return elementwise.where(x < xp[0], below, elementwise.where(x > xp[-1], above, line))

@@ -147,3 +147,31 @@ def _nested(part: Any) -> Any:
     if not isinstance(part, list | tuple):
         return as_operand(part)
     return np.stack([_nested(inner) for inner in part]) if part else np.zeros(0)
+
+
+@implements(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: int = 0) -> Any:
+    return np.tril_indices(np.shape(arr)[-2], k, np.shape(arr)[-1])
+
+
+@implements(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: int = 0) -> Any:
+    return np.triu_indices(np.shape(arr)[-2], k, np.shape(arr)[-1])
+
+
+@implements(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> Any:
+    return np.diag_indices_from(np.broadcast_to(0, np.shape(arr)))
+
+
+@implements(np.shares_memory, np.may_share_memory)
+def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """Traced values are never written to, so they share memory with nobody as far as anyone can tell."""
+    del a, b, max_work
+    return False
+
+
+@implements(np.array_repr, np.array_str)
+def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+    del max_line_width, precision, suppress_small
+    return repr(arr)

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand, number_of
 from pullback.numpy_api.reductions import sum_
 from pullback.numpy_api.selecting import diagonal
 from pullback.numpy_api.shapes import astype, broadcast_to, reshape, transpose
 from pullback.numpy_api.table import implements, refuse
+from pullback.primitive import Traced
 from pullback.rules import elementwise
 from pullback.rules.contractions import matmul
 
@@ -192,3 +194,16 @@ def _stretched(x: Any, letters: str, contracted: Sequence[str], lengths: dict[st
 def _finished(term: Term, output: str) -> Any:
     array, letters = _summed(term, set(output))
     return _ordered(array, letters, output)
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    """The order depends on shapes alone: asked of NumPy for plain arrays of these shapes."""
+    plain: Any = [_without_values(operand) for operand in operands]
+    if einsum_call:
+        raise TracingError("numpy.einsum_path(…, einsum_call=True) is NumPy's own; leave einsum_call out")
+    return np.einsum_path(*plain, optimize=optimize)
+
+
+def _without_values(operand: Any) -> Any:
+    return np.broadcast_to(0.0, as_operand(operand).shape) if isinstance(operand, Traced) else operand

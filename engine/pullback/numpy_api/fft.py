@@ -51,12 +51,12 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = No
 
 @implements(np.fft.hfft)
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
-    return irfft(np.conjugate(a), n, axis, OTHER_NORM[_norm(norm)], out)
+    return irfft(np.conjugate(a), n, axis, opposite_norm(norm), out)
 
 
 @implements(np.fft.ihfft)
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
-    return np.conjugate(rfft(a, n, axis, OTHER_NORM[_norm(norm)], out))
+    return np.conjugate(rfft(a, n, axis, opposite_norm(norm), out))
 
 
 # --- several axes ---------------------------------------------------------------------------------------------------
@@ -144,6 +144,11 @@ def _norm(norm: Any) -> str:
     if norm not in OTHER_NORM:
         raise ValueError(f"numpy.fft: norm={norm!r} is unknown; it is 'backward', 'ortho' or 'forward'")
     return str(norm)
+
+
+def opposite_norm(norm: Any) -> str:
+    """The norm of the transform in the other direction, for Hermitian transforms are inverse real ones and back."""
+    return OTHER_NORM[_norm(norm)]
 
 
 def _lengths_and_places(a: Any, s: Any, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -10,7 +10,7 @@ from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
 from pullback.numpy_api.shapes import broadcast_to, ravel, reshape
 from pullback.numpy_api.sorting import in_line
 from pullback.numpy_api.table import implements, refuse
-from pullback.rules import elementwise, gathering, logic, rounding
+from pullback.rules import elementwise, gathering, rounding
 from pullback.rules.diagonals import diagonal as diagonal_of
 from pullback.rules.diagonals import lower, on_diagonal, upper
 from pullback.rules.joining import along
@@ -203,13 +203,3 @@ def tril(m: Any, k: int = 0) -> Any:
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Any:
     return upper(broadcast_to(m, (np.size(m), np.size(m))) if np.ndim(m) == 1 else m, k=int(k))
-
-
-@implements(np.isin)
-def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
-) -> Any:
-    del assume_unique, kind
-    each = reshape(as_operand(element), (*np.shape(element), 1))
-    found = np.any(logic.equal(each, ravel(as_operand(test_elements))), axis=-1)
-    return logic.logical_not(found) if invert else found

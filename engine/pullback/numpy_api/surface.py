@@ -1,6 +1,7 @@
 """All families of translations: importing this file fills the table."""
 
 from pullback.numpy_api import (
+    applying,
     complex_numbers,
     contractions,
     creating,
@@ -12,15 +13,24 @@ from pullback.numpy_api import (
     linalg,
     norms,
     padding,
+    polynomials,
+    quantiles,
     rearranging,
     reductions,
     selecting,
+    sets,
     shapes,
     sorting,
+    statistics,
 )
 from pullback.numpy_api.table import FUNCTIONS
 
 FAMILIES = (
+    statistics,
+    sets,
+    quantiles,
+    polynomials,
+    applying,
     complex_numbers,
     contractions,
     creating,

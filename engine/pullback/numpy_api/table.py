@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import NoRuleError, TracingError
+from pullback.errors import TracingError
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 
@@ -37,11 +37,3 @@ def refuse(function: str, **options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             raise TracingError(f"{function}(…, {name}=…) cannot be differentiated; leave {name} out")
-
-
-def no_rule(function: str) -> NoRuleError:
-    """The error for a function nobody has written a rule for."""
-    return NoRuleError(
-        f"{function} has no rule in this engine; write it with functions that have one (see pullback.numpy_api), "
-        "or give it a derivative with @pb.primitive (docs/custom-rules.md)"
-    )

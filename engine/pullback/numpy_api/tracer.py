@@ -8,8 +8,8 @@ import numpy as np
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.keys import read
+from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
-from pullback.numpy_api.table import no_rule
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
 from pullback.primitive import Traced
 from pullback.rules import elementwise as e
@@ -123,7 +123,7 @@ class Tracer(Traced):
         del types
         translation = FUNCTIONS.get(function)
         if translation is None:
-            raise no_rule(f"{function.__module__}.{function.__name__}")
+            raise no_rule(function, f"{function.__module__}.{function.__name__}")
         return translation(*args, **keywords)
 
     # --- what a trace cannot give -----------------------------------------------------------------------------------

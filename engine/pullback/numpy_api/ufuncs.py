@@ -10,9 +10,9 @@ from pullback.numpy_api import contractions, cumulative, reductions
 from pullback.numpy_api.complex_numbers import conj
 from pullback.numpy_api.elementwise import float_power, frexp, modf, positive, sign
 from pullback.numpy_api.operands import NONE, as_operand
+from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.shapes import astype, reshape
 from pullback.numpy_api.special import special_primitive
-from pullback.numpy_api.table import no_rule
 from pullback.rules import elementwise as e
 from pullback.rules import exponential as x
 from pullback.rules import logic, rounding
@@ -135,7 +135,9 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict
     elif method == "outer" and ufunc in UFUNCS:
         a, b = map(as_operand, inputs)
         return apply_ufunc(ufunc, "__call__", (reshape(a, np.shape(a) + (1,) * np.ndim(b)), b), keywords)
-    raise no_rule(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+    if method == "__call__":
+        raise no_rule(ufunc, f"numpy.{ufunc.__name__}")
+    raise no_rule((ufunc, method), f"numpy.{ufunc.__name__}.{method}")
 
 
 def _called(ufunc: Any, translation: Callable[..., Any], inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -49,13 +49,26 @@ class SourceKeepingTape(Tape):
 
 def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tuple[Graph, tuple[bool, ...]]:
     """Joint graph of (value,) gradients, and which inputs of `wrt` have a gradient at all; the others lead nowhere."""
+    joint, mask = with_pullback(graph, wrt)
+    *inputs, seed = joint.inputs
     one = graph.outputs[0].type.dtype.type(1)
-    forward = with_guards_returned(graph)
+    outputs = joint.outputs if with_value else joint.outputs[1:]
+    joint = replace(joint, inputs=tuple(inputs), outputs=outputs)
+    return _with_literal(joint, seed, Literal(one, type_of(one))), mask
 
-    def joint(*values: Any) -> tuple[list[Any], tuple[bool, ...]]:
-        *arguments, seed = values[: len(graph.inputs) + 1]
-        captured = values[len(graph.inputs) + 1 :]
-        recorder: Recorder = seed.trace
+
+def with_pullback(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, tuple[bool, ...]]:
+    """Joint graph of values and gradients, with a cotangent of each value as further inputs.
+
+    Also which inputs of `wrt` have a gradient at all; the others lead nowhere.
+    """
+    forward = with_guards_returned(graph)
+    count, values_count = len(graph.inputs), len(graph.outputs)
+
+    def joint(*traced: Any) -> tuple[list[Any], tuple[bool, ...]]:
+        arguments, seeds = list(traced[:count]), traced[count : count + values_count]
+        captured = traced[count + values_count :]
+        recorder: Recorder = seeds[0].trace
         with SourceKeepingTape(recorder) as tape:
             tracers = [tape.watch(arguments[position]) for position in wrt]
             for position, tracer in zip(wrt, tracers, strict=True):
@@ -64,23 +77,20 @@ def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tupl
             def keep_source(node: Node) -> None:
                 recorder.source = node.source
 
-            output, *guarded = evaluate_graph(forward, arguments, captured, keep_source, writes_to=tape)
-            value = tape.value_of(output)
-            looked_at = [tape.value_of(atom) for atom in guarded]
-            gradients = tape.sweep([(output, seed)], tracers)
+            outputs = evaluate_graph(forward, arguments, captured, keep_source, writes_to=tape)
+            plain = [tape.value_of(output) for output in outputs]
+            gradients = tape.sweep(list(zip(outputs[:values_count], seeds, strict=True)), tracers)
         present = [gradient for gradient in gradients if gradient is not None]
         mask = tuple(gradient is not None for gradient in gradients)
-        return [*([value] if with_value else []), *present, *looked_at], mask
+        return [*plain[:values_count], *present, *plain[values_count:]], mask
 
-    seed_type = ArrayType((), one.dtype)
-    types = [*(var.type for var in graph.inputs), seed_type, *(capture.var.type for capture in graph.captures)]
+    seed_types = [ArrayType(atom.type.shape, atom.type.dtype) for atom in graph.outputs]
+    types = [*(var.type for var in graph.inputs), *seed_types, *(capture.var.type for capture in graph.captures)]
     recorded, mask = record(joint, types)
-    count = len(graph.inputs)
-    seed, *captured = recorded.inputs[count:]
+    inputs, captured = recorded.inputs[: count + values_count], recorded.inputs[count + values_count :]
     # What the forward graph captured came in as further inputs; they are captures again, of the same arrays.
     captures = tuple(Capture(var, capture.value) for var, capture in zip(captured, graph.captures, strict=True))
-    joined = Graph(recorded.inputs[:count], captures + recorded.captures, recorded.nodes, recorded.outputs)
-    return with_guards_of(_with_literal(joined, seed, Literal(one, type_of(one))), graph), mask
+    return with_guards_of(Graph(inputs, captures + recorded.captures, recorded.nodes, recorded.outputs), graph), mask
 
 
 def _with_literal(graph: Graph, var: Var, literal: Literal) -> Graph:

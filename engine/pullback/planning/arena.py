@@ -5,6 +5,7 @@ it fits beside those placed before that are alive when it is; a buffer begins on
 """
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pullback.ir.graph import Var
 from pullback.planning.liveness import analyse
@@ -66,13 +67,13 @@ def lifetimes(schedule: Schedule) -> dict[int, tuple[int, int]]:
 
 def peak_bytes(schedule: Schedule) -> int:
     """The most bytes that are needed at once for buffers, if each were given back as soon as its values are dead."""
-    spans = lifetimes(schedule)
     steps = len(schedule.steps)
-    alive = [0] * (steps + 1)
-    for buffer, (first, last) in spans.items():
-        for position in range(first, min(last, steps) + 1):
-            alive[position] += schedule.buffers[buffer].nbytes
-    return max(alive, default=0)
+    change = [0] * (steps + 2)
+    for buffer, (first, last) in lifetimes(schedule).items():
+        nbytes = schedule.buffers[buffer].nbytes
+        change[first] += nbytes
+        change[min(last, steps) + 1] -= nbytes
+    return max(accumulate(change), default=0)
 
 
 def _last_use(var: Var, last_use: dict[Var, int]) -> int:

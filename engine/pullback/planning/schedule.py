@@ -61,6 +61,8 @@ class Step:
     node: Node
     places: tuple[Place, ...]
     scratch: tuple[int, ...] = ()
+    freed: tuple[int, ...] = ()
+    """The buffers whose last value is dead after this step."""
 
     @property
     def placement(self) -> Placement:
@@ -160,14 +162,17 @@ class _Memory:
             taken.append(buffer)
         return tuple(taken)
 
-    def release(self, node: Node, position: int) -> None:
+    def release(self, node: Node, position: int) -> list[int]:
         """Free the buffers whose values were used for the last time by this node (or never will be)."""
+        freed = []
         atoms = [atom for atom in (*node.inputs, *node.outputs) if isinstance(atom, Var)]
         for root in dict.fromkeys(self.liveness.root(atom) for atom in atoms):
             if root in self.places and self.liveness.dies_at(root, position):
                 buffer = self.places.pop(root)
                 if buffer not in self.places.values():  # an in-place result lives on in it
-                    self.free.append(buffer)
+                    freed.append(buffer)
+        self.free.extend(freed)
+        return freed
 
 
 def plan_memory(graph: Graph, *, kept: bool = False, owned: Collection[int] = ()) -> Schedule:
@@ -186,9 +191,9 @@ def plan_memory(graph: Graph, *, kept: bool = False, owned: Collection[int] = ()
         for result, place in zip(node.outputs, places, strict=True):
             if place.buffer is not None:
                 memory.places[result] = place.buffer
-        steps.append(Step(node, places, scratch))
         memory.free.extend(scratch)
-        memory.release(node, position)
+        freed = memory.release(node, position)
+        steps.append(Step(node, places, scratch, (*scratch, *freed)))
     copied = _copied_outputs(graph, memory)
     outputs = tuple(
         _output_buffer(atom, memory, is_copied=is_copied) for atom, is_copied in zip(graph.outputs, copied, strict=True)
@@ -232,7 +237,8 @@ def transient(schedule: Schedule) -> list[str]:
         {
             step.node.primitive.name
             for step in schedule.steps
-            if any(place.placement is Placement.FRESH for place in step.places)
+            if step.node.primitive.needs_scratch
+            or any(place.placement is Placement.FRESH for place in step.places)
             or (isinstance(step.node.primitive, Scalar) and _is_composed(step.node.primitive))
         }
     )

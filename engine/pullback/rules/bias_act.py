@@ -118,7 +118,7 @@ class ActivatedLayer(Primitive):
         return cotangents
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
-        """The product of whole batches, then bias and activation as rules of their own, which know batches too."""
+        """Product, bias and activation as rules of their own, which know batches."""
         act, constants, rest = _split(params)
         factors, flags = operands[: self.factors], batched[: self.factors]
         z = self.batch_product(factors, flags, rest)
@@ -128,6 +128,10 @@ class ActivatedLayer(Primitive):
             placed = np.reshape(b, (*np.shape(b)[:own], *shape))
             z = z + (behind_batch(placed, rank) if own else placed)
         return z if act is identity else act(z, *constants)
+
+    def lower(self, *operands: Any, **params: Any) -> Any:
+        """The reference: the same steps, each with memory of the plan's; liveness puts them into one array."""
+        return self.batch(operands, [False] * len(operands), params)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: Params) -> Any:
         """The tangent of the product and of the bias, through the activation."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.cases import cases, normal
-from pullback.ir.types import ArrayType
+from pullback.ir.types import ArrayType, dtype_of
 from pullback.kinds import cast
 from pullback.primitive import Primitive
 
@@ -44,7 +44,7 @@ class _Part(Primitive):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        return (cast(self._transpose(y_bar), operands[0].dtype),)
+        return (cast(self._transpose(y_bar), dtype_of(operands[0])),)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         return self(tangents[0])

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from pullback.cases import cases, normal
-from pullback.ir.types import ArrayType, Shape
+from pullback.ir.types import ArrayType, Shape, type_of
 from pullback.kinds import Bilinear, cast
 from pullback.rules.sliding import Pads, Sliding
 
@@ -84,10 +84,13 @@ class _Products:
         return w.reshape(self.groups, w.shape[0] // self.groups, self.depth).astype(self.dtype, copy=False)
 
 
-def _convolve(w: Any, x: Any, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> Any:
+def _convolve(w: Any, x: Any, **params: Any) -> Any:
+    type_ = _conv_type(type_of(w), type_of(x), **params)
+    return _convolve_into(np.empty(type_.shape, type_.dtype), w, x, **params)
+
+
+def _convolve_into(y: Any, w: Any, x: Any, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> Any:
     sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
-    sliding.check("conv")
-    y = np.empty((x.shape[0], w.shape[0], *sliding.out), np.result_type(w, x))
     if not (y.size and w.size):
         y.fill(0)
         return y
@@ -100,9 +103,16 @@ def _convolve(w: Any, x: Any, stride: Shape, pad: Pads, dilation: Shape, groups:
     return y
 
 
-def _data_gradient(w: Any, y: Any, size: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> Any:
+def _data_gradient(w: Any, y: Any, **params: Any) -> Any:
+    type_ = _data_type(type_of(w), type_of(y), **params)
+    return _data_gradient_into(np.empty(type_.shape, type_.dtype), w, y, **params)
+
+
+def _data_gradient_into(
+    x: Any, w: Any, y: Any, size: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
+) -> Any:
     sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
-    x = np.zeros((y.shape[0], w.shape[1] * groups, *size), np.result_type(w, y))
+    x.fill(0)
     if not (x.size and w.size and y.size):
         return x
     products = _Products(sliding, groups, x.shape[1], x.dtype)
@@ -132,20 +142,30 @@ def _add_windows(wide: np.ndarray[Any, Any], columns: np.ndarray[Any, Any], band
         wide[(..., met, *rest)] += windows[here]
 
 
-def _weight_gradient(y: Any, x: Any, kernel: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> Any:
+def _weight_gradient(y: Any, x: Any, **params: Any) -> Any:
+    type_ = _weight_type(type_of(y), type_of(x), **params)
+    return _weight_gradient_into(np.empty(type_.shape, type_.dtype), y, x, **params)
+
+
+def _weight_gradient_into(
+    w: Any, y: Any, x: Any, kernel: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
+) -> Any:
     sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
-    dtype = np.result_type(y, x)
-    products = _Products(sliding, groups, x.shape[1], dtype)
-    w = np.zeros((groups, y.shape[1] // groups, products.depth), products.dtype)
+    products = _Products(sliding, groups, x.shape[1], w.dtype)
+    w.fill(0)
     if w.size and y.size:
+        direct = w.dtype == products.dtype
+        sums = products.matrices(w) if direct else np.zeros_like(products.matrices(w))
         y = np.ascontiguousarray(y)
         for block, bands in products.blocks(x.shape[0]):
             padded = sliding.padded_copy(x[block])
             for band in bands:
                 columns = products.columns(padded, band)
                 own = products.places(y[block], band).astype(products.dtype, copy=False)
-                w += np.add.reduce(np.matmul(own, np.swapaxes(columns, 2, 3)), axis=0)
-    return w.reshape(y.shape[1], x.shape[1] // groups, *kernel).astype(dtype, copy=False)
+                sums += np.add.reduce(np.matmul(own, np.swapaxes(columns, 2, 3)), axis=0)
+        if not direct:
+            w[...] = sums.reshape(w.shape)
+    return w
 
 
 def _conv_type(w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> ArrayType:
@@ -223,6 +243,7 @@ conv: Bilinear = Bilinear(
     _wanted_w,
     _wanted_x,
     lambda types, result: _flops_of(result.size, types[0].shape),
+    into=_convolve_into,
     batch=lambda w, x, batched, **params: _batch_data(conv, w, x, batched, **params),
 )
 conv_data_gradient: Bilinear = Bilinear(
@@ -232,6 +253,7 @@ conv_data_gradient: Bilinear = Bilinear(
     lambda v, w, y, size, **params: cast(conv_weight_gradient(y, v, kernel=np.shape(w)[2:], **params), w.dtype),
     lambda v, w, y, size, **params: cast(conv(w, v, **params), y.dtype),
     lambda types, result: _flops_of(types[1].size, types[0].shape),
+    into=_data_gradient_into,
     batch=lambda w, y, batched, **params: _batch_data(conv_data_gradient, w, y, batched, **params),
 )
 conv_weight_gradient: Bilinear = Bilinear(
@@ -241,8 +263,12 @@ conv_weight_gradient: Bilinear = Bilinear(
     lambda v, y, x, kernel, **params: cast(conv(v, x, **params), y.dtype),
     lambda v, y, x, kernel, **params: cast(conv_data_gradient(v, y, size=np.shape(x)[2:], **params), x.dtype),
     lambda types, result: _flops_of(types[0].size, result.shape),
+    into=_weight_gradient_into,
     batch=_batch_weights,
 )
+
+for _rule in (conv, conv_data_gradient, conv_weight_gradient):
+    _rule.needs_scratch = True
 
 _PLAIN: dict[str, Any] = {"stride": (1,), "pad": ((0, 0),), "dilation": (1,), "groups": 1}
 _BROAD: dict[str, Any] = {"stride": (2, 1), "pad": ((1, 0), (2, 1)), "dilation": (1, 2), "groups": 2}

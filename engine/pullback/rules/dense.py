@@ -7,8 +7,7 @@ import numpy as np
 
 from pullback.cases import away_from, cases, normal
 from pullback.ir.types import ArrayType
-from pullback.kinds import Scalar
-from pullback.rules import activations, elementwise, trigonometric
+from pullback.rules import activations, trigonometric
 from pullback.rules.bias_act import ActivatedLayer, Params
 from pullback.rules.contractions import matmul
 
@@ -39,13 +38,6 @@ class _DenseBiasAct(ActivatedLayer):
 
     def placed(self, b: Any, z_ndim: int) -> Any:
         return column(b, z_ndim)
-
-    def lower(self, *operands: Any, act: Scalar, constants: tuple[float, ...] = ()) -> Any:
-        """The pattern: liveness puts the three steps into one buffer."""
-        z = matmul(*operands[: self.factors])
-        for b in operands[self.factors :]:
-            z = elementwise.add(z, self.placed(b, np.ndim(z)))
-        return z if act is activations.identity else act(z, *constants)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         return matmul.flops(types[:2], result) + 2 * result.size

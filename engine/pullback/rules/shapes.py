@@ -1,7 +1,5 @@
 """Functions that move elements without changing them. All are linear; each is the other's transpose."""
 
-from typing import Any
-
 import numpy as np
 
 from pullback.cases import cases, normal
@@ -23,10 +21,6 @@ def _broadcast(type_: ArrayType, shape: Shape) -> ArrayType:
 
 def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(axis) for axis in np.argsort(axes))
-
-
-def _cast_back(v: Any, x: Any) -> Any:
-    return cast(v, dtype_of(x))
 
 
 reshape = Linear(
@@ -57,7 +51,7 @@ astype = Linear(
     "astype",
     lambda x, dtype: np.asarray(x).astype(dtype)[()],
     lambda type_, dtype: ArrayType(type_.shape, dtype),
-    lambda v, x, dtype: _cast_back(v, x),
+    lambda v, x, dtype: cast(v, dtype_of(x)),
     into=lambda out, x, dtype: np.copyto(out, x, casting="unsafe"),
     batch=lambda x, dtype: x.astype(dtype),
 )

@@ -21,8 +21,6 @@ from pullback.rules.scipy_linalg import exponential, sylvester, triangular
 from pullback.rules.scipy_linalg import lu as lu_rules
 from pullback.scipy.standing_in import stands_in_for
 
-# ruff: noqa: FBT001, FBT002, ARG001 (SciPy's signatures)
-
 _in_scipy = stands_in_for("scipy.linalg")
 _TRANS = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 

@@ -22,7 +22,7 @@ _in_scipy = stands_in_for("scipy.special")
 
 # --- sums of exponentials -------------------------------------------------------------------------------------------
 @_in_scipy
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:  # noqa: FBT001, FBT002 (SciPy's signature)
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """Logarithm of the sum of exponentials, log(sum(b * exp(a))), without overflow."""
     a, shift = _shifted(a, axis)
     terms = np.exp(a - shift) if b is None else asarray(b) * np.exp(a - shift)

@@ -143,17 +143,20 @@ def test_all_four_nestings_of_second_order_agree(name):
 
 @every_layer
 @with_and_without_bias
-def test_compiled_gradients_are_the_gradients_and_come_from_one_rule_and_its_gradient(name, bias):
+@pytest.mark.parametrize("tier", [tier for tier in pb.TIERS if tier != "unfused"])
+def test_compiled_gradients_are_the_gradients_in_one_array_and_without_a_copy(name, bias, tier):
     args = (parameters(name, bias=bias), random(STEPS, BATCH, INPUTS), *initial(name))
     gradient = pb.value_and_grad(score_by_positions(name), wrt=tuple(range(len(args))))
     with pb.tier("unfused"):
         expected_value, expected = gradient(*args)
-    plan = pb.compile(gradient, tier="fused")
-    for _ in range(2):
+    plan = pb.compile(gradient, tier=tier)
+    for _ in range(3):
         value, gradients = plan(*args)
         np.testing.assert_allclose(value, expected_value, rtol=1e-12)
         np.testing.assert_allclose(flat(gradients), flat(expected), rtol=1e-10, atol=1e-12)
+        assert all(view.base is gradients[0].array for view in gradients[0].values())
     assert plan.summary()["fallbacks"] == []
+    assert plan.summary()["copies"] == 0
 
 
 def score_by_positions(name):

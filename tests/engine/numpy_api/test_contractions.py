@@ -141,4 +141,4 @@ def test_any_einsum(data):
     subscripts = f"{','.join(inputs)}->{output}"
     value, _ = pb.vjp(lambda *xs: np.einsum(subscripts, *xs) * 1.0, *args)
     np.testing.assert_allclose(value, np.einsum(subscripts, *args), atol=1e-12)
-    pb.testing.check_grads(lambda *xs: np.einsum(subscripts, *xs) * 1.0, args)
+    pb.testing.check_grads(lambda *xs: np.einsum(subscripts, *xs) * 1.0, args, order=1)

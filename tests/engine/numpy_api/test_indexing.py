@@ -119,7 +119,7 @@ def test_unique_gives_its_companions():
         (lambda a: a[[9]], IndexError, "out of bounds"),
         (lambda a: a[0.5], TracingError, "integers, slices or masks"),
         (lambda a: a[a], TracingError, "integers, slices or masks"),
-        (lambda a: np.put_along_axis(a, np.array([[0]]), 1.0, 0), TracingError, "no rule"),
+        (lambda a: np.put_along_axis(a, np.array([[0]]), 1.0, 0), TracingError, "writes into an array"),
         (lambda a: np.fill_diagonal(a, 1.0), TracingError, "no rule"),
         (lambda a: np.where(a > 0, a), ValueError, "both branches"),
     ],
@@ -150,4 +150,4 @@ def test_any_key(data):
     if expected.size == 0:
         return
     np.testing.assert_array_equal(pb.vjp(lambda a: a[key] * 1.0, x)[0], expected)
-    pb.testing.check_grads(lambda a: a[key] * 1.0, (x,))
+    pb.testing.check_grads(lambda a: a[key] * 1.0, (x,), order=1)

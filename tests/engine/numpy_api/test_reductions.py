@@ -105,6 +105,6 @@ def test_any_axes(shape, data, reduce, keepdims):
     ndim = len(shape)
     axes = data.draw(st.lists(st.integers(-ndim, ndim - 1), unique_by=lambda axis: axis % ndim, max_size=ndim))
     x = np.random.default_rng(sum(shape)).normal(size=shape)
-    pb.testing.check_grads(lambda a: reduce(a, axis=tuple(axes), keepdims=keepdims) * 1.0, (x,))
+    pb.testing.check_grads(lambda a: reduce(a, axis=tuple(axes), keepdims=keepdims) * 1.0, (x,), order=1)
     value = pb.vjp(lambda a: reduce(a, axis=tuple(axes), keepdims=keepdims) * 1.0, x)[0]
     np.testing.assert_allclose(value, reduce(x, axis=tuple(axes), keepdims=keepdims))

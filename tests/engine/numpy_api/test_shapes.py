@@ -160,4 +160,4 @@ def test_any_padding(shape, data, mode):
     )
     x = np.random.default_rng(1).normal(size=shape)
     np.testing.assert_array_equal(pb.vjp(lambda a: np.pad(a, widths, mode=mode), x)[0], np.pad(x, widths, mode=mode))
-    pb.testing.check_grads(lambda a: np.pad(a, widths, mode=mode), (x,))
+    pb.testing.check_grads(lambda a: np.pad(a, widths, mode=mode), (x,), order=1)

@@ -374,3 +374,69 @@ def test_a_network_of_convolutions_pools_and_layers_has_its_gradients():
         np.testing.assert_allclose(tier_value, value, rtol=1e-12)
         for name in shapes:
             np.testing.assert_allclose(gradients[name], expected[name], rtol=1e-9, atol=1e-13)
+
+
+# --- S1-2 on programs nobody wrote ------------------------------------------------------------------------------------
+def random_program(seed):
+    """A function of w, x and b that uses layers in an order, and their outputs as often, as the seed says; it keeps some."""
+    kept = []
+
+    def program(w, x, b):
+        rng = np.random.default_rng(seed)
+        values = [x, np.tanh(w)]
+        for _ in range(7):
+            a, c = (values[rng.integers(len(values))] for _ in range(2))
+            act = ("tanh", "relu", "softplus", "swish", "identity", "leakyrelu")[rng.integers(6)]
+            match rng.integers(7):
+                case 0 | 1:
+                    y = pb.nn.dense_bias_act(0.5 * w, a, b, act=act)
+                case 2:
+                    y = pb.nn.dense_bias_act(a, c, act=act)
+                case 3:
+                    y = pb.nn.bias_act(act, a, b[:, None])
+                case 4:
+                    y = a * c
+                case 5:
+                    y = np.transpose(a)
+                case _:
+                    y = getattr(pb.nn, act)(a)
+            values.append(y)
+            if rng.random() < 0.3:
+                kept.append(y)
+        return sum(np.sum(value * np.cos(value)) for value in values[-3:])
+
+    return program, kept
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_s1_2_random_programs_are_right_and_what_they_keep_stays(seed):
+    program, kept = random_program(seed)
+    operands = (draw(4, 4), draw(4, 4), draw(4))
+    value, gradients = value_and_gradients(program, operands, "unfused")
+    kept.clear()
+    with pb.tier("fused"):
+        fused_value, pullback = pb.vjp(program, *operands, once=True)
+        before = [np.array(y.value) for y in kept if hasattr(y, "value")]
+        fused = pullback(1.0)
+    np.testing.assert_allclose(fused_value, value, rtol=1e-10)
+    for ours, theirs in zip(fused, gradients, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10 * np.max(np.abs(theirs), initial=1))
+    for y, old in zip((y for y in kept if hasattr(y, "value")), before, strict=True):
+        np.testing.assert_array_equal(y.value, old)
+
+
+def test_s1_a_convolution_in_a_plan_that_keeps_its_memory_makes_no_array_of_its_results():
+    def loss(w, x, b):
+        return np.sum(pb.nn.conv_bias_act(w, x, b, act="relu", pad=1) ** 2)
+
+    operands = (draw(4, 2, 3, 3), draw(2, 2, 6, 6), draw(4))
+    plan = pb.compile(pb.value_and_grad(loss, wrt=(0, 1, 2)), tier="stateful")
+    with pb.tier("unfused"):
+        value, gradients = pb.value_and_grad(loss, wrt=(0, 1, 2))(*operands)
+    for _ in range(2):
+        kept_value, kept = plan(*operands)
+        np.testing.assert_allclose(kept_value, value, rtol=1e-12)
+        assert_same(kept, gradients)
+    summary = plan.summary()
+    assert summary["arrays"] == 0
+    assert summary["transient"] == ["conv", "conv_data_gradient", "conv_weight_gradient"], "the buffers of windows"

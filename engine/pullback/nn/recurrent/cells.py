@@ -4,7 +4,7 @@ The features are the last axis: x is (inputs,) or (batch, inputs), a state (hidd
 stands for zeros and costs no product. sigma is the logistic function, * is elementwise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from pullback.nn.recurrent.weights import GRU_GATES, LSTM_GATES, Parameters, Wei
 from pullback.rules.activations import sigmoid
 
 RESETS = ("after", "before")
+
+Step = Callable[..., tuple[Any, ...]]
+"""From weights, x and the states of all kinds to the next states."""
 
 
 def rnn_cell(params: Parameters, x: Any, h: Any = None, act: str | Callable[..., Any] = "tanh") -> Any:
@@ -66,6 +69,11 @@ def check_step(layer: str, weights: Weights, x: Any, h: Any) -> None:
     inputs = np.shape(weights.wi)[1]
     if np.ndim(x) not in {1, 2} or np.shape(x)[-1] != inputs:
         raise ValueError(f"{layer}: x is ({inputs},) or (batch, {inputs}), got shape {np.shape(x)}")
+    check_state(layer, weights, h)
+
+
+def check_state(layer: str, weights: Weights, h: Any) -> None:
+    """Refuse a state whose features are not those of the weights."""
     if h is not None and (np.ndim(h) not in {1, 2} or np.shape(h)[-1] != weights.hidden):
         raise ValueError(
             f"{layer}: a state is ({weights.hidden},) or (batch, {weights.hidden}), got shape {np.shape(h)}"
@@ -101,6 +109,15 @@ def gru_step(weights: Weights, x: Any, h: Any, reset: str) -> Any:
         n = np.tanh(z_n + (sigmoid(z_r + h_r) * h) @ np.transpose(weights.wh[gates:]))
     z = sigmoid(z_z + h_z)
     return (1 - z) * n + z * h
+
+
+def run_steps(step: Step, weights: Weights, x: Any, states: Sequence[Any]) -> tuple[Any, ...]:
+    """A layer as the plain loop over its step: the states of all steps, each kind stacked."""
+    results = []
+    for position in range(np.shape(x)[0]):
+        states = step(weights, x[position], *states)
+        results.append(states)
+    return tuple(np.stack(part) for part in zip(*results, strict=True))
 
 
 def _input(weights: Weights, x: Any) -> Any:

@@ -8,9 +8,9 @@ the product with x lies; with reset after also u = Wh h of the candidate. In rev
 once and become the cotangents in place; only dh goes step by step.
 
 "after" has one product over all steps for each of Wi and Wh: they differ in the rows of n, whose cotangent is dn for Wi
-and r * dn for Wh, so both are kept, one behind the other. "before" multiplies h by the rows of r and z, and r * h by
-those of n, forward and in reverse: two products where the other form has one.
-Arrays (steps x batch x hidden): forward 1 result and 4 or 3 saved, reverse 4 or 3; each with steps' worths of scratch.
+and r * dn for Wh, so both are kept. "before" multiplies h by the rows of r and z, and r * h by those of n, forward and
+in reverse: two products where the other form has one, and r * h of all steps made again after the loop.
+Arrays (steps x batch x hidden): forward 1 result and 4 or 3 saved, reverse 4 either way; each with a few steps' worths.
 """
 
 from collections.abc import Sequence

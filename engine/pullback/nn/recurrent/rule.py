@@ -21,6 +21,7 @@ from pullback.cases import tested_in
 from pullback.ir.types import ArrayType, Shape
 from pullback.layouts import Layout
 from pullback.linearizing import jvp, vjp
+from pullback.nn.recurrent.cells import run_steps
 from pullback.nn.recurrent.reverse import Array, Reverse, scratch
 from pullback.nn.recurrent.weights import Weights
 from pullback.primitive import Primitive
@@ -55,13 +56,11 @@ class Recurrence(Primitive):
 
     def reference(self, params: dict[str, Any], x: Any, w: Any, *given: Any) -> tuple[Any, ...]:
         """States of all steps by the plain loop."""
-        weights = read(w, params["layout"])
-        states: Sequence[Any] = _spread(given, params["given"])
-        steps = []
-        for position in range(np.shape(x)[0]):
-            states = self.step(weights, x[position], states, params)
-            steps.append(states)
-        return tuple(np.stack(part) for part in zip(*steps, strict=True))
+
+        def step(weights: Weights, x: Any, *states: Any) -> tuple[Any, ...]:
+            return self.step(weights, x, states, params)
+
+        return run_steps(step, read(w, params["layout"]), x, _spread(given, params["given"]))
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run forward."""

@@ -8,6 +8,7 @@ the loop over its cell.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pullback.blocks import Block
 from pullback.layouts import Layout
 from pullback.nn.choosing import Chosen, activation
 from pullback.nn.recurrent import gru as gru_rules
-from pullback.nn.recurrent.cells import check_step, checked_reset, gru_step, lstm_step, rnn_step
+from pullback.nn.recurrent.cells import Step, check_state, checked_reset, gru_step, lstm_step, rnn_step, run_steps
 from pullback.nn.recurrent.lstm import lstm as lstm_rule
 from pullback.nn.recurrent.rnn import SLOPES
 from pullback.nn.recurrent.rnn import rnn as rnn_rule
@@ -28,8 +29,6 @@ from pullback.tiers import current_tier
 Stack = Parameters | Sequence[Parameters]
 """Parameters of one layer, or of several on top of each other."""
 
-_Step = Callable[[Weights, Any, Sequence[Any]], tuple[Any, ...]]
-
 
 def rnn(params: Stack, x: Any, h0: Any = None, act: str | Callable[..., Any] = "tanh") -> Any:
     """The states of a plain recurrent layer: h_t = act(Wi x_t + Wh h_(t-1) + b).
@@ -40,14 +39,8 @@ def rnn(params: Stack, x: Any, h0: Any = None, act: str | Callable[..., Any] = "
     function = activation(act)
     chosen = function.rule if isinstance(function, Chosen) else None
     rule = rnn_rule if chosen in SLOPES else None
-
-    def layer(params: Parameters, x: Any, states: Sequence[Any]) -> tuple[Any, ...]:
-        weights = weights_of("rnn", 1, params)
-        return _run(
-            "rnn", rule, lambda w, x, s: (rnn_step(w, x, s[0], function),), params, weights, x, states, act=chosen
-        )
-
-    return _stacked("rnn", layer, params, x, (h0,))[0]
+    layer = _Layer("rnn", 1, rule, lambda w, x, h: (rnn_step(w, x, h, function),), {"act": chosen})
+    return layer.stacked(params, x, (h0,))[0]
 
 
 def lstm(params: Stack, x: Any, h0: Any = None, c0: Any = None) -> tuple[Any, Any]:
@@ -56,12 +49,7 @@ def lstm(params: Stack, x: Any, h0: Any = None, c0: Any = None) -> tuple[Any, An
     `h, c = pb.nn.lstm(block, x)`; the last states are h[-1] and c[-1]. For a stack of layers h0 and c0 have one entry
     per layer, and the states are those of the top one.
     """
-
-    def layer(params: Parameters, x: Any, states: Sequence[Any]) -> tuple[Any, ...]:
-        weights = weights_of("lstm", len(LSTM_GATES), params)
-        return _run("lstm", lstm_rule, lambda w, x, s: lstm_step(w, x, *s), params, weights, x, states)
-
-    h, c = _stacked("lstm", layer, params, x, (h0, c0))
+    h, c = _Layer("lstm", len(LSTM_GATES), lstm_rule, lstm_step, {}).stacked(params, x, (h0, c0))
     return h, c
 
 
@@ -72,68 +60,52 @@ def gru(params: Stack, x: Any, h0: Any = None, reset: str = "after") -> Any:
     are those of the top one.
     """
     rule = gru_rules.gru_reset_after if checked_reset(reset) == "after" else gru_rules.gru_reset_before
-
-    def layer(params: Parameters, x: Any, states: Sequence[Any]) -> tuple[Any, ...]:
-        weights = weights_of("gru", len(GRU_GATES), params)
-        return _run("gru", rule, lambda w, x, s: (gru_step(w, x, s[0], reset),), params, weights, x, states)
-
-    return _stacked("gru", layer, params, x, (h0,))[0]
+    layer = _Layer("gru", len(GRU_GATES), rule, lambda w, x, h: (gru_step(w, x, h, reset),), {})
+    return layer.stacked(params, x, (h0,))[0]
 
 
-def _stacked(
-    name: str,
-    layer: Callable[[Parameters, Any, Sequence[Any]], tuple[Any, ...]],
-    params: Stack,
-    x: Any,
-    initial: tuple[Any, ...],
-) -> tuple[Any, ...]:
-    """Run one layer, or each on the states h of the one below."""
-    if isinstance(params, Mapping) and "Wi" in params:
-        return layer(params, x, initial)
-    layers = list(params.values() if isinstance(params, Mapping) else params)
-    if not layers:
-        raise ValueError(f"{name}: a stack of no layers; give the parameters of at least one")
-    for states in initial:
-        if states is not None and len(states) != len(layers):
-            raise ValueError(f"{name}: {len(layers)} layers take as many initial states, got {len(states)}")
-    results: tuple[Any, ...] = (x,)
-    for place, below in enumerate(layers):
-        results = layer(below, results[0], [None if states is None else states[place] for states in initial])
-    return results
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A kind of layer: its rule, None if there is none for what was asked, and its step."""
 
+    name: str
+    gates: int
+    rule: Recurrence | None
+    step: Step
+    options: dict[str, Any]
 
-def _run(
-    name: str,
-    rule: Recurrence | None,
-    step: _Step,
-    params: Parameters,
-    weights: Weights,
-    x: Any,
-    initial: Sequence[Any],
-    **options: Any,
-) -> tuple[Any, ...]:
-    _check(name, weights, x, initial)
-    states = [None if h is None else _for_every_example(h, x) for h in initial]
-    given = [h for h in states if h is not None]
-    if rule is None or current_tier() == "unfused" or not _fits_the_rule(x, *weights, *given):
-        return _loop(step, weights, x, states)
-    single = np.ndim(x) == 2
-    if single:
-        x, given = np.expand_dims(x, 1), [np.expand_dims(h, 0) for h in given]
-    array, layout = _one_array(params, weights)
-    present = tuple(h is not None for h in states)
-    results = rule(x, array, *given, layout=layout, given=present, **options)
-    sequences = results[: rule.states] if rule.results > 1 else (results,)
-    return tuple(h[:, 0] for h in sequences) if single else tuple(sequences)
+    def stacked(self, params: Stack, x: Any, initial: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The states of one layer, or of the last of several, each on the states h of the one below."""
+        if isinstance(params, Mapping) and "Wi" in params:
+            return self.run(params, x, initial)
+        layers = list(params.values() if isinstance(params, Mapping) else params)
+        if not layers:
+            raise ValueError(f"{self.name}: a stack of no layers; give the parameters of at least one")
+        for states in initial:
+            if states is not None and len(states) != len(layers):
+                raise ValueError(f"{self.name}: {len(layers)} layers take as many initial states, got {len(states)}")
+        results: tuple[Any, ...] = (x,)
+        for place, layer in enumerate(layers):
+            own = [None if states is None else states[place] for states in initial]
+            results = self.run(layer, results[0], own)
+        return results
 
-
-def _loop(step: _Step, weights: Weights, x: Any, states: Sequence[Any]) -> tuple[Any, ...]:
-    """The layer as a plain loop."""
-    results = []
-    for position in range(np.shape(x)[0]):
-        states = step(weights, x[position], states)
-        results.append(states)
-    return tuple(np.stack(part) for part in zip(*results, strict=True))
+    def run(self, params: Parameters, x: Any, initial: Sequence[Any]) -> tuple[Any, ...]:
+        """The states of one layer."""
+        weights = weights_of(self.name, self.gates, params)
+        _check(self.name, weights, x, initial)
+        states = [None if h is None else _for_every_example(h, x) for h in initial]
+        given = [h for h in states if h is not None]
+        if self.rule is None or current_tier() == "unfused" or not _fits_the_rule(x, *weights, *given):
+            return run_steps(self.step, weights, x, states)
+        single = np.ndim(x) == 2
+        if single:
+            x, given = np.expand_dims(x, 1), [np.expand_dims(h, 0) for h in given]
+        array, layout = _one_array(params, weights)
+        present = tuple(h is not None for h in states)
+        results = self.rule(x, array, *given, layout=layout, given=present, **self.options)
+        sequences = results[: self.rule.states] if self.rule.results > 1 else (results,)
+        return tuple(h[:, 0] for h in sequences) if single else tuple(sequences)
 
 
 def _check(name: str, weights: Weights, x: Any, initial: Sequence[Any]) -> None:
@@ -144,10 +116,8 @@ def _check(name: str, weights: Weights, x: Any, initial: Sequence[Any]) -> None:
     if not shape[0]:
         raise ValueError(f"{name}: x has no steps; there is no state to return")
     for h in initial:
-        if h is None:
-            continue
-        check_step(name, weights, x[0], h)
-        if np.ndim(h) == 2 and np.shape(h)[0] != (shape[1] if len(shape) == 3 else None):
+        check_state(name, weights, h)
+        if h is not None and np.ndim(h) == 2 and np.shape(h)[0] != (shape[1] if len(shape) == 3 else None):
             raise ValueError(f"{name}: initial states of shape {np.shape(h)} do not fit an input of shape {shape}")
 
 

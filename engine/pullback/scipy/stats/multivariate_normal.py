@@ -18,7 +18,7 @@ _in_scipy = stands_in_for("scipy.stats:multivariate_normal")
 
 
 @_in_scipy
-def logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:  # noqa: FBT001, FBT002 (SciPy's signature)
+def logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     """Logarithm of the density at x."""
     if allow_singular:
         raise TracingError("multivariate_normal(…, allow_singular=True) has no derivative; leave it out")
@@ -32,7 +32,7 @@ def logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False)
 
 
 @_in_scipy
-def pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:  # noqa: FBT001, FBT002 (SciPy's signature)
+def pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     """Density at x."""
     return np.exp(logpdf(x, mean, cov, allow_singular))
 

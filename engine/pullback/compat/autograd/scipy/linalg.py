@@ -1,6 +1,6 @@
-"""SciPy's linear algebra, with derivatives of matrix roots and of Sylvester and banded systems."""
+"""`pullback.scipy.linalg`, and banded systems."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,62 +8,12 @@ import scipy.linalg
 
 from pullback.compat.autograd.primitives import (
     defjvp,
-    defjvp_argnums,
     defvjp,
-    defvjp_argnums,
     primitive,
 )
 from pullback.namespaces import the_rest_of
 
-__all__ = ["solve_banded", "solve_sylvester", "sqrtm"]
-
-
-@primitive
-def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """X with a X + X b = q."""
-    return scipy.linalg.solve_sylvester(a, b, q)
-
-
-def _sylvester_pushed(argnums: Sequence[int], gs: Sequence[Any], ans: Any, args: Any, kwargs: Any) -> Any:
-    """The tangent solves a dX + dX b = dq - da X - X db."""
-    del kwargs
-    a, b, _ = args
-    terms: dict[int, Callable[[Any], Any]] = {
-        0: lambda da: -np.matmul(da, ans),
-        1: lambda db: -np.matmul(ans, db),
-        2: lambda dq: dq,
-    }
-    return solve_sylvester(a, b, sum(terms[argnum](g) for argnum, g in zip(argnums, gs, strict=True)))
-
-
-def _sylvester_pulled(argnums: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
-    del kwargs
-    a, b, _ = args
-
-    def pullback(g: Any) -> list[Any]:
-        q_bar = solve_sylvester(np.transpose(a), np.transpose(b), g)
-        by_argument = {
-            0: lambda: -np.matmul(q_bar, np.transpose(ans)),
-            1: lambda: -np.matmul(np.transpose(ans), q_bar),
-            2: lambda: q_bar,
-        }
-        return [by_argument[argnum]() for argnum in argnums]
-
-    return pullback
-
-
-defjvp_argnums(solve_sylvester, _sylvester_pushed)
-defvjp_argnums(solve_sylvester, _sylvester_pulled)
-
-
-@primitive
-def sqrtm(A: Any) -> Any:
-    """X with X X = A. Its derivative solves X dX + dX X = dA."""
-    return scipy.linalg.sqrtm(A)
-
-
-defjvp(sqrtm, lambda g, ans, A: solve_sylvester(ans, ans, g))
-defvjp(sqrtm, lambda ans, A: lambda g: solve_sylvester(np.transpose(ans), np.transpose(ans), g))
+__all__ = ["solve_banded"]
 
 
 @primitive

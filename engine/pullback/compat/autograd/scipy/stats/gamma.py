@@ -1,25 +1,5 @@
-"""The gamma distribution of unit scale. Its distribution function has no elementary derivative by a."""
+"""`pullback.scipy.stats.gamma`, under the name that programs import."""
 
-from typing import Any
+from pullback.namespaces import the_rest_of
 
-import numpy as np
-import scipy.stats
-
-from pullback.compat.autograd.scipy.elementwise import elementwise
-from pullback.compat.autograd.scipy.special import psi
-
-logpdf = elementwise(
-    scipy.stats.gamma.logpdf,
-    lambda ans, x, a: (a - 1) / x - 1,
-    lambda ans, x, a: np.log(x) - psi(a),
-)
-pdf = elementwise(
-    scipy.stats.gamma.pdf,
-    lambda ans, x, a: ans * ((a - 1) / x - 1),
-    lambda ans, x, a: ans * (np.log(x) - psi(a)),
-)
-cdf = elementwise(scipy.stats.gamma.cdf, lambda ans, x, a: pdf(x, a), None)
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(scipy.stats.gamma, name)
+__getattr__, __dir__ = the_rest_of("pullback.scipy.stats.gamma", __name__)

@@ -1,0 +1,171 @@
+"""Medians and quantiles: elements of the sorted array, and lines between them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import TracingError
+from pullback.numpy_api.operands import as_operand
+from pullback.numpy_api.shapes import reshape, squeeze
+from pullback.numpy_api.sorting import sort
+from pullback.numpy_api.table import implements, refuse
+from pullback.primitive import Traced
+from pullback.rules import elementwise as e
+from pullback.rules import gathering, logic
+
+
+@implements(np.median)
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    return quantile(a, 0.5, axis, out, overwrite_input, keepdims=keepdims)
+
+
+@implements(np.nanmedian)
+def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    return nanquantile(a, 0.5, axis, out, overwrite_input, keepdims=keepdims)
+
+
+@implements(np.percentile)
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    refuse("numpy.percentile", weights=weights)
+    return quantile(a, np.true_divide(_constant(q), 100), axis, out, overwrite_input, method, keepdims)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    refuse("numpy.nanpercentile", weights=weights)
+    return nanquantile(a, np.true_divide(_constant(q), 100), axis, out, overwrite_input, method, keepdims)
+
+
+@implements(np.quantile)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    refuse("numpy.quantile", out=out, weights=weights)
+    del overwrite_input  # nothing is overwritten
+    ordered, shape = _sorted_line(a, axis)
+    length = np.shape(ordered)[-1]
+    result = _at(ordered, length, _constant(q), method)
+    result = e.where(logic.isnan(ordered[..., -1]), np.nan, result)  # nan is sorted to the end
+    return reshape(result, (*np.shape(q), *shape(keepdims)))
+
+
+@implements(np.nanquantile)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    refuse("numpy.nanquantile", out=out, weights=weights, method=None if method == "linear" else method)
+    del overwrite_input
+    ordered, shape = _sorted_line(a, axis)
+    numbers = np.sum(logic.logical_not(logic.isnan(ordered)), axis=-1)
+    return reshape(_at(ordered, numbers, _constant(q), "linear"), (*np.shape(q), *shape(keepdims)))
+
+
+def _constant(q: Any) -> Any:
+    if isinstance(q, Traced):
+        raise TracingError("a quantile cannot be differentiated by q; pass q as a plain number")
+    return np.asanyarray(q)
+
+
+def _sorted_line(a: Any, axis: Any) -> tuple[Any, Any]:
+    """The array sorted along its reduced axes made one, the last; and the shape of the result."""
+    a = as_operand(a)
+    ndim, lengths = np.ndim(a), np.shape(a)
+    axes = tuple(range(ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, ndim)
+    rest = [place for place in range(ndim) if place not in axes]
+    line = reshape(np.transpose(a, (*rest, *axes)), (*(lengths[place] for place in rest), -1))
+    kept = tuple(1 if place in axes else lengths[place] for place in range(ndim))
+    return sort(line), lambda keepdims: kept if keepdims else tuple(lengths[place] for place in rest)
+
+
+def _at(ordered: Any, length: Any, q: Any, method: str) -> Any:
+    """Elements at the fractions q of each sorted line, the results along new leading axes."""
+    parts = [_one(ordered, length, float(fraction), method) for fraction in q.ravel()]
+    return parts[0] if q.ndim == 0 else np.stack(parts)
+
+
+_ESTIMATES = {
+    # method: (alpha, beta) of Hyndman and Fan, Sample Quantiles in Statistical Packages, 1996
+    "weibull": (0.0, 0.0),
+    "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+    "hazen": (0.5, 0.5),
+    "interpolated_inverted_cdf": (0.0, 1.0),
+}
+_PICKS: dict[str, Callable[[Any], Any]] = {
+    "lower": np.floor,
+    "higher": np.ceil,
+    "nearest": np.rint,
+    "midpoint": lambda place: 0.5 * (np.floor(place) + np.ceil(place)),
+}
+
+
+def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"quantiles lie between 0 and 1, got {fraction}")
+    if method in _PICKS:
+        place = _PICKS[method](fraction * (length - 1))
+    elif method in _ESTIMATES:
+        alpha, beta = _ESTIMATES[method]
+        place = length * fraction + (alpha + fraction * (1 - alpha - beta)) - 1
+    else:
+        raise TracingError(f"quantiles by method={method!r} have no rule; use one of {[*_PICKS, *_ESTIMATES]}")
+    place = np.minimum(np.maximum(place, 0), length - 1)
+    below = np.floor(place)
+    share = astype_of(place - below, ordered)
+    if isinstance(length, int):
+        low = int(below)
+        high = min(low + 1, length - 1)
+        return ordered[..., low] + (ordered[..., high] - ordered[..., low]) * share
+    at = np.maximum(below, 0).astype(np.intp)
+    return (
+        _read(ordered, at)
+        + (_read(ordered, np.minimum(at + 1, np.maximum(length - 1, 0))) - _read(ordered, at)) * share
+    )
+
+
+def _read(ordered: Any, at: Any) -> Any:
+    at = as_operand(at)
+    return squeeze(gathering.take_along(ordered, reshape(at, (*np.shape(at), 1)), axis=np.ndim(ordered) - 1), -1)
+
+
+def astype_of(x: Any, model: Any) -> Any:
+    """A weight in the precision of what is weighed."""
+    return float(x) if np.ndim(x) == 0 and not isinstance(x, Traced) else x.astype(model.dtype)

@@ -1,0 +1,64 @@
+"""Polynomials, statistics, sets, and functions that take functions."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+RNG = np.random.default_rng(0)
+P, Q = RNG.normal(size=4), RNG.normal(size=3)
+M = RNG.normal(size=(3, 5))
+X = np.linspace(-1.0, 2.0, 5)
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (np.polyadd, (P, Q)),
+        (np.polysub, (Q, P)),
+        (np.polymul, (P, Q)),
+        (np.polyder, (P,)),
+        (lambda p: np.polyder(p, 2), (P,)),
+        (np.polyint, (P,)),
+        (lambda p: np.polyint(p, 2, k=[1.0, 2.0]), (P,)),
+        (np.poly, (Q,)),
+        (lambda x: np.poly(np.append(x, x[0])), (Q,)),
+        (lambda y: np.polyfit(X, y, 2), (M[0],)),
+        (lambda y: np.polyfit(X, y.T, 1), (M,)),
+        (lambda x, y: np.polyfit(x, y, 2, w=np.arange(1.0, 6.0)), (X, M[1])),
+        (np.cov, (M,)),
+        (lambda m: np.cov(m, m * m, rowvar=False), (M[:, :2],)),
+        (lambda m: np.cov(m, bias=True, aweights=np.arange(1.0, 6.0)), (M,)),
+        (lambda m: np.cov(m, fweights=np.array([1, 2, 1, 3, 1]), aweights=np.arange(1.0, 6.0)), (M,)),
+        (lambda m: np.cov(m[0]), (M,)),
+        (np.corrcoef, (M,)),
+        (lambda m, n: np.corrcoef(m, n), (M, M[:1] ** 2)),
+        (lambda m: np.apply_along_axis(lambda row: row * np.sum(row), 0, m), (M,)),
+        (lambda m: np.apply_along_axis(np.sum, 1, m), (M,)),
+        (lambda m: np.apply_along_axis(lambda row: np.outer(row, row[:2]), 0, m), (M,)),
+        (lambda m: np.apply_over_axes(np.sum, m, (0, 1)), (M,)),
+        (lambda m: np.piecewise(m, [m < 0, m > 0.5], [lambda x: -x, lambda x: x**2, 3.0]), (M,)),
+        (lambda m: np.piecewise(m, [m < 1, m < 0], [lambda x: x, lambda x: np.exp(x)]), (M,)),
+        (lambda m: np.piecewise(m[0, 0], [m[0, 0] < 0], [lambda x, k: k * x, lambda x, k: x * x], 2.0), (M,)),
+        (lambda m: np.union1d(m[0], m[1, :2]), (M,)),
+        (lambda m: np.intersect1d(m[0], m[0, 1:4]), (M,)),
+        (lambda m: np.setdiff1d(m[0], m[0, 1:4]), (M,)),
+        (lambda m: np.setxor1d(m[0, :3], m[0, 1:5]), (M,)),
+        (lambda m: np.unique_values(m), (M,)),
+        (lambda m: np.unique_all(m)[0] * np.unique_counts(m)[1], (M,)),
+        (lambda m: np.unique_inverse(m)[0] + np.unique_inverse(m).values, (M,)),
+        (lambda m: np.unique(m, axis=0), (M,)),
+    ],
+)
+def test_like_numpy(function, args, like_numpy):
+    like_numpy(function, *args)
+
+
+def test_what_is_not_honoured_is_refused():
+    for function, message in (
+        (lambda m: np.polyfit(X, m[0], 1, full=True), "full"),
+        (lambda m: np.poly(m[:, :3]), "eigenvalues"),
+        (lambda m: np.roots(m[0]), "eigvals"),
+    ):
+        with pytest.raises(pb.errors.TracingError, match=message):
+            pb.vjp(function, M)
