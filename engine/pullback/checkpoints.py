@@ -2,6 +2,7 @@
 
 What is kept of the stretch is what went in from outside and which rules ran; the pullback runs those rules again on the
 same inputs (never the user's function: what it drew or printed, it did once), then sweeps back over the new records.
+In a compiled function the stretch is a node with a body (`pullback.control.checkpoint_rule`).
 """
 
 from collections.abc import Callable, Sequence
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
+from pullback.control.checkpoint_rule import checkpointed_node
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive, watching
+from pullback.primitive import Primitive, innermost_recorder, watching
 from pullback.tape import Record, Tape, TapeTracer
 
 
@@ -22,6 +24,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def checkpointed(*args: Any, **keywords: Any) -> Any:
+        if innermost_recorder() is not None:
+            return checkpointed_node(function, args, keywords)
         marks = [(tape, len(tape.records), tape.places) for tape in watching() if isinstance(tape, Tape)]
         result = function(*args, **keywords)
         for tape, records, places in marks:

@@ -6,7 +6,7 @@
 | leaves    | types of what goes through loops, and how a value is given one             |
 | body      | recording the body of a loop once, with what it closes over made explicit  |
 | scanning, looping, branching | the functions users call                                |
-| scan_rule, while_rule, switch_rule | the primitives they become while a function is compiled |
+| scan_rule, while_rule, switch_rule, checkpoint_rule | the primitives they become while a function is compiled |
 | transformed | a body made into that of tangents, of cotangents, of a batch              |
 | parting   | what of a body runs forward, what runs back, and what is saved in between   |
 
@@ -14,6 +14,6 @@ On plain values and on a tape the functions run Python's own loops, a step at a 
 become one node with the body as a graph of its own.
 """
 
-from pullback.control import scan_rule, switch_rule, while_rule
+from pullback.control import checkpoint_rule, scan_rule, switch_rule, while_rule
 
-__all__ = ["scan_rule", "switch_rule", "while_rule"]
+__all__ = ["checkpoint_rule", "scan_rule", "switch_rule", "while_rule"]

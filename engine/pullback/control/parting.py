@@ -5,7 +5,7 @@ saved, step by step, and nothing else is, except that
 
 - what the loop was given, constants and xs, is there anyway,
 - what depends on constants alone is computed once, outside the loop,
-- a cheap elementwise function of what is saved is computed again rather than saved beside it, and
+- a cheap elementwise function of what is saved, or collected as a result, is computed again rather than saved, and
 - a view that is no smaller than what it is a view of is taken again.
 
 For a body that is checkpointed nothing is saved but what went in.
@@ -85,8 +85,18 @@ def simplified(graph: Graph) -> Graph:
     return drop_dead(merge_common(simplify_algebra(graph)))
 
 
-def part(whole: Transformed, constant: Collection[Var], given: Collection[Var], *, recompute: bool = False) -> Parts:
-    """Decide what is saved. `constant` inputs are the same in every step; `given` ones are at hand on the way back."""
+def part(
+    whole: Transformed,
+    constant: Collection[Var],
+    given: Collection[Var],
+    stacked: Collection[int] = (),
+    *,
+    recompute: bool = False,
+) -> Parts:
+    """Decide what is saved. `constant` inputs are the same in every step; `given` ones are at hand on the way back.
+
+    Outputs that are `stacked` for somebody else can be read from there.
+    """
     graph = simplified(whole.graph)
     tainted = _tainted(graph, whole)
     makers = {var: node for node in graph.nodes for var in node.outputs}
@@ -103,21 +113,67 @@ def part(whole: Transformed, constant: Collection[Var], given: Collection[Var], 
     wanted = dict.fromkeys([*read, *(atom for atom in cotangents if atom not in tainted)])
     if recompute:
         return Parts(whole, graph, tuple(var for var in whole.inputs if var not in at_hand), ())
-    outside = [var for var in wanted if var in invariant and var in makers]
-    saved = dict.fromkeys(var for var in wanted if var not in at_hand and var not in invariant)
+    saving = _Saving(
+        makers,
+        at_hand,
+        invariant,
+        free={atom for number in stacked if isinstance(atom := graph.outputs[number], Var)},
+        saved=dict.fromkeys(var for var in wanted if var not in at_hand and var not in invariant),
+        outside=dict.fromkeys(var for var in wanted if var in invariant and var in makers),
+    )
     order = {var: position for position, node in enumerate(graph.nodes) for var in node.outputs}
-    for var in sorted(saved, key=lambda var: order.get(var, -1), reverse=True):
-        node = makers.get(var)
-        if node is None or len(node.outputs) > 1:
-            continue
-        operands = [atom for atom in node.inputs if isinstance(atom, Var) and atom not in at_hand]
-        if node.primitive.aliases_operand and (not operands or operands[0].type.nbytes <= var.type.nbytes):
-            del saved[var]
-            saved.update(dict.fromkeys(operands))
-        elif _is_cheap(node) and all(operand in saved or operand in invariant for operand in operands):
-            del saved[var]
-            outside += [operand for operand in operands if operand in invariant]
-    return Parts(whole, graph, tuple(saved), tuple(dict.fromkeys(outside)))
+    for var in sorted(saving.saved, key=lambda var: order.get(var, -1), reverse=True):
+        saving.spare(var)
+    return Parts(whole, graph, tuple(saving.saved), tuple(saving.outside))
+
+
+@dataclass
+class _Saving:
+    """What is to be saved, while it is being made less."""
+
+    makers: dict[Var, Node]
+    at_hand: Collection[Var]
+    invariant: Collection[Var]
+    free: Collection[Var]  # stacked in any case
+    saved: dict[Var, None]
+    outside: dict[Var, None]
+
+    def spare(self, var: Var) -> None:
+        """Do not save a value that can be had from others, if it can."""
+        node = self.makers.get(var)
+        if node is None or len(node.outputs) > 1 or var in self.free:
+            return
+        del self.saved[var]
+        instead = self.sources(node)
+        if instead is None and _is_view_no_smaller(node):
+            instead = [atom for atom in node.inputs[:1] if isinstance(atom, Var) and atom not in self.at_hand]
+        if instead is None:
+            self.saved[var] = None
+            return
+        self.outside.update(dict.fromkeys(var for var in instead if var in self.invariant and var in self.makers))
+        self.saved.update(dict.fromkeys(var for var in instead if var not in self.invariant))
+
+    def sources(self, node: Node) -> list[Var] | None:
+        """What of the saved, stacked and invariant a node can be had from cheaply; None if it cannot."""
+        if not _is_cheap(node):
+            return None
+        found: list[Var] = []
+        for atom in node.inputs:
+            if not isinstance(atom, Var) or atom in self.at_hand:
+                continue
+            if atom in self.invariant or atom in self.saved or atom in self.free:
+                found.append(atom)
+                continue
+            maker = self.makers.get(atom)
+            own = None if maker is None else self.sources(maker)
+            if own is None:
+                return None
+            found += own
+        return found
+
+
+def _is_view_no_smaller(node: Node) -> bool:
+    return node.primitive.aliases_operand and node.inputs[0].type.nbytes <= node.outputs[0].type.nbytes
 
 
 def _is_cheap(node: Node) -> bool:

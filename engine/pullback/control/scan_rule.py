@@ -166,6 +166,7 @@ class _Scan(Primitive):
             whole,
             constant=[whole.inputs[number] for number in layout.const_inputs],
             given=[whole.inputs[number] for number in layout.x_inputs],
+            stacked=layout.y_outputs,
             recompute=params.get("recompute", False),
         )
         y = self._forward(layout, parts, operands)

@@ -1,11 +1,13 @@
 """`pb.scan`: a loop over the leading axis of arrays, with something carried from step to step."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback import trees
+from pullback.checkpoints import checkpoint
 from pullback.control import scan_rule
 from pullback.control.body import record_body
 from pullback.control.carry import Carry, common_length, places, stacked
@@ -18,7 +20,13 @@ StepFunction = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def scan(
-    f: StepFunction, init: Any, xs: Any = None, length: int | None = None, *, reverse: bool = False
+    f: StepFunction,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    *,
+    reverse: bool = False,
+    checkpoint_every: int | None = None,
 ) -> tuple[Any, Any]:
     """Run `carry, y = f(carry, x)` for every x along the leading axis of xs; give the last carry and all y, stacked.
 
@@ -26,12 +34,52 @@ def scan(
 
     init, xs and y are arrays, numbers or nested tuples, lists, dicts and dataclasses of them. With `reverse` the steps go
     from the last x to the first, and every y keeps the place of its x.
+
+    With `checkpoint_every=k` the derivative keeps the carry of every k-th step only and computes the k steps between two of
+    them again on its way back: memory for T/k + k steps instead of T, least at k = sqrt(T), for one more run forward.
     """
     leaves, steps = common_length(xs, length)
     _, rebuild_x = trees.flatten(xs)
+    if checkpoint_every is not None:
+        return _in_segments(f, init, leaves, rebuild_x, steps, _segment_length(checkpoint_every), reverse=reverse)
     if innermost_recorder() is not None:
         return _as_one_node(f, init, leaves, rebuild_x, steps, reverse=reverse)
     return _step_by_step(f, init, leaves, rebuild_x, steps, reverse=reverse)
+
+
+def _in_segments(
+    f: StepFunction, init: Any, leaves: list[Any], rebuild_x: trees.Rebuild, steps: int, size: int, *, reverse: bool
+) -> tuple[Any, Any]:
+    """A loop over checkpointed loops of equal length, and one over the steps that are left at the end."""
+    full = steps // size
+    end = full * size
+
+    def segment(carry: Any, xs: Any, length: int) -> tuple[Any, Any]:
+        result: tuple[Any, Any] = checkpoint(partial(scan, f, reverse=reverse))(carry, xs, length)
+        return result
+
+    def segments(carry: Any) -> tuple[Any, Any]:
+        cut = [np.reshape(leaf if end == steps else leaf[:end], (full, size, *np.shape(leaf)[1:])) for leaf in leaves]
+        carry, ys = scan(lambda carry, xs: segment(carry, xs, size), carry, rebuild_x(iter(cut)), full, reverse=reverse)
+        y_leaves, rebuild_y = trees.flatten(ys)
+        return carry, rebuild_y(iter([np.reshape(leaf, (end, *np.shape(leaf)[2:])) for leaf in y_leaves]))
+
+    def remainder(carry: Any) -> tuple[Any, Any]:
+        return segment(carry, rebuild_x(iter([leaf[end:] for leaf in leaves])), steps - end)
+
+    if end in (0, steps):
+        return (segments if full else remainder)(init)
+    carry, first = (remainder if reverse else segments)(init)
+    carry, second = (segments if reverse else remainder)(carry)
+    parts = [trees.flatten(part) for part in ((second, first) if reverse else (first, second))]
+    joined = [np.concatenate(pair) for pair in zip(parts[0][0], parts[1][0], strict=True)]
+    return carry, parts[0][1](iter(joined))
+
+
+def _segment_length(size: Any) -> int:
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+        raise ControlFlowError(f"scan: checkpoint_every is {size!r}; it is a number of steps, an integer of at least 1")
+    return int(size)
 
 
 def _as_one_node(

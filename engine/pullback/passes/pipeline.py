@@ -8,27 +8,48 @@ from pullback.ir.graph import Graph
 from pullback.passes.algebra import simplify_algebra
 from pullback.passes.common import merge_common
 from pullback.passes.dead_code import drop_dead
+from pullback.passes.loops.carries import drop_dead_carries
+from pullback.passes.loops.hoisting import hoist_invariants
+from pullback.passes.loops.products import split_products
+from pullback.passes.loops.sums import sum_after_loops
 from pullback.passes.lowering import lower
+
+Pass = tuple[str, Callable[[Graph], Graph]]
 
 
 def simplify_bodies(graph: Graph) -> Graph:
     """The same passes inside loops and branches, innermost first."""
 
     def simplified(body: Graph) -> Graph:
-        body = simplify_bodies(body)
-        for _, run_pass in SIMPLIFYING[1:]:
+        for _, run_pass in _passes_for(body):
             body = check_graph(run_pass(body))
         return body
 
     return replace(graph, nodes=tuple(node.with_bodies(simplified) for node in graph.nodes))
 
 
-SIMPLIFYING: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
-    ("bodies", simplify_bodies),
+SIMPLIFYING: tuple[Pass, ...] = (
     ("algebra", simplify_algebra),
     ("common subexpressions", merge_common),
     ("dead code", drop_dead),
 )
+LOOPS: tuple[Pass, ...] = (
+    ("bodies", simplify_bodies),
+    ("loops: carries", drop_dead_carries),
+    ("loops: hoisting", hoist_invariants),
+    ("loops: sums", sum_after_loops),
+    ("loops: products", split_products),
+    ("loops: common subexpressions", merge_common),
+    ("loops: dead code", drop_dead),
+    ("loops: dead carries", drop_dead_carries),
+)
+
+
+def _passes_for(graph: Graph) -> tuple[Pass, ...]:
+    # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
+    if any(node.primitive.effect.writes for node in graph.nodes):
+        return SIMPLIFYING[-1:]
+    return (*SIMPLIFYING, *LOOPS) if any(node.bodies() for node in graph.nodes) else SIMPLIFYING
 
 
 @dataclass
@@ -47,10 +68,6 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False) -> Graph:
     """Run the simplifying passes; `lowered`, with fused rules written out, for plans that keep all memory."""
     if lowered:
         graph = stages.add("lowered", lower(graph))
-    # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
-    writes = any(node.primitive.effect.writes for node in graph.nodes)
-    for name, run_pass in SIMPLIFYING[-1:] if writes else SIMPLIFYING:
-        if run_pass is simplify_bodies and not any(node.bodies() for node in graph.nodes):
-            continue
+    for name, run_pass in _passes_for(graph):
         graph = stages.add(name, run_pass(graph))
     return graph

@@ -60,6 +60,12 @@ def _write_product(out: Any, a: Any, b: Any) -> Any:
 def _batch(a: Any, b: Any, batched: Sequence[bool]) -> Any:
     """A stack of products; vectors become matrices for it, and the stacks of both are lined up behind the batch axis."""
     vector_a, vector_b = np.ndim(a) - batched[0] == 1, np.ndim(b) - batched[1] == 1
+    if vector_b and not batched[0] and np.ndim(a) == 2:
+        return np.matmul(b, np.transpose(a))  # vectors as the rows of one matrix: one product, not one for each
+    if not batched[1] and np.ndim(b) == 2 and vector_a:
+        return np.matmul(a, b)
+    if not batched[1] and np.ndim(b) == 2 and np.ndim(a) == 3:
+        return np.reshape(np.matmul(np.reshape(a, (-1, np.shape(a)[-1])), b), (*np.shape(a)[:-1], np.shape(b)[-1]))
     a2 = np.expand_dims(a, -2) if vector_a else a
     b2 = np.expand_dims(b, -1) if vector_b else b
     rank = max(np.ndim(a2) - batched[0], np.ndim(b2) - batched[1])

@@ -103,6 +103,8 @@ def _with_columns(b: Any, solve_columns: Any) -> Any:
 @_in_scipy
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options: Any) -> Any:
     """Inverse of a square matrix."""
+    if options.get("assume_a") not in (None, "gen", "general"):
+        raise NoRuleError(f"inv(…, assume_a={options['assume_a']!r}) has no rule; leave assume_a out")
     return systems.inv(asarray(a))
 
 

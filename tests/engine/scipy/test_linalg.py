@@ -154,6 +154,7 @@ def test_a_triangular_system_gives_no_cotangent_to_what_it_does_not_read():
         (lambda a: linalg.eigh(a, subset_by_index=[0, 1]), "subset_by_index"),
         (lambda a: linalg.eigvals(a, a), "pair"),
         (lambda a: linalg.pinv(a, atol=1.0), "atol"),
+        (lambda a: linalg.inv(a, assume_a="sym"), "assume_a"),
     ],
 )
 def test_what_has_no_rule_is_refused(call, word):

@@ -3,7 +3,7 @@
 - A result per step that nobody reads is not collected.
 - A carry whose last value nobody reads, and which only feeds itself and others like it, is dropped.
 - A carry that is handed on as it came is a constant.
-- An operand that comes in twice comes in once.
+- An operand that comes in twice comes in once, a result that is collected twice is collected once.
 """
 
 from dataclasses import replace
@@ -22,6 +22,19 @@ def _drop(loop: Loop, read: set[Atom]) -> None:
     _make_constants(loop)
     _drop_unread(loop, read)
     _merge_operands(loop)
+    _merge_results(loop)
+
+
+def _merge_results(loop: Loop) -> None:
+    first: dict[Atom, Var] = {}
+    kept = []
+    for atom, result in loop.ys:
+        twin = first.setdefault(atom, result)
+        if twin is result:
+            kept.append((atom, result))
+        else:
+            loop.replaced[result] = twin
+    loop.ys = kept
 
 
 def _make_constants(loop: Loop) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pullback.control.scan_rule import scan
 from pullback.ir.graph import Atom, Graph, Node, Var
+from pullback.ir.types import ArrayType
 from pullback.primitive import Primitive
 
 
@@ -33,7 +34,7 @@ class Loop:
     nodes: list[Node]
     before: list[Node] = field(default_factory=list)
     behind: list[Node] = field(default_factory=list)
-    replaced: dict[Var, Atom] = field(default_factory=dict)
+    replaced: dict[Atom, Atom] = field(default_factory=dict)
     """Results that are something else now."""
 
     @classmethod
@@ -80,6 +81,18 @@ class Loop:
         )
         return [*self.before, *([node] if outputs else []), *self.behind]
 
+    def stack(self, atom: Atom) -> Var:
+        """The values of all steps along a first axis: an operand, a result that is there, or a new one."""
+        for inside, operand in self.xs:
+            if inside is atom and isinstance(operand, Var) and not inside.type.weak:
+                return operand
+        for given, result in self.ys:
+            if given is atom:
+                return result
+        stack = Var(-1, ArrayType((self.length, *atom.type.shape), atom.type.dtype))
+        self.ys.append((atom, stack))
+        return stack
+
     def read(self) -> set[Atom]:
         """What the body reads or gives."""
         return {
@@ -92,7 +105,7 @@ class Loop:
 def rewrite_loops(graph: Graph, change: Callable[[Loop, set[Atom]], None]) -> Graph:
     """Offer every scan, taken apart, to `change(loop, read)` with what the rest of the graph reads."""
     read = {atom for node in graph.nodes for atom in node.inputs} | set(graph.outputs)
-    read |= {guard.atom for guard in getattr(graph, "guards", ())}
+    read |= {guard.atom for guard in graph.guards}
     nodes: list[Node] = []
     replaced: dict[Atom, Atom] = {}
 
@@ -110,7 +123,8 @@ def rewrite_loops(graph: Graph, change: Callable[[Loop, set[Atom]], None]) -> Gr
         change(loop, read)
         nodes += loop.written()
         replaced.update(loop.replaced)
-    return replace(graph, nodes=tuple(nodes), outputs=tuple(map(current, graph.outputs)))
+    guards = tuple(replace(guard, atom=current(guard.atom)) for guard in graph.guards)
+    return replace(graph, nodes=tuple(nodes), outputs=tuple(map(current, graph.outputs)), guards=guards)
 
 
 def applied(primitive: Primitive, inputs: Sequence[Atom], source: str, **params: Any) -> Node:

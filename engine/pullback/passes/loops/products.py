@@ -9,10 +9,14 @@ instead of many small ones (the `w @ x` of a recurrent layer). A result per step
         a = matmul w x                     body(u, h, a):
         b = matmul u h                       b = matmul u h
 
+And the other way round: what leads from a product to results only, never to the next step, is done after the loop (the
+`w^T @ delta` for the inputs of a recurrent layer, on the way back).
+
 The rules' own batched forms do it, so each example's product is the same sum of the same terms.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pullback.control.transformed import batched
 from pullback.ir.graph import Atom, Graph, Node, Var
@@ -31,9 +35,7 @@ def _split(loop: Loop, read: set[Atom]) -> None:
     if loop.length < 2:
         return
     constant = {var for var, _ in loop.consts}
-    entries = {var for var, _ in loop.xs}
-    if any(var.type.weak for var in entries):
-        return
+    entries = {var for var, _ in loop.xs if not var.type.weak}
     independent: list[Node] = []
     inside = constant | entries
     for node in loop.nodes:
@@ -45,6 +47,7 @@ def _split(loop: Loop, read: set[Atom]) -> None:
     if moved:
         _move(loop, moved, entries)
     _take_back_entries(loop)
+    _move_behind(loop)
 
 
 def _works_on_batches(primitive: Primitive) -> bool:
@@ -58,46 +61,89 @@ def _works_on_batches(primitive: Primitive) -> bool:
 
 def _around_products(nodes: Sequence[Node], results: Sequence[Var]) -> list[Node]:
     """Products, what feeds them and what follows from them; and what leads to nothing but a result per step."""
-    chosen = {var for node in nodes if isinstance(node.primitive, Bilinear) for var in node.outputs} | set(results)
+    chosen: set[Atom] = set(results)
+    for node in nodes:
+        if isinstance(node.primitive, Bilinear) or chosen.difference(results).intersection(node.inputs):
+            chosen.update(node.outputs)
     for node in reversed(nodes):
         if chosen.intersection(node.outputs):
-            chosen |= {atom for atom in node.inputs if isinstance(atom, Var)}
-    moved = []
-    follows: set[Var] = {var for node in nodes if isinstance(node.primitive, Bilinear) for var in node.outputs}
-    for node in nodes:
-        if chosen.intersection(node.outputs) or follows.intersection(node.inputs):
-            follows |= set(node.outputs)
-            moved.append(node)
-    return moved
+            chosen.update(node.inputs)
+    return [node for node in nodes if chosen.intersection(node.outputs)]
 
 
 def _move(loop: Loop, moved: list[Node], entries: set[Var]) -> None:
-    """Compute what was moved by the batched forms of its rules, and hand it to the steps."""
-    made = {var for node in moved for var in node.outputs}
-    kept = [node for node in loop.nodes if not made.issuperset(node.outputs)]
+    """Compute what was moved before the loop, and hand it to the steps."""
+    kept = _without(loop.nodes, moved)
     wanted = {atom for node in kept for atom in node.inputs} | {one.after for one in loop.carries}
-    frontier = [var for node in moved for var in node.outputs if var in wanted or any(var is a for a, _ in loop.ys)]
-    operands = dict((*loop.consts, *loop.xs))
+    wanted |= {atom for atom, _ in loop.ys}
+    frontier = [var for node in moved for var in node.outputs if var in wanted]
+    at_once = _at_once(loop, moved, frontier, dict((*loop.consts, *loop.xs)), entries)
+    if at_once is None:
+        return
+    nodes, stacked = at_once
+    loop.before += nodes
+    loop.nodes = kept
+    loop.xs += zip(frontier, stacked, strict=True)
+    _drop_unread(loop)
+
+
+def _move_behind(loop: Loop) -> None:
+    """Products that lead to results only, never to the next step, are done for all steps at once, after the loop."""
+    carried: set[Atom] = {one.after for one in loop.carries}
+    for node in reversed(loop.nodes):
+        if carried.intersection(node.outputs) or not _works_on_batches(node.primitive):
+            carried.update(node.inputs)
+    free = [node for node in loop.nodes if not carried.intersection(node.outputs)]
+    follows: set[Atom] = set()
+    moved = []
+    for node in free:
+        if isinstance(node.primitive, Bilinear) or follows.intersection(node.inputs):
+            follows.update(node.outputs)
+            moved.append(node)
+    made = {var for node in moved for var in node.outputs}
+    results = [(atom, result) for atom, result in loop.ys if isinstance(atom, Var) and atom in made]
+    if not results:
+        return
+    constant = dict(loop.consts)
+    read = dict.fromkeys(a for node in moved for a in node.inputs if isinstance(a, Var) and a not in made)
+    if any(var.type.weak for var in read if var not in constant):
+        return
+    operands: dict[Var, Atom] = {var: constant[var] if var in constant else loop.stack(var) for var in read}
+    frontier = list(dict.fromkeys(atom for atom, _ in results))
+    at_once = _at_once(loop, moved, frontier, operands, set(read) - set(constant))
+    if at_once is None:
+        return
+    nodes, stacked = at_once
+    loop.behind = [*nodes, *loop.behind]
+    loop.nodes = _without(loop.nodes, moved)
+    where = dict(zip(frontier, stacked, strict=True))
+    loop.replaced.update((result, where[atom]) for atom, result in results)
+    loop.ys = [(atom, result) for atom, result in loop.ys if result not in loop.replaced]
+    _drop_unread(loop)
+
+
+def _at_once(
+    loop: Loop, moved: Sequence[Node], frontier: Sequence[Var], operands: dict[Var, Atom], stacked: set[Var]
+) -> tuple[list[Node], list[Atom]] | None:
+    """Nodes that compute for all steps what the moved ones compute for one, and where the frontier then is."""
     inputs = [var for var in operands if any(var in node.inputs for node in moved)]
     body = Graph(tuple(inputs), (), tuple(moved), tuple(frontier))
-    whole, differing = batched(body, [var in entries for var in inputs], [True] * len(frontier), loop.length)
-    assert all(differing)  # noqa: S101 - asked for
-    substitutes: dict[Atom, Atom] = dict(zip(whole.inputs, (operands[var] for var in inputs), strict=True))
+    whole, _ = batched(body, [var in stacked for var in inputs], [True] * len(frontier), loop.length)
     if whole.consts:
-        return  # a rule made an array; nothing is moved for it
-    for node in whole.graph.nodes:
-        loop.before.append(
-            Node(
-                node.primitive,
-                tuple(substitutes.get(atom, atom) for atom in node.inputs),
-                node.params,
-                node.outputs,
-                node.source,
-            )
-        )
-    stacked = [substitutes.get(atom, atom) for atom in whole.outputs]
-    loop.nodes = kept
-    loop.xs += [(var, atom) for var, atom in zip(frontier, stacked, strict=True)]
+        return None  # a rule made an array; nothing is moved for it
+    substitutes: dict[Atom, Atom] = dict(zip(whole.inputs, (operands[var] for var in inputs), strict=True))
+    nodes = [
+        replace(node, inputs=tuple(substitutes.get(atom, atom) for atom in node.inputs)) for node in whole.graph.nodes
+    ]
+    return nodes, [substitutes.get(atom, atom) for atom in whole.outputs]
+
+
+def _without(nodes: Sequence[Node], moved: Sequence[Node]) -> list[Node]:
+    gone = {var for node in moved for var in node.outputs}
+    return [node for node in nodes if not gone.issuperset(node.outputs)]
+
+
+def _drop_unread(loop: Loop) -> None:
     still_read = loop.read()
     loop.consts = [(var, atom) for var, atom in loop.consts if var in still_read]
     loop.xs = [(var, atom) for var, atom in loop.xs if var in still_read]

@@ -12,6 +12,7 @@ one product, as large as BLAS likes them:
 So is a plain sum of something that is collected anyway. The additions come in BLAS's order instead of the loop's.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
@@ -38,32 +39,59 @@ def sum_after_loops(graph: Graph) -> Graph:
 
 
 def _take_out(loop: Loop, one: Carried, outer: dict[Var, Node]) -> None:
+    chain = _chain_of_additions(loop, one)
     makers = {var: node for node in loop.nodes for var in node.outputs}
-    uses = [node for node in loop.nodes if one.inside in node.inputs]
-    adder = makers.get(one.after) if isinstance(one.after, Var) else None
-    if adder is None or adder.primitive is not add or uses != [adder] or adder.inputs.count(one.inside) != 1:
+    totals: list[Atom] = []
+    rest: list[Atom] = []
+    for _, term in chain:
+        total = None
+        if isinstance(term, Var) and term.type == one.inside.type:
+            total = _product_of_stacks(loop, term, makers) or _sum_of_stack(loop, term)
+        if total is None:
+            rest.append(term)
+            continue
+        loop.behind += total[0]
+        totals.append(total[1])
+    if not totals:
         return
-    if any(atom in (one.inside, one.after) for atom, _ in loop.ys) or _is_read_elsewhere(loop, one, adder):
-        return
-    term = adder.inputs[1] if adder.inputs[0] is one.inside else adder.inputs[0]
-    if not isinstance(term, Var) or term.type != one.inside.type:
-        return
-    total = _product_of_stacks(loop, term, makers) or _sum_of_stack(loop, term)
-    if total is None:
-        return
-    nodes, result = total
-    loop.behind += nodes
-    loop.carries.remove(one)
-    loop.nodes.remove(adder)
-    if _is_zero(one.start, outer):
-        loop.replaced[one.last] = result
+    loop.nodes = [node for node in loop.nodes if all(node is not adder for adder, _ in chain)]
+    one.after = _sum(loop.nodes, [one.inside, *rest], loop.source)
+    wanted = one.last
+    if rest:
+        one.last = Var(-1, wanted.type)
+        totals.insert(0, one.last)
     else:
-        loop.behind.append(Node(add, (one.start, result), (), (one.last,), loop.source))
+        loop.carries.remove(one)
+        if not _is_zero(one.start, outer):
+            totals.insert(0, one.start)
+    loop.replaced[wanted] = _sum(loop.behind, totals, loop.source)
 
 
-def _is_read_elsewhere(loop: Loop, one: Carried, adder: Node) -> bool:
-    others = [node for node in loop.nodes if node is not adder and one.after in node.inputs]
-    return bool(others) or any(other is not one and other.after in (one.after, one.inside) for other in loop.carries)
+def _sum(nodes: list[Node], terms: Sequence[Atom], source: str) -> Atom:
+    """The sum of terms, by nodes that are added to a list."""
+    total = terms[0]
+    for term in terms[1:]:
+        nodes.append(applied(add, [total, term], source))
+        total = nodes[-1].outputs[0]
+    return total
+
+
+def _chain_of_additions(loop: Loop, one: Carried) -> list[tuple[Node, Atom]]:
+    """The additions that lead from a carry to what it becomes, each with what it adds; none if anything else reads it."""
+    outside = [atom for atom, _ in loop.ys] + [other.after for other in loop.carries if other is not one]
+    chain: list[tuple[Node, Atom]] = []
+    current: Atom = one.inside
+    while current is not one.after:
+        readers = [node for node in loop.nodes if current in node.inputs]
+        if len(readers) != 1 or readers[0].primitive is not add or any(current is atom for atom in outside):
+            return []
+        first, second = readers[0].inputs
+        if first is second:
+            return []
+        chain.append((readers[0], second if first is current else first))
+        current = readers[0].outputs[0]
+    is_read = any(current in node.inputs for node in loop.nodes) or any(current is atom for atom in outside)
+    return [] if is_read else chain
 
 
 def _is_zero(atom: Atom, makers: dict[Var, Node]) -> bool:
@@ -88,7 +116,7 @@ def _product_of_stacks(loop: Loop, term: Var, makers: dict[Var, Node]) -> tuple[
 
 def _stacked_matmul(loop: Loop, maker: Node) -> tuple[list[Node], Var]:
     """sum_t a_t (m, k) @ b_t (k, n) is one product (m, T k) @ (T k, n)."""
-    a, b = (_stack(loop, atom) for atom in maker.inputs)
+    a, b = (loop.stack(atom) for atom in maker.inputs)
     (steps, m, k), n = a.type.shape, b.type.shape[-1]
     turned = applied(shapes.transpose, [a], loop.source, axes=(1, 0, 2))
     wide = applied(shapes.reshape, [turned.outputs[0]], loop.source, shape=(m, steps * k))
@@ -103,14 +131,23 @@ def _stacked_outer(loop: Loop, maker: Node, makers: dict[Var, Node]) -> tuple[li
     for column, row in (maker.inputs, maker.inputs[::-1]):
         if column.type.shape == (rows, 1) and prod(row.type.shape) == columns == row.type.shape[-1]:
             u, v = (_without_ones(atom, makers) for atom in (column, row))
-            stacks = [
-                applied(shapes.reshape, [_stack(loop, atom)], loop.source, shape=(loop.length, size))
+            nodes: list[Node] = []
+            left, right = (
+                _in_rows(nodes, loop.stack(atom), (loop.length, size), loop.source)
                 for atom, size in ((u, rows), (v, columns))
-            ]
-            turned = applied(shapes.transpose, [stacks[0].outputs[0]], loop.source, axes=(1, 0))
-            product = applied(matmul, [turned.outputs[0], stacks[1].outputs[0]], loop.source)
-            return [*stacks, turned, product], product.outputs[0]
+            )
+            turned = applied(shapes.transpose, [left], loop.source, axes=(1, 0))
+            product = applied(matmul, [turned.outputs[0], right], loop.source)
+            return [*nodes, turned, product], product.outputs[0]
     return None
+
+
+def _in_rows(nodes: list[Node], stack: Var, shape: tuple[int, ...], source: str) -> Var:
+    """A stack with one row per step."""
+    if stack.type.shape == shape:
+        return stack
+    nodes.append(applied(shapes.reshape, [stack], source, shape=shape))
+    return nodes[-1].outputs[0]
 
 
 def _without_ones(atom: Atom, makers: dict[Var, Node]) -> Atom:
@@ -124,18 +161,5 @@ def _sum_of_stack(loop: Loop, term: Var) -> tuple[list[Node], Var] | None:
     """Only of what is stacked anyway: the sum in the loop needs no memory."""
     if not any(term is atom for atom, _ in loop.ys) and not any(term is var for var, _ in loop.xs):
         return None
-    total = applied(sum_, [_stack(loop, term)], loop.source, axes=(0,), keepdims=False)
+    total = applied(sum_, [loop.stack(term)], loop.source, axes=(0,), keepdims=False)
     return ([total], total.outputs[0]) if total.outputs[0].type == term.type else None
-
-
-def _stack(loop: Loop, atom: Atom) -> Var:
-    """The values of all steps along a first axis: an operand, a result that is there, or a new one."""
-    for inside, operand in loop.xs:
-        if inside is atom and isinstance(operand, Var) and not inside.type.weak:
-            return operand
-    for inside, result in loop.ys:
-        if inside is atom:
-            return result
-    result = Var(-1, type(atom.type)((loop.length, *atom.type.shape), atom.type.dtype))
-    loop.ys.append((atom, result))
-    return result
