@@ -80,12 +80,13 @@ class _Watched:
 
 
 class Watch:
-    """The arrays of the caller that a tape reads in reverse, and what they held at the end of the forward run."""
+    """Arrays of the caller that a derivative will read, and what they held at the end of the forward run."""
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], records: Sequence[Record]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], saved: Sequence[np.ndarray[Any, Any]]
+    ) -> None:
         self._function = function
         self._every_element = _every_element.get()
-        saved = _saved(records)
         names = _names(function, args)
         called = [names.get(id(_owner(array)), "") for array in saved]
         arguments_first = sorted(range(len(saved)), key=lambda place: not called[place])[:ARRAYS_WATCHED]
@@ -116,7 +117,7 @@ def _owner(array: np.ndarray[Any, Any]) -> Any:
     return array
 
 
-def _saved(records: Sequence[Record]) -> list[np.ndarray[Any, Any]]:
+def saved_arrays(records: Sequence[Record]) -> list[np.ndarray[Any, Any]]:
     """The arrays that derivatives will read and that no application on the tape made, each once."""
     made: set[int] = set()
     candidates: list[Any] = []

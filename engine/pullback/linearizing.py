@@ -8,7 +8,7 @@ import numpy as np
 from pullback import trees
 from pullback.arguments import differentiable, like, name_of
 from pullback.errors import DifferentiationError, PullbackReuseError
-from pullback.fingerprints import Watch
+from pullback.fingerprints import Watch, saved_arrays
 from pullback.gradients import plain_tree, split_aux
 from pullback.ir.types import dtype_of, is_array_like, shape_of
 from pullback.primitive import Traced, tracing
@@ -77,7 +77,7 @@ def vjp(
         (x_bar,) = pullback(np.ones_like(y))
     """
     linear = Linearization(function, args, has_aux=has_aux)
-    watch = Watch(function, args, linear.tape.records)
+    watch = Watch(function, args, saved_arrays(linear.tape.records))
     used = False
 
     def pullback(y_bar: Any) -> tuple[Any, ...]:
@@ -111,7 +111,7 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
         raise DifferentiationError(
             "linearize cannot keep what pb.inplace overwrites or a stateful rule keeps; use pb.jvp, or write a @ b"
         )
-    watch = Watch(function, primals, linear.tape.records)
+    watch = Watch(function, primals, saved_arrays(linear.tape.records))
     expected = trees.structure(primals)
 
     def push(*tangents: Any) -> Any:

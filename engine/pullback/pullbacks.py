@@ -13,6 +13,7 @@ from pullback import trees
 from pullback.arguments import differentiable, like
 from pullback.compiled import Compiled, compile_graph
 from pullback.errors import DifferentiationError, PullbackReuseError, TracingError
+from pullback.fingerprints import Watch
 from pullback.ir.graph import Graph, Literal
 from pullback.ir.types import ArrayType, shape_of, type_of
 from pullback.passes.differentiate import with_pullback
@@ -54,6 +55,7 @@ def _build(
     arrays = [number for number, var in enumerate(parts.saved) if var.type.shape]
     backward = compile_graph(parts.backward, keeps=keeps, owned=arrays if once else ())
     finish = _finish(backward, rebuild, rebuild_output, [atom.type for atom in graph.outputs], mask, once=once)
+    finish = _watching(finish, function, rebuild, len(leaves), _values_read(parts.backward, len(parts.saved)))
     return Program(compile_graph(parts.forward, keeps=keeps), finish, graph.guards, stages, backward)
 
 
@@ -102,6 +104,32 @@ def _finish(
         return value, pullback
 
     return finish
+
+
+def _values_read(backward: Graph, saved: int) -> list[int]:
+    """Which arguments and captured arrays the backward plan reads; they follow what was saved for it."""
+    read = {atom for node in backward.nodes for atom in node.inputs} | set(backward.outputs)
+    return [number for number, var in enumerate(backward.inputs[saved:]) if var in read]
+
+
+def _watching(
+    finish: Finish, function: Callable[..., Any], rebuild: trees.Rebuild, leaves: int, read: Sequence[int]
+) -> Finish:
+    """Raise if the caller has changed one of the arrays that the pullback reads before it is called."""
+
+    def finish_watched(outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
+        value, pullback = finish(outputs, values)
+        kept = [values[number] for number in read if number < len(values) and isinstance(values[number], np.ndarray)]
+        watch = Watch(function, rebuild(iter(values[:leaves])), kept)
+
+        def checked_pullback(y_bar: Any) -> tuple[Any, ...]:
+            watch.check()
+            result: tuple[Any, ...] = pullback(y_bar)
+            return result
+
+        return value, checked_pullback
+
+    return finish_watched
 
 
 def _seed(cotangent: Any, type_: ArrayType, *, keeps: bool) -> Any:

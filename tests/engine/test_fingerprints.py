@@ -6,7 +6,7 @@ import pytest
 import pullback as pb
 from pullback import fingerprints
 from pullback.errors import ChangedError
-from pullback.fingerprints import ARRAYS_WATCHED, SAMPLES, Watch, fingerprint
+from pullback.fingerprints import ARRAYS_WATCHED, SAMPLES, Watch, fingerprint, saved_arrays
 from pullback_runners.allocations import ArrayCounter
 
 LAYOUTS = {
@@ -93,7 +93,24 @@ def test_what_was_returned_is_the_callers_to_write_to():
 def test_temporaries_of_the_engine_are_not_watched():
     x = np.ones(100)
     with_temporaries = pb.linearizing.Linearization(lambda x: np.sum(np.exp(np.sin(x) * np.cos(x)) * np.tanh(x)), (x,))
-    assert len(Watch(np.sum, (x,), with_temporaries.tape.records)) == 1
+    assert len(Watch(np.sum, (x,), saved_arrays(with_temporaries.tape.records))) == 1
+
+
+@pytest.mark.parametrize("tier", pb.TIERS[1:])
+def test_a_compiled_pullback_checks_what_its_plan_reads(tier):
+    x, w, shift, around = (np.full(300, value) for value in (0.5, 2.0, 1.0, 3.0))
+    plan = pb.compile(lambda x, w, shift: np.sum(np.sin(x) * w * around + shift), tier=tier)
+    _, pullback = plan.vjp(x, w, shift)
+    expected = pullback(1.0)[0]
+    shift += 1
+    np.testing.assert_array_equal(pullback(1.0)[0], expected)
+    for array, called in ((x, "argument x"), (w, "argument w"), (around, "from around it")):
+        array[:] += 1
+        with pytest.raises(ChangedError, match=called):
+            pullback(1.0)
+        array[:] -= 1
+    np.testing.assert_array_equal(pullback(1.0)[0], expected)
+    assert plan.pullbacks[False].summary()["fallbacks"] == []
 
 
 def test_linearize_checks_too():
@@ -143,13 +160,13 @@ def test_a_fingerprint_reads_a_bounded_number_of_elements_and_makes_no_array(siz
 def test_one_pullback_watches_a_bounded_number_of_arrays():
     rows = [np.ones(3) for _ in range(ARRAYS_WATCHED + 50)]
     linear = pb.linearizing.Linearization(lambda x: sum(np.sum(x * row) for row in rows), (np.ones(3),))
-    assert len(Watch(sum, (np.ones(3),), linear.tape.records)) == ARRAYS_WATCHED
+    assert len(Watch(sum, (np.ones(3),), saved_arrays(linear.tape.records))) == ARRAYS_WATCHED
 
 
 def test_an_array_used_many_times_is_watched_once():
     x, w = np.ones(3), np.ones(3)
     linear = pb.linearizing.Linearization(lambda x: sum(np.sum(x * w * x) for _ in range(100)), (x,))
-    assert len(Watch(sum, (x,), linear.tape.records)) == 2
+    assert len(Watch(sum, (x,), saved_arrays(linear.tape.records))) == 2
 
 
 def test_grad_takes_no_fingerprints(monkeypatch):
