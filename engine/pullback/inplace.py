@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 
 from pullback.contexts import Frame
+from pullback.core.kinds import Scalar
+from pullback.core.primitive import Trace, Traced, innermost_trace
 from pullback.errors import NeedsValueError
-from pullback.kinds import Scalar
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.numpy_api.valued import memory_of
-from pullback.primitive import Trace, Traced, innermost_trace
-from pullback.recorder import Recorder
 from pullback.rules.gemm import gemm_into
 from pullback.rules.inplace import Overwriting, copy, elementwise_into, matmul_into, may_overlap
-from pullback.tape import Tape
 from pullback.tiers import current_tier
+from pullback.traces.recorder import Recorder
+from pullback.traces.tape import Tape
 
 _FLAGS = ("N", "T", "C")
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import NeedsValueError
 from pullback.numpy_api.valued import ValuedTracer
-from pullback.primitive import Traced
 from pullback.rules import packing
 
 

@@ -29,12 +29,12 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from pullback.contexts import Frame, Run
+from pullback.core.kinds import unbroadcast
+from pullback.core.primitive import Effect, Primitive, Trace, Traced
 from pullback.errors import DifferentiationError, NeedsValueError
 from pullback.ir.types import ArrayType, Shape, dtype_of, is_array_like, shape_of, type_of
-from pullback.kinds import unbroadcast
-from pullback.linearizing import vjp
-from pullback.primitive import Effect, Primitive, Trace, Traced
-from pullback.tape import Tape
+from pullback.traces.tape import Tape
+from pullback.transforms.linearizing import vjp
 
 __all__ = ["Rule", "Signature", "StatefulRule", "Visit", "stateful"]
 

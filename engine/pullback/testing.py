@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.core.primitive import Traced
 from pullback.ir.types import dtype_of, is_array_like
-from pullback.linearizing import jvp, vjp
-from pullback.primitive import Traced
+from pullback.transforms.linearizing import jvp, vjp
 
 Leaves = list[Any]
 

@@ -28,11 +28,11 @@ import numpy as np
 
 from pullback.backends.poison import check_own, poison
 from pullback.backends.state import State
+from pullback.core.kinds import Scalar, promotable
+from pullback.core.primitive import Effect, Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.kinds import Scalar, promotable
 from pullback.planning.arena import lay_out
 from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory
-from pullback.primitive import Effect, Primitive
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.indexing import add_at, index

@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.batching import BatchTrace
 from pullback.control.leaves import traced_type
+from pullback.core.primitive import Traced, innermost_recorder, tracing, watching
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Traced, innermost_recorder, tracing, watching
-from pullback.recorder import GraphTracer, Recorder
+from pullback.traces.recorder import GraphTracer, Recorder
+from pullback.transforms.batching import BatchTrace
 
 Program = Callable[..., Sequence[Any]]
 Pull = Callable[[Any], Sequence[Any]]

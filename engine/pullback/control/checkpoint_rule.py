@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.cases import tested_in
 from pullback.control.body import Program, Pull, handed_over, record_body, run, write_results
 from pullback.control.leaves import as_type, is_differentiable, moving_type, traced_type, zeros
 from pullback.control.parting import part
 from pullback.control.transformed import Transformed, batched, pulled, pushed
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive, Traced
 from pullback.ir.graph import Graph, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive, Traced
 
 
 class _Checkpointed(Primitive):

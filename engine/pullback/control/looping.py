@@ -13,10 +13,10 @@ from pullback.control.body import Body, keeps_form, record_body
 from pullback.control.carry import Carry
 from pullback.control.leaves import leaf_type
 from pullback.control.scanning import scan
+from pullback.core.primitive import Traced
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Var
 from pullback.numpy_api.valued import ValuedTracer
-from pullback.primitive import Traced
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any) -> Any:

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
 from pullback.control.body import Program, Pull, handed_over, run, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, zeros
 from pullback.control.parting import Parts, closed, part
 from pullback.control.transformed import Transformed, batched, pulled, pushed, repeated
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
 
 
 class Layout:

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
 from pullback.control.body import Program, Pull, handed_over, run, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.control.parting import Parts, closed, part
 from pullback.control.transformed import Transformed, batched, pulled, pushed
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.types import ArrayType, type_of
-from pullback.primitive import Primitive
 from pullback.rules import shapes
 
 

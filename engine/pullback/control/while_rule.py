@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
 from pullback.control.body import Program, Pull, handed_over, record_body, run, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.control.transformed import batched, pushed, repeated
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Graph, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
 from pullback.rules.reductions import sum_
 
 

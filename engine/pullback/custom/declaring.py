@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from pullback import trees
+from pullback.core.primitive import Trace, Traced
 from pullback.custom.applying import Applied, Call
 from pullback.custom.derivative import Derivative
 from pullback.errors import NoRuleError, TracingError
 from pullback.ir.types import is_array_like
-from pullback.primitive import Trace, Traced
-from pullback.recorder import Recorder
-from pullback.tangents import ForwardTrace
-from pullback.tape import Tape
+from pullback.traces.recorder import Recorder
+from pullback.traces.tangents import ForwardTrace
+from pullback.traces.tape import Tape
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

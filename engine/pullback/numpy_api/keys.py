@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import concrete
-from pullback.primitive import Traced
 from pullback.rules.gathering import ARRAY, gather
 from pullback.rules.indexing import index
 

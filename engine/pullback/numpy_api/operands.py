@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced, watching
 from pullback.errors import NeedsValueError, TracingError
-from pullback.primitive import Traced, watching
 
 NONE = np._NoValue  # noqa: SLF001 (NumPy's own mark of an option that was not given)
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import reshape, squeeze
 from pullback.numpy_api.sorting import sort
 from pullback.numpy_api.table import implements, refuse
-from pullback.primitive import Traced
 from pullback.rules import elementwise as e
 from pullback.rules import gathering, logic
 

@@ -20,9 +20,9 @@ from enum import Enum
 
 import numpy as np
 
+from pullback.core.kinds import Scalar
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
-from pullback.kinds import Scalar
 from pullback.planning.liveness import Liveness, analyse
 from pullback.rules.elementwise import where
 from pullback.rules.indexing import add_at

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback import trees
-from pullback.primitive import Primitive
+from pullback.core.primitive import Primitive
 
 
 def rk4(rate, y, times):
