@@ -285,13 +285,4 @@ def _size(cotangents: Leaves, tangents: Leaves) -> float:
 
 def _names(args: tuple[Any, ...]) -> list[str]:
     """What to call every leaf of the arguments: "argument 1['w'][0]"."""
-    return [f"argument {number}{path}" for number, arg in enumerate(args) for path in _paths(arg)]
-
-
-def _paths(tree: Any) -> list[str]:
-    if isinstance(tree, tuple | list):
-        return [f"[{position}]{path}" for position, part in enumerate(tree) for path in _paths(part)]
-    if isinstance(tree, dict):
-        return [f"[{key!r}]{path}" for key, part in tree.items() for path in _paths(part)]
-    leaves = len(trees.flatten(tree)[0])
-    return [""] * leaves if leaves <= 1 else [f", leaf {number}" for number in range(leaves)]
+    return [f"argument {number}{path}" for number, arg in enumerate(args) for path in trees.paths(arg)]
