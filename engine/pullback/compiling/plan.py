@@ -244,10 +244,19 @@ class PullbackPlan(Plan):
 
 
 def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:
-    """A plan for a function or for a gradient: `plan = compile(value_and_grad(f), tier="fused")`.
+    """A plan for a function or for a gradient: recorded at the first call, then run from a program of its own.
+
+    Call the plan like the function; it records once for each combination of types and of values that the function looks
+    at. `tier` is that in force, or the last of `pb.TIERS` where that is `unfused`. `plan.summary()` counts what a call does,
+    `plan.explain()` prints how it came to be.
 
     The function must depend on its arguments and its surroundings only; what it draws from a random generator or a
     clock while being recorded would be drawn once.
+
+    >>> plan = pb.compile(pb.value_and_grad(lambda x: np.sum(np.tanh(x))), tier="stateful")
+    >>> value, slope = plan(np.zeros(3))
+    >>> print(value, slope, plan.summary()["arrays"])
+    0.0 [1. 1. 1.] 0
     """
     return Plan(function, tier or (current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]))
 

@@ -37,7 +37,16 @@ class TracedFunction:
 def trace(function: Callable[..., Any]) -> Callable[..., TracedFunction]:
     """Give a function that, called with arguments, gives the graph instead of the value.
 
-    print(pb.trace(f)(x))  # and .explain() for the graph after each pass
+    Printed it is the graph on one page; `.explain()` is the graph after each pass.
+
+    >>> print(pb.trace(lambda x: np.sum(x * x))(np.ones(3)))  # doctest: +ELLIPSIS
+    graph(a: f8[3]):
+      b = mul a a                                    f8[3]        ...
+      c = sum b {axes=(0,), keepdims=False}          f8[]         ...
+      return c
+    <BLANKLINE>
+    # arguments
+    a  f8[3], 24 bytes  x
     """
 
     def traced(*args: Any) -> TracedFunction:
