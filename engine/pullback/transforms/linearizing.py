@@ -34,7 +34,7 @@ class Linearization:
                 raise
         self.tape = tape
         self.structure = trees.structure(output)
-        self.aux = plain_tree(aux, tape)
+        self.aux = plain_tree(aux, tape) if has_aux else None
 
     def value(self) -> Any:
         """What the function returned; arrays are copied, because what the tape saved is not for the caller to write to."""
