@@ -312,7 +312,7 @@ class _Writer:
         node, primitive = step.node, step.node.primitive
         outs = [f"b{place.buffer}" for place in step.places]
         if primitive is add_at and step.placement is Placement.IN_PLACE:
-            return f"{outs[0]}[{_key_text(dict(node.params)['key'])}] += {operands[1]}"
+            return f"{outs[0]}[{_key_text(dict(node.params)['key'])}] += {self.added(node.inputs[1], operands[1])}"
         ufunc = np.matmul if primitive is matmul else getattr(primitive, "ufunc", None)
         if isinstance(ufunc, np.ufunc):
             return f"{self.bound(ufunc.__name__, ufunc)}({', '.join(operands)}, out={outs[0]})"
@@ -322,6 +322,14 @@ class _Writer:
         if step.scratch:
             keywords.append(f"scratch=({''.join(f'b{buffer}, ' for buffer in step.scratch)})")
         return f"{function}({', '.join([target, *operands, *keywords])})"
+
+    def added(self, atom: Atom, operand: str) -> str:
+        """What is added at a key: to one element a number, for a number and an array of shape () would make an array."""
+        if atom.type.shape:
+            return operand
+        if isinstance(atom, Var) and not self.may_be_number(atom):
+            return f"{operand}[()]"
+        return self.operand(atom)
 
     def keywords(self, node: Node) -> list[str]:
         return [f"{name}={self.parameter(value)}" for name, value in node.params]
