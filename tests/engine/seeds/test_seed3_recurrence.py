@@ -192,7 +192,7 @@ def test_s3_6_a_cell_without_bias_runs_one_addition_less(name):
     assert additions(parameters(name)) - additions(parameters(name, bias=False)) == 1
 
 
-# --- what the rule is for: counted here, timed in benchmarks/seed3_recurrence.py (S3-8) -------------------------------
+# --- what the rule is for: counted here, timed in benchmarks/seeds/recurrence.py (S3-8) -------------------------------
 @every_layer
 def test_the_input_is_multiplied_once_for_all_steps_and_each_weight_gradient_is_one_product(name, products):
     params = parameters(name)
