@@ -239,6 +239,8 @@ def check(number):
     gradient = pb.value_and_grad(program.loss, wrt=wrt)
     if number % 4 == 0:
         check_pullbacks(program)
+    if number % 4 == 1:
+        check_slope(program, gradient)
     for function in (gradient, program.values):
         try:
             expected = [snapshot(function(*args)) for args in program.calls]
@@ -250,6 +252,26 @@ def check(number):
             plan = pb.compile(function, tier="stateful")
             for args, wanted in zip(program.calls, expected, strict=True):
                 close(plan(*args), wanted, program.single)
+
+
+def check_slope(program, gradient):
+    """The gradient against central differences, where the program is smooth enough to tell."""
+    if program.single or any(word in program.source[len(HEAD) :] for word in ("stop_gradient", "f4", "float32")):
+        return
+    args = [np.array(x) for x in program.calls[1]]
+    rng = np.random.default_rng(0)
+    steps = [rng.normal(size=x.shape) * 1e-5 for x in args]
+    with np.errstate(all="ignore"):
+        before, now, after = (
+            program.loss(*(x + sign * step for x, step in zip(args, steps, strict=True))) for sign in (-1, 0, 1)
+        )
+    try:
+        _, slopes = pb.compile(gradient, tier="stateful")(*args)
+    except pb.errors.PullbackError:
+        return
+    found = sum(np.sum(slope * step) for slope, step in zip(slopes, steps, strict=True))
+    if abs(after + before - 2 * now) < 1e-7:  # else a kink or a jump lies between
+        np.testing.assert_allclose(found, (after - before) / 2, rtol=1e-3, atol=2e-8)
 
 
 def check_calls(program, plan, expected):
