@@ -6,10 +6,11 @@ import numpy as np
 
 from pullback.numpy_api.operands import NONE, as_operand, normalized_axis, number_of
 from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
-from pullback.numpy_api.table import implements, normalized_axes, refuse
+from pullback.numpy_api.table import implements, normalized_axes, reduced_axes, refuse
 from pullback.rules import elementwise as e
-from pullback.rules import exponential, logic, reductions
+from pullback.rules import logic, reductions
 from pullback.rules.complex_numbers import conj, real
+from pullback.rules.quotients import spread
 
 
 @implements(np.sum)
@@ -24,7 +25,7 @@ def sum_(
 ) -> Any:
     refuse("numpy.sum", out=out)
     a = _chosen(a if dtype is None else astype(a, dtype), where, 0)
-    axes = normalized_axes(axis, np.ndim(a))
+    axes = reduced_axes(axis, np.ndim(a))
     if axes:
         summed = reductions.sum_(a, axes=axes, keepdims=bool(keepdims))
     else:
@@ -44,7 +45,7 @@ def prod(
 ) -> Any:
     refuse("numpy.prod", out=out)
     a = _chosen(a if dtype is None else astype(a, dtype), where, 1)
-    axes = normalized_axes(axis, np.ndim(a))
+    axes = reduced_axes(axis, np.ndim(a))
     if len(axes) == 1:
         product = reductions.prod(a, axis=axes[0])
     else:  # several axes are made one
@@ -140,9 +141,7 @@ def std(
     correction: Any = NONE,
 ) -> Any:
     refuse("numpy.std", out=out)
-    return exponential.sqrt(
-        var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction)
-    )
+    return spread(var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
 
 
 @implements(np.max, np.amax)
@@ -166,7 +165,7 @@ def _extremum(reduce: Any, pair: Any, a: Any, axis: Any, keepdims: Any, initial:
         if _absent(initial):
             raise ValueError("a maximum or minimum with where= needs initial=")
         a = _chosen(a, where, initial)
-    axes = normalized_axes(axis, np.ndim(a))
+    axes = reduced_axes(axis, np.ndim(a))
     found = reduce(a, axes=axes, keepdims=bool(keepdims)) if axes else a
     return found if _absent(initial) else pair(found, initial)
 
@@ -180,13 +179,13 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 @implements(np.all)
 def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     refuse("numpy.all", out=out)
-    return reductions.all_(_chosen(a, where, True), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
+    return reductions.all_(_chosen(a, where, True), axes=reduced_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
 
 
 @implements(np.any)
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     refuse("numpy.any", out=out)
-    return reductions.any_(_chosen(a, where, False), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
+    return reductions.any_(_chosen(a, where, False), axes=reduced_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
 
 
 @implements(np.count_nonzero)

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Primitive
+from pullback.errors import TracingError
 from pullback.ir.types import dtype_of
 from pullback.numpy_api.tracer import Tracer
 
@@ -38,10 +40,27 @@ def memory_of(value: Any) -> Any:
     return value
 
 
+def refuse_other_kinds(primitive: Primitive, kinds: str) -> None:
+    """Refuse results that are neither numbers nor truth values: objects, times, text. What they hold may well move."""
+    if primitive.moves and not set(kinds) <= set("biufc"):
+        raise TracingError(
+            f"{primitive.name} of a traced value gave a {np.dtype(next(iter(set(kinds) - set('biufc')))).type.__name__}, "
+            "which has no derivative; convert arrays of objects, times or text to floating-point numbers first"
+        )
+
+
 def kind_of(value: Any) -> str:
     """NumPy's letter for the kind of a value's dtype."""
     dtype = getattr(value, "dtype", None)
     if dtype is not None:
         kind: str = dtype.kind
         return kind
-    return "f" if isinstance(value, float) else "c" if isinstance(value, complex) else "i"
+    return (
+        "f"
+        if isinstance(value, float)
+        else "c"
+        if isinstance(value, complex)
+        else "i"
+        if isinstance(value, int)
+        else "O"
+    )

@@ -17,7 +17,7 @@ from pullback.contexts import Run
 from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace, Traced, tracing
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
-from pullback.numpy_api.valued import ValuedTracer, kind_of
+from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
 from pullback.traces.cotangents import Accumulator, dense
 from pullback.traces.ownership import is_sole_owner
 
@@ -110,6 +110,7 @@ class Tape(Trace):
         results = y if primitive.results > 1 else (y,)
         kinds = "".join(map(kind_of, results))
         if not primitive.effect.is_undone and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
+            refuse_other_kinds(primitive, kinds)
             return y  # integers, truth values and what moves in steps have no cotangent
         traced = [self.watch(result) for result in results]
         result_places = tuple(tracer.place for tracer in traced)
