@@ -10,6 +10,14 @@ refused. (What no trace sees, such as `np.sum(c)` with nothing traced in it, rea
 
 Operands may share memory with the array that is written to, wholly or in part: they are copied first, and the result is
 that of operands that do not. Derivatives of the first order only in reverse; write `a @ b` for higher ones.
+
+>>> a, b, c = np.ones((2, 3)), np.ones((3, 2)), np.zeros((2, 2))
+>>> pb.grad(lambda a: np.sum(pb.inplace.matmul(c, a, b)))(a)
+array([[2., 2., 2.],
+       [2., 2., 2.]])
+>>> c  # as before
+array([[0., 0.],
+       [0., 0.]])
 """
 
 from collections.abc import Callable

@@ -20,6 +20,7 @@ written in the text: to a ufunc a Python number is a new array each time.
         return (b1[()], b0)
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ from pullback.backends.state import State
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Effect, Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.ir.types import type_of
 from pullback.planning.arena import lay_out
 from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory
 from pullback.rules import shapes
@@ -42,6 +44,7 @@ from pullback.rules.reductions import sum_
 Program = Callable[..., Any]
 
 _WRITTEN_AS_TEXT = (bool, int, str, type(None))
+_CONSTANT = re.compile(r"\bc\d+\b")
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 
 
@@ -53,6 +56,7 @@ class _Writer:
         self.keeps = keeps
         self.poisons = poisons
         self.namespace: dict[str, Any] = {"array": np.array}
+        self.constants: dict[str, str] = {}
         self.names: dict[Var, str] = {}
         self.lines: list[str] = []
         self.bodies_nbytes = 0
@@ -100,6 +104,10 @@ class _Writer:
         returned = f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"
         names = [f"b{buffer}" for buffer in sorted(self.schedule.kept)] + [f"s{k}" for k in range(len(self.slots))]
         unpacked = [f"{', '.join(names)}{',' if len(names) == 1 else ''} = state"] if names else []
+        used = set(_CONSTANT.findall("\n".join([*self.lines, returned])))
+        constants = ", ".join(f"{name} = {shown}" for name, shown in self.constants.items() if name in used)
+        if constants:
+            unpacked.insert(0, f"# {constants}")
         if self.keeps:
             parameters.insert(0, "state")
         head = "".join(f"{line}\n" for line in (f"def program({', '.join(parameters)}):", *_indented(unpacked, 1)))
@@ -195,9 +203,7 @@ class _Writer:
             except OverflowError:  # a comparison with an integer that no value of the dtype reaches
                 return self.constant(atom)
             value.flags.writeable = False
-            name = f"c{len(self.namespace)}"
-            self.namespace[name] = value
-            return name
+            return self.named_number(value)
         if not self.may_be_number(atom):
             return self.operand(atom)
         slot = self.slot_of.get((atom, dtype))
@@ -220,8 +226,13 @@ class _Writer:
         value = literal.value
         if literal.type.weak and not isinstance(value, complex) and (isinstance(value, int) or np.isfinite(value)):
             return f"({value!r})" if repr(value).startswith("-") else repr(value)  # (-2) ** x is not -2 ** x
+        return self.named_number(value)
+
+    def named_number(self, value: Any) -> str:
+        """A name for a number that is not written into the text; a comment tells what it is."""
         name = f"c{len(self.namespace)}"
         self.namespace[name] = value
+        self.constants[name] = f"{type_of(value).dtype.str[1:]}({value})"
         return name
 
     def bound(self, name: str, value: Any) -> str:

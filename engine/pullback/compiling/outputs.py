@@ -18,10 +18,21 @@ def written_into(out: Any, result: Any) -> Any:
         )
     for target, value in zip(targets, values, strict=True):
         _check(target, value)
-    for target, value in zip(targets, values, strict=True):
+    for target, value in [
+        (target, _apart(value, target, targets)) for target, value in zip(targets, values, strict=True)
+    ]:
         if target is not value:
             target[...] = value
     return out
+
+
+def _apart(value: Any, own: Any, targets: list[Any]) -> Any:
+    """A value that stays as it is while the other arrays of `out` are written: on the tape it may be an argument."""
+    if isinstance(value, np.ndarray) and any(
+        target is not own and np.may_share_memory(value, target) for target in targets
+    ):
+        return value.copy()
+    return value
 
 
 def _check(target: Any, value: Any) -> None:

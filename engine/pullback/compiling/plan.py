@@ -17,12 +17,13 @@ import numpy as np
 from pullback import tiers
 from pullback.backends.interpreter import Changed
 from pullback.backends.poison import is_poisoning
+from pullback.compiling import explaining
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, Program, build, inner_function
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
 from pullback.compiling.surroundings import Surroundings
-from pullback.ir.printer import format_graph
+from pullback.transforms.arguments import name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
 
@@ -144,15 +145,30 @@ class Plan:
         return summary
 
     def explain(self) -> str:
-        """The graph after each pass, and the program it became."""
+        """The page of the latest call: what it cost, the arguments, the graph after each pass, programs and their memory."""
         last = self._latest()
         if isinstance(last, Fallback):
-            return f"runs on the tape: {last.reason}"
-        parts = [f"# {name}\n{format_graph(graph)}" for name, graph in last.stages.graphs]
-        parts.append(f"# program\n{last.compiled.text}")
+            return f"# plan\n{self!r}\nruns on the tape: {last.reason}"
+        first_graph = last.stages.graphs[0][1]
+        parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.summary, last.guards)}"]
+        parts.append(explaining.arguments(first_graph, last.stages.names, in_program=True))
+        parts.extend(explaining.passes(last.stages))
+        parts.extend(explaining.program(last.compiled))
         if last.backward is not None:
-            parts.append(f"# backward program\n{last.backward.text}")
+            parts.extend(explaining.program(last.backward, "backward program"))
         return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        kinds = len(self._families)
+        ways = sum(len(family.programs) for family in self._families.values())
+        compiled = f"{_counted(ways, 'program')} for {_counted(kinds, 'signature')}" if kinds else "not called yet"
+        return f"<plan of {self._title()}, tier {self.tier}: {compiled}>"
+
+    def _title(self) -> str:
+        name = name_of(inner_function(self.function))
+        if not isinstance(self.function, Gradient):
+            return name
+        return f"{'value_and_grad' if self.function.with_value else 'grad'}({name}, wrt={self.function.wrt!r})"
 
     def _latest(self) -> Program | Fallback:
         if self._last is None:
@@ -175,6 +191,9 @@ class Plan:
         else:
             with tiers.tier(self.tier):
                 program = self._build(args, family.surroundings)
+        if isinstance(program, Program):
+            names = explaining.names_of_leaves(inner_function(self.function), args)
+            program.stages.names = [*names, *family.surroundings.array_names]
         if isinstance(program, Fallback):
             family = replace(family, programs=(), fallback=program)
         else:
@@ -225,12 +244,25 @@ class PullbackPlan(Plan):
 
 
 def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:
-    """A plan for a function or for a gradient: `plan = compile(value_and_grad(f), tier="fused")`.
+    """A plan for a function or for a gradient: recorded at the first call, then run from a program of its own.
+
+    Call the plan like the function; it records once for each combination of types and of values that the function looks
+    at. `tier` is that in force, or the last of `pb.TIERS` where that is `unfused`. `plan.summary()` counts what a call does,
+    `plan.explain()` prints how it came to be.
 
     The function must depend on its arguments and its surroundings only; what it draws from a random generator or a
     clock while being recorded would be drawn once.
+
+    >>> plan = pb.compile(pb.value_and_grad(lambda x: np.sum(np.tanh(x))), tier="stateful")
+    >>> value, slope = plan(np.zeros(3))
+    >>> print(value, slope, plan.summary()["arrays"])
+    0.0 [1. 1. 1.] 0
     """
     return Plan(function, tier or (current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _share_memory(values: Sequence[Any], overwritten: Sequence[int]) -> bool:

@@ -95,6 +95,7 @@ class Surroundings:
         self.obstacle: str | None = None
         self._arrays: list[_Getter] = []
         self._types: list[ArrayType] = []
+        self.array_names: list[str] = []
         self._remembered: list[tuple[_Getter, Any]] = []
         self._walked: dict[tuple[int, bool], Part] = {}
         self._first_seen: dict[int, tuple[_Getter, Any]] = {}
@@ -174,6 +175,7 @@ class Surroundings:
             self._refuse(f"{name} is an array of dtype {value.dtype}, which plans do not take")
         if not comparing:
             self._arrays.append(getter)
+            self.array_names.append(name)
             self._types.append(type_of(value))
             self._watch(lambda: _type_or_none(getter()), type_of(value))
             # Not the array itself: it may be replaced, and is not for us to keep.

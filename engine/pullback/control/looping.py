@@ -22,7 +22,9 @@ from pullback.numpy_api.valued import ValuedTracer
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any) -> Any:
     """Run `carry = body(i, carry)` for i from lower up to, but not including, upper; give the last carry.
 
-    `pb.fori_loop(0, 10, lambda i, x: 0.5 * (x + 2 / x), 1.0)`  # the square root of two
+    >>> root = lambda a: pb.fori_loop(0, 10, lambda i, x: 0.5 * (x + a / x), 1.0)
+    >>> round(float(root(4.0)), 6), round(pb.grad(root)(4.0), 6)
+    (2.0, 0.25)
     """
     if keeps_form():
         if all(type(bound) is int or isinstance(bound, np.integer) for bound in (lower, upper)):
@@ -53,7 +55,9 @@ def _counted(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any)
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
     """Run `carry = body(carry)` as long as `condition(carry)` is true; give the last carry.
 
-    `pb.while_loop(lambda x: abs(x * x - 2) > 1e-12, lambda x: 0.5 * (x + 2 / x), 1.0)`
+    >>> root = lambda a: pb.while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), 1.0)
+    >>> round(float(root(4.0)), 6), round(pb.grad(root)(4.0), 6)
+    (2.0, 0.25)
     """
     if keeps_form():
         carry = Carry("while_loop", init)

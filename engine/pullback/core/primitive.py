@@ -80,16 +80,26 @@ _levels = count(1)
 _T = TypeVar("_T", bound=Trace)
 
 
-@contextmanager
-def tracing(trace: _T) -> Iterator[_T]:
-    """Let a trace watch for as long as the block runs. Later ones have higher levels."""
+def enter(trace: Trace) -> None:
+    """Let a trace watch from here on. Later ones have higher levels."""
     trace.level = next(_levels)
     _active.traces.append(trace)
+
+
+def leave(trace: Trace) -> None:
+    """End a trace: it watches no more, and what was kept from it means nothing."""
+    _active.traces.remove(trace)
+    trace.closed = True
+
+
+@contextmanager
+def tracing(trace: _T) -> Iterator[_T]:
+    """Let a trace watch for as long as the block runs."""
+    enter(trace)
     try:
         yield trace
     finally:
-        _active.traces.remove(trace)
-        trace.closed = True
+        leave(trace)
 
 
 def innermost_trace() -> Trace | None:

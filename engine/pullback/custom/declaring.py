@@ -154,13 +154,16 @@ def primitive(
 ) -> CustomPrimitive | Callable[[Callable[..., Any]], CustomPrimitive]:
     """Make a function one that the engine does not look into: its derivative is what you give it.
 
-    With `results` the function returns a tuple of that many arrays, and a rule gets a tuple of cotangents.
+    Positional arguments are operands, keyword-only ones are options. `.pulls` gives a map per operand for reverse mode,
+    `.pushes` for forward mode, `.pull` and `.push` one for all. With `results` the function returns a tuple of that many
+    arrays, and a rule gets a tuple of cotangents.
 
-        @pb.primitive
-        def cube(x):
-            return x**3
-
-        cube.pulls(x=lambda y_bar, y, x: y_bar * 3 * x**2)
+    >>> @pb.primitive
+    ... def cube(x):
+    ...     return x**3
+    >>> _ = cube.pulls(x=lambda y_bar, y, x: y_bar * 3 * x**2)
+    >>> pb.grad(cube)(2.0)
+    12.0
     """
     if function is not None:
         return CustomPrimitive(function, results)

@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.numpy_api.operands import NONE, as_operand, normalized_axis, number_of
 from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
-from pullback.numpy_api.table import implements, normalized_axes, reduced_axes, refuse
+from pullback.numpy_api.table import implements, normalized_axes, refuse
 from pullback.rules import elementwise as e
 from pullback.rules import logic, reductions
 from pullback.rules.complex_numbers import conj, real
@@ -25,7 +25,7 @@ def sum_(
 ) -> Any:
     refuse("numpy.sum", out=out)
     a = _chosen(a if dtype is None else astype(a, dtype), where, 0)
-    axes = reduced_axes(axis, np.ndim(a))
+    axes = _axes_of(a, axis)
     if axes:
         summed = reductions.sum_(a, axes=axes, keepdims=bool(keepdims))
     else:
@@ -45,7 +45,7 @@ def prod(
 ) -> Any:
     refuse("numpy.prod", out=out)
     a = _chosen(a if dtype is None else astype(a, dtype), where, 1)
-    axes = reduced_axes(axis, np.ndim(a))
+    axes = _axes_of(a, axis)
     if len(axes) == 1:
         product = reductions.prod(a, axis=axes[0])
     else:  # several axes are made one
@@ -165,7 +165,7 @@ def _extremum(reduce: Any, pair: Any, a: Any, axis: Any, keepdims: Any, initial:
         if _absent(initial):
             raise ValueError("a maximum or minimum with where= needs initial=")
         a = _chosen(a, where, initial)
-    axes = reduced_axes(axis, np.ndim(a))
+    axes = _axes_of(a, axis)
     found = reduce(a, axes=axes, keepdims=bool(keepdims)) if axes else a
     return found if _absent(initial) else pair(found, initial)
 
@@ -179,13 +179,13 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 @implements(np.all)
 def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     refuse("numpy.all", out=out)
-    return reductions.all_(_chosen(a, where, True), axes=reduced_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
+    return reductions.all_(_chosen(a, where, True), axes=_axes_of(a, axis), keepdims=bool(keepdims))
 
 
 @implements(np.any)
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     refuse("numpy.any", out=out)
-    return reductions.any_(_chosen(a, where, False), axes=reduced_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
+    return reductions.any_(_chosen(a, where, False), axes=_axes_of(a, axis), keepdims=bool(keepdims))
 
 
 @implements(np.count_nonzero)
@@ -284,6 +284,11 @@ def _present(a: Any, instead: Any) -> Any:
 def _numbers(a: Any, where: Any) -> Any:
     present = logic.logical_not(logic.isnan(a))
     return present if where is True else logic.logical_and(present, where)
+
+
+def _axes_of(a: Any, axis: Any) -> tuple[int, ...]:
+    """The axes to reduce. An array of shape () has none, yet NumPy reduces it along 0 and -1 as well."""
+    return () if np.ndim(a) == 0 and axis in (0, -1) else normalized_axes(axis, np.ndim(a))
 
 
 def _absent(option: Any) -> bool:

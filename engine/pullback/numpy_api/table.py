@@ -32,13 +32,6 @@ def normalized_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(np.lib.array_utils.normalize_axis_tuple(axis, ndim)))
 
 
-def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The same for ufuncs' reductions, which let an array without axes be reduced along its first or last one."""
-    if ndim == 0 and isinstance(axis, int | np.integer) and axis in (0, -1):
-        return ()
-    return normalized_axes(axis, ndim)
-
-
 def refuse(function: str, **options: Any) -> None:
     """Say which option of a NumPy function cannot be traced."""
     for name, value in options.items():

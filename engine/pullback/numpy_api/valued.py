@@ -1,5 +1,6 @@
 """Traced values that have their value at hand: what the tape and the forward sweep have in common."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,16 @@ def memory_of(value: Any) -> Any:
     return value
 
 
-def refuse_other_kinds(primitive: Primitive, kinds: str) -> None:
+def refuse_other_kinds(primitive: Primitive, results: Iterable[Any]) -> None:
     """Refuse results that are neither numbers nor truth values: objects, times, text. What they hold may well move."""
-    if primitive.moves and not set(kinds) <= set("biufc"):
-        raise TracingError(
-            f"{primitive.name} of a traced value gave a {np.dtype(next(iter(set(kinds) - set('biufc')))).type.__name__}, "
-            "which has no derivative; convert arrays of objects, times or text to floating-point numbers first"
-        )
+    if not primitive.moves:
+        return
+    for result in results:
+        if kind_of(result) not in "biufc":
+            raise TracingError(
+                f"{primitive.name} of a traced value gave {type(result).__name__} of dtype {dtype_of(result)}, which has "
+                "no derivative; convert arrays of objects, times or text to floating-point numbers first"
+            )
 
 
 def kind_of(value: Any) -> str:

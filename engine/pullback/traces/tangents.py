@@ -63,7 +63,7 @@ class ForwardTrace(Trace):
         else:
             y = primitive(*plain, **params)
         if not primitive.moves or (primitive.results == 1 and kind_of(y) not in "fc"):
-            refuse_other_kinds(primitive, kind_of(y))
+            refuse_other_kinds(primitive, y if primitive.results > 1 else (y,))
             return y  # integers, truth values and what moves in steps do not move
         if all(tangent is None for tangent in tangents):
             return y

@@ -7,7 +7,7 @@ Only values that depend on a requested input are traced, so a primitive whose op
 evaluated and leaves nothing behind, and a rule is asked only for the cotangents of traced operands.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.contexts import Run
 from pullback.core import counters
-from pullback.core.primitive import Effect, Primitive, Trace, Traced, tracing
+from pullback.core.primitive import Effect, Primitive, Trace, Traced, enter, leave
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
 from pullback.traces.cotangents import Accumulator, dense
@@ -66,16 +66,15 @@ class Tape(Trace):
         self._once = False
         self._overwritten: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
         self._run: Run | None = None
-        self._watching = tracing(self)
 
     def __enter__(self) -> Self:
-        self._watching.__enter__()
+        enter(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._watching.__exit__(kind, error, traceback)
+        leave(self)
 
     def watch(self, value: Any) -> TapeTracer:
         """Follow a value from here on."""
@@ -107,17 +106,17 @@ class Tape(Trace):
             y, pullback = primitive.value_and_pull([place is not None for place in places], plain, params)
         else:
             y = primitive(*plain, **params)
-        results = y if primitive.results > 1 else (y,)
-        kinds = "".join(map(kind_of, results))
-        if not primitive.effect.is_undone and (not primitive.moves or ("f" not in kinds and "c" not in kinds)):
-            refuse_other_kinds(primitive, kinds)
+        several = primitive.results > 1
+        moves = primitive.moves and (any(kind_of(part) in "fc" for part in y) if several else kind_of(y) in "fc")
+        if not moves and not primitive.effect.is_undone:
+            refuse_other_kinds(primitive, y if several else (y,))
             return y  # integers, truth values and what moves in steps have no cotangent
-        traced = [self.watch(result) for result in results]
-        result_places = tuple(tracer.place for tracer in traced)
+        traced = tuple([self.watch(part) for part in y]) if several else (self.watch(y),)
+        result_places = tuple([tracer.place for tracer in traced])
         self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
         if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
             self._overwritten[id(plain[0])] = (plain[0], traced[0].place)
-        return traced[0] if primitive.results == 1 else tuple(traced)
+        return traced if several else traced[0]
 
     @property
     def run(self) -> Run:
@@ -184,9 +183,8 @@ class Tape(Trace):
             record = self.records[position]
             if once:
                 self.records.pop()
-            y_bars = [_take(sums, place, keep=place in kept) for place in record.result_places]
-            y_bar = y_bars[0] if record.primitive.results == 1 else tuple(y_bars)
-            if all(cotangent is None for cotangent in y_bars) and not record.primitive.effect.is_undone:
+            y_bar = _take(sums, record, kept)
+            if y_bar is None and not record.primitive.effect.is_undone:
                 continue
             needed = [place is not None for place in record.places]
             cotangents = self.pull(record, needed, y_bar)
@@ -245,13 +243,21 @@ class Tape(Trace):
             self._run.close()
 
 
-def _take(sums: list[Accumulator | None], place: int, *, keep: bool) -> Any:
+def _take(sums: list[Accumulator | None], record: Record, kept: Container[int]) -> Any:
+    """The finished cotangent of a result, dense, or the tuple of several; None where nobody wants any."""
+    if record.primitive.results == 1:
+        return _take_one(sums, record.result_places[0], kept)
+    cotangents = tuple([_take_one(sums, place, kept) for place in record.result_places])
+    return None if all(cotangent is None for cotangent in cotangents) else cotangents
+
+
+def _take_one(sums: list[Accumulator | None], place: int, kept: Container[int]) -> Any:
     """The finished cotangent of a place, dense; its memory is let go unless it was asked for."""
     accumulator = sums[place]
     if accumulator is None:
         return None
     cotangent = accumulator.dense()
-    if not keep:
+    if place not in kept:
         sums[place] = None
     return cotangent
 

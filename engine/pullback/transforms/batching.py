@@ -73,6 +73,9 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> C
     `in_axes` says along which axis the examples of each argument lie, None for an argument that they share: a number, or
     a tuple with one entry per argument (an entry holds for all leaves of the argument). Keyword arguments are mapped
     along their first axis. The examples of the result lie along `out_axes`.
+
+    >>> pb.vmap(np.dot, in_axes=(0, None))(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, 4.0]))
+    array([3., 4.])
     """
 
     def batched(*args: Any, **keywords: Any) -> Any:

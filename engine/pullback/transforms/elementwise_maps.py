@@ -29,8 +29,10 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     per argument that is asked for. In the `unfused` tier, while a plan is recorded (which fuses by itself), and where
     the function takes a traced value from around it, it simply runs.
 
-        poly = pb.elementwise(lambda x, a, b, c: a + x * (b + x * c))
-        pb.grad(lambda b: np.sum(poly(x, a, b, c)))(2.0)      # one partial, not four
+    >>> poly = pb.elementwise(lambda x, a, b, c: a + x * (b + x * c))
+    >>> x = np.array([1.0, 2.0])
+    >>> pb.grad(lambda b: np.sum(poly(x, 1.0, b, 3.0)))(2.0)  # one partial, not four
+    3.0
     """
 
     @wraps(function)

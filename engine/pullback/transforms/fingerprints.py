@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 from typing import Any
@@ -72,13 +71,6 @@ def _stride(size: int, row: int) -> int:
     return step
 
 
-@dataclass(frozen=True, slots=True)
-class _Watched:
-    array: np.ndarray[Any, Any]
-    called: str
-    held: bytes | int
-
-
 class Watch:
     """Arrays of the caller that a derivative will read, and what they held at the end of the forward run."""
 
@@ -86,24 +78,22 @@ class Watch:
         self, function: Callable[..., Any], args: tuple[Any, ...], saved: Sequence[np.ndarray[Any, Any]]
     ) -> None:
         self._function = function
+        self._args = args
         self._every_element = _every_element.get()
-        names = _names(function, args)
-        called = [names.get(id(_owner(array)), "") for array in saved]
-        arguments_first = sorted(range(len(saved)), key=lambda place: not called[place])[:ARRAYS_WATCHED]
-        self._watched = [
-            _Watched(saved[place], called[place], fingerprint(saved[place], every_element=self._every_element))
-            for place in arguments_first
-        ]
+        if len(saved) > ARRAYS_WATCHED:  # arguments first: they are what callers change
+            names = _names(function, args)
+            saved = sorted(saved, key=lambda array: id(_owner(array)) not in names)[:ARRAYS_WATCHED]
+        self._watched = [(array, fingerprint(array, every_element=self._every_element)) for array in saved]
 
     def __len__(self) -> int:
         return len(self._watched)
 
     def check(self) -> None:
         """Raise if one of them holds something else now."""
-        for watched in self._watched:
-            if fingerprint(watched.array, every_element=self._every_element) != watched.held:
-                array = watched.array
-                called = watched.called or f"an array of shape {array.shape} and dtype {array.dtype} from around it"
+        for array, held in self._watched:
+            if fingerprint(array, every_element=self._every_element) != held:
+                called = _names(self._function, self._args).get(id(_owner(array)))
+                called = called or f"an array of shape {array.shape} and dtype {array.dtype} from around it"
                 raise ChangedError(
                     f"{name_of(self._function)}: {called} was changed after the function ran, and the derivative needs "
                     "what it held then; change a copy, or differentiate again"

@@ -81,7 +81,7 @@ class Gradient:
         parts = tuple(
             rebuild(trees.Gradients([like(next(gradients), leaf) for leaf in leaves])) for leaves, _, rebuild in watched
         )
-        return self.result(value, parts, plain_tree(aux, tape))
+        return self.result(value, parts, plain_tree(aux, tape) if self.has_aux else None)
 
     def result(self, value: Any, parts: tuple[Any, ...], aux: Any = None) -> Any:
         """What the caller asked for: one gradient or a tuple of them, with the value or without, aux beside the value."""

@@ -126,17 +126,24 @@ def jacobian(
 ) -> Jacobian:
     """Jacobian of a function by one argument or a tuple of them: rows by reverse mode, columns by forward mode.
 
-    `mode="auto"` takes the one with fewer sweeps.
+    The axes of the value come first, then those of the argument. `mode` is "reverse", "forward", or "auto", which takes
+    the one with fewer sweeps. `wrt`, `has_aux` and `holomorphic` are as for `pb.grad`.
 
-        J = pb.jacobian(np.sin)(x)      # J[i, j] = d sin(x)[i] / d x[j]
+    >>> pb.jacobian(lambda x: np.array([1.0, 2.0]) * x)(np.array([3.0, 4.0]))
+    array([[1., 0.],
+           [0., 2.]])
     """
     return Jacobian(function, chosen(wrt, argnums), mode=mode, has_aux=has_aux, holomorphic=holomorphic)
 
 
 def hessian(function: Callable[..., Any], wrt: Wrt | None = None, *, argnums: Wrt | None = None) -> Jacobian:
-    """Second derivatives, forward mode over reverse mode.
+    """Second derivatives of a function that returns one number, forward mode over reverse mode.
 
-    H = pb.hessian(lambda x: np.sum(x**3))(x)
+    `wrt` is as for `pb.grad`.
+
+    >>> pb.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
     """
     return jacobian(jacobian(function, wrt, mode="reverse", argnums=argnums), wrt, mode="forward", argnums=argnums)
 
@@ -144,6 +151,7 @@ def hessian(function: Callable[..., Any], wrt: Wrt | None = None, *, argnums: Wr
 def hvp(function: Callable[..., Any], x: Any, v: Any) -> Any:
     """Product of the Hessian of a function of one argument with a vector, without the Hessian: one tangent, one sweep.
 
-    Hv = pb.hvp(lambda x: np.sum(x**3), x, v)
+    >>> pb.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    array([6., 0.])
     """
     return jvp(Gradient(function, 0, with_value=False), (x,), (v,))[1]

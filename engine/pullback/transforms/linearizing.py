@@ -34,7 +34,7 @@ class Linearization:
                 raise
         self.tape = tape
         self.structure = trees.structure(output)
-        self.aux = plain_tree(aux, tape)
+        self.aux = plain_tree(aux, tape) if has_aux else None
 
     def value(self) -> Any:
         """What the function returned; arrays are copied, because what the tape saved is not for the caller to write to."""
@@ -73,8 +73,10 @@ def vjp(
     The pullback may be called many times, unless `once`, which lets it give up what it saved as it goes. With `has_aux`
     the function returns `(value, aux)` and aux comes third.
 
-        y, pullback = pb.vjp(np.sin, x)
-        (x_bar,) = pullback(np.ones_like(y))
+    >>> y, pullback = pb.vjp(np.multiply, np.array([1.0, 2.0]), 3.0)
+    >>> a_bar, b_bar = pullback(np.ones(2))
+    >>> print(y, a_bar, b_bar)
+    [3. 6.] [3. 3.] 3.0
     """
     linear = Linearization(function, args, has_aux=has_aux)
     watch = Watch(function, args, saved_arrays(linear.tape.records))
@@ -102,8 +104,9 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
 
     The function itself runs once, however many tangents are pushed.
 
-        y, push = pb.linearize(f, x)
-        dy = push(dx)
+    >>> y, push = pb.linearize(np.square, np.array([1.0, 2.0]))
+    >>> print(push(np.array([1.0, 0.0])), push(np.array([0.0, 1.0])))
+    [2. 0.] [0. 4.]
     """
     linear = Linearization(function, primals)
     if linear.tape.sweeps_once:
@@ -131,7 +134,12 @@ def jvp(
 ) -> tuple[Any, ...]:
     """Value of `function(*primals)` and its tangent when the arguments move along `tangents`: `(y, dy)`.
 
-    y, dy = pb.jvp(np.sin, (x,), (dx,))
+    Primals and tangents are sequences of one length, one entry per argument. With `has_aux` the function returns
+    `(value, aux)` and aux comes third.
+
+    >>> y, dy = pb.jvp(np.square, (np.array([1.0, 2.0]),), (np.array([0.0, 1.0]),))
+    >>> print(y, dy)
+    [1. 4.] [0. 4.]
     """
     leaves, rebuild = trees.flatten(tuple(primals))
     moves = _leaves_like(tuple(tangents), trees.structure(tuple(primals)), "tangents", "primals")

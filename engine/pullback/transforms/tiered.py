@@ -44,11 +44,20 @@ def grad(
     holomorphic: bool = False,
     argnums: Wrt | None = None,
 ) -> Gradient:
-    """Gradient of a function that returns one number, by one argument (position or name) or a tuple of them.
+    """Gradient of a function that returns one number, by one argument or a tuple of them.
 
-    With `has_aux` the function returns `(value, aux)`, and the gradient comes as `(gradient, aux)`.
+    `wrt` (or `argnums`) is a position, a name, or a tuple of these, which gives a tuple of gradients; each is built like
+    its argument: an array, a number, or a tree of them. With `has_aux` the function returns `(value, aux)`, and the result
+    is `(gradient, aux)`. `holomorphic` allows complex values, of functions that have a complex derivative.
 
-        dw, db = pb.grad(loss, wrt=("w", "b"))(w, x, b)
+    >>> def loss(w, x):
+    ...     return np.sum((w @ x) ** 2)
+    >>> w, x = np.array([[1.0, 2.0]]), np.array([3.0, 1.0])
+    >>> pb.grad(loss)(w, x)
+    array([[30., 10.]])
+    >>> dw, dx = pb.grad(loss, wrt=("w", "x"))(w, x)
+    >>> dx
+    array([10., 20.])
     """
     return TieredGradient(function, chosen(wrt, argnums), with_value=False, has_aux=has_aux, holomorphic=holomorphic)
 
@@ -61,8 +70,12 @@ def value_and_grad(
     holomorphic: bool = False,
     argnums: Wrt | None = None,
 ) -> Gradient:
-    """Gradient and value from one run; with `has_aux` the value is `(value, aux)`.
+    """Value and gradient from one run: a function that returns `(value, gradient)`.
 
-    value, dw = pb.value_and_grad(loss)(w, x, b)
+    The arguments are those of `pb.grad`; with `has_aux` the value is `(value, aux)`.
+
+    >>> value, slope = pb.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    >>> print(value, slope)
+    5.0 [2. 4.]
     """
     return TieredGradient(function, chosen(wrt, argnums), with_value=True, has_aux=has_aux, holomorphic=holomorphic)

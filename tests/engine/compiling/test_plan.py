@@ -162,3 +162,18 @@ def test_a_plan_that_was_not_called_has_no_summary():
 
 def test_compiling_for_the_tape_runs_the_tape():
     assert pb.compile(pb.grad(lambda x: x * x), tier="unfused")(3.0) == 6.0
+
+
+@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful"])
+def test_results_that_are_arguments_go_into_out_as_they_were(tier):
+    x, y = np.zeros(3), np.ones(3)
+    first, second = pb.compile(lambda x, y: (y, x), tier=tier)(x, y, out=(x, np.full(3, 7.0)))
+    assert first is x
+    np.testing.assert_array_equal(first, np.ones(3))
+    np.testing.assert_array_equal(second, np.zeros(3))
+
+
+def test_numbers_are_reduced_along_the_axes_that_numpy_lets_them_have():
+    for reduce in (np.sum, np.prod, np.max, np.min):
+        for axis in (0, -1):
+            assert pb.grad(lambda x, reduce=reduce, axis=axis: reduce(x, axis=axis) * 2)(np.float64(3.0)) == 2.0

@@ -54,7 +54,7 @@ def test_the_summary_lists_what_allocates_although_memory_is_kept():
 
 def test_a_trace_tells_what_each_pass_did():
     text = pb.trace(lambda x: np.sum(x * x) if x[0] > 0 else np.sum(x))(np.ones(3)).explain()
-    assert text.startswith("# recorded\n")
+    assert text.startswith("# arguments\na  f8[3], 24 bytes  x\n\n# recorded\n")
     assert "# algebra\n" in text
     assert "guard" in text
     assert "square" in text
