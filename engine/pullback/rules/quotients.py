@@ -2,6 +2,8 @@
 
 `quotient(x, d)` is x / d; where d is zero it is zero if x is zero too, which is what nobody asked about, and otherwise
 refused: the derivative of the caller's function does not exist there, and a NaN would only say so much later.
+`inverse(d)` is 1 / d, and zero where d is; there its derivative is refused. `spread(x)` is the root of a variance: the
+derivative of a standard deviation is taken as zero where nothing is spread out, the smallest of its subgradients.
 `gaps(w)` has w_j - w_i at (i, j), where gaps within the rounding errors of a decomposition are zero, and ones on the
 diagonal: what is divided by them has zeros there.
 """
@@ -11,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.cases import away_from, cases, normal
+from pullback.core.cases import away_from, cases, normal, positive
 from pullback.core.kinds import Scalar
 from pullback.core.numbers import number
 from pullback.errors import DifferentiationError
@@ -20,7 +22,7 @@ from pullback.rules.matrices import MatrixFunction
 
 _REFUSED = (
     "this derivative does not exist: it divides by zero (repeated eigenvalues or singular values, a singular "
-    "value of zero, a second derivative of a norm at zero); if only the values are wanted use eigvalsh or svdvals"
+    "value of zero, a second derivative of a norm or a deviation at zero); if only the values are wanted use eigvalsh or svdvals"
 )
 
 
@@ -29,6 +31,11 @@ def _divide(x: Any, d: Any) -> Any:
     if np.any(zero & (x != 0)):
         raise DifferentiationError(_REFUSED)
     return x / np.where(zero, np.ones((), np.result_type(d)), d)
+
+
+def _invert(d: Any) -> Any:
+    zero = d == 0
+    return np.where(zero, 0, 1 / np.where(zero, np.ones((), np.result_type(d)), d))
 
 
 def _gaps(w: Any) -> Any:
@@ -85,6 +92,11 @@ gaps = MatrixFunction(
     "gaps", _gaps, _gaps_type, _push_gaps, lambda needed, v, y, operands: (_sum_by_index(v),), stacks=True
 )
 
+inverse: Scalar = Scalar("inverse", _invert, lambda v, d, y: -v * quotient(1.0, np.square(d)))
+spread: Scalar = Scalar("spread", np.sqrt, lambda v, x, y: v * (0.5 * inverse(y)))
+
+cases(inverse, away_from(0.0, 3, 4))
+cases(spread, positive(3, 4))
 cases(quotient, normal(3, 4), away_from(0.0, 4))
 cases(gaps, normal(4))
 cases(gaps, normal(2, 3), because="a stack")
