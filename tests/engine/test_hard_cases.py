@@ -530,9 +530,9 @@ def test_the_value_has_the_same_type_in_each_tier(tier):
 
 
 def test_the_summary_is_of_the_latest_call():
-    plan = fused(lambda x, k=1.0: x * k)
+    plan = fused(lambda x: x * 2)
     plan(1.0)
-    plan(1.0, k=2.0)
+    plan(np.ones(2, dtype=">f8"))
     assert plan.summary()["fallbacks"]
     on_the_tape = pb.compile(lambda x: x, tier="unfused")
     on_the_tape(1.0)
@@ -724,10 +724,31 @@ def with_rest(x, *rest, scale=2.0):
     return x * scale + sum(3.0 * part for part in rest)
 
 
-@pytest.mark.parametrize("name", ["scale", "rest"])
-def test_a_name_that_has_no_position_is_refused(name):
-    with pytest.raises(DifferentiationError):
-        pb.grad(with_rest, wrt=name)(1.0, 1.0, 1.0)
+def test_the_name_of_all_the_rest_is_refused():
+    with pytest.raises(DifferentiationError, match="names no argument of with_rest"):
+        pb.grad(with_rest, wrt="rest")(1.0, 1.0, 1.0)
+
+
+@TIERS
+def test_arguments_by_keyword_only_and_by_default_are_chosen_by_name(tier):
+    with pb.tier(tier):
+        assert pb.grad(with_rest, wrt="scale")(3.0, 1.0) == 3.0
+        assert pb.grad(with_rest, wrt=("x", "scale"))(3.0, scale=5.0) == (5.0, 3.0)
+        assert pb.grad(lambda x, a=2.0: x * a, wrt="a")(3.0) == 3.0
+        assert pb.grad(lambda x, **options: x * options["a"], wrt="a")(3.0, a=2.0) == 3.0
+        assert pb.jacobian(with_rest, wrt="scale")(3.0, 1.0) == 3.0
+        assert pb.hessian(lambda x, *, a: x * a**3, wrt="a")(2.0, a=1.0) == 12.0
+
+
+def test_a_keyword_that_is_not_given_is_refused():
+    with pytest.raises(DifferentiationError, match="called with no such argument"):
+        pb.grad(lambda x, **options: x * options.get("a", 1.0), wrt="a")(3.0)
+
+
+@pytest.mark.parametrize("wrt", [1.0, (0, None), True])
+def test_wrt_that_is_no_position_and_no_name_is_refused(wrt):
+    with pytest.raises(DifferentiationError, match="is no position, no name and no tuple of them"):
+        pb.grad(lambda x: x, wrt=wrt)
 
 
 @TIERS

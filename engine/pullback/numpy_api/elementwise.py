@@ -94,7 +94,7 @@ _SINC_TERMS = 12
 def sinc(x: Any) -> Any:
     """Near zero by its power series, whose derivatives of every order are right where sin(t)/t is 0/0."""
     t = x * pi
-    small = logic.less(e.square(t), 0.25)
+    small = logic.less(e.absolute(t), 0.5)  # complex numbers are near zero by their modulus
     s = e.square(e.where(small, t, 0))
     series = 1.0
     for k in range(_SINC_TERMS, 0, -1):

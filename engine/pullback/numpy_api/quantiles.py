@@ -90,11 +90,11 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Any:
-    refuse("numpy.nanquantile", out=out, weights=weights, method=None if method == "linear" else method)
+    refuse("numpy.nanquantile", out=out, weights=weights)
     del overwrite_input
     ordered, shape = _sorted_line(a, axis)
     numbers = np.sum(logic.logical_not(logic.isnan(ordered)), axis=-1)
-    return reshape(_at(ordered, numbers, _constant(q), "linear"), (*np.shape(q), *shape(keepdims)))
+    return reshape(_at(ordered, numbers, _constant(q), method), (*np.shape(q), *shape(keepdims)))
 
 
 def _constant(q: Any) -> Any:

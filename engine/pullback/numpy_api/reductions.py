@@ -8,8 +8,9 @@ from pullback.numpy_api.operands import NONE, as_operand, normalized_axis, numbe
 from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
 from pullback.numpy_api.table import implements, normalized_axes, refuse
 from pullback.rules import elementwise as e
-from pullback.rules import exponential, logic, reductions
+from pullback.rules import logic, reductions
 from pullback.rules.complex_numbers import conj, real
+from pullback.rules.quotients import spread
 
 
 @implements(np.sum)
@@ -140,9 +141,7 @@ def std(
     correction: Any = NONE,
 ) -> Any:
     refuse("numpy.std", out=out)
-    return exponential.sqrt(
-        var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction)
-    )
+    return spread(var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
 
 
 @implements(np.max, np.amax)

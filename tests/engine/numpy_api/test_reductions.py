@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.errors import TracingError
+from pullback.errors import DifferentiationError, TracingError
 
 A = np.random.default_rng(0).normal(size=(2, 3, 4))
 MASK = np.random.default_rng(1).random((2, 3, 4)) < 0.7
@@ -109,3 +109,31 @@ def test_any_axes(shape, data, reduce, keepdims):
     pb.testing.check_grads(lambda a: reduce(a, axis=tuple(axes), keepdims=keepdims) * 1.0, (x,), order=1)
     value = pb.vjp(lambda a: reduce(a, axis=tuple(axes), keepdims=keepdims) * 1.0, x)[0]
     np.testing.assert_allclose(value, reduce(x, axis=tuple(axes), keepdims=keepdims))
+
+
+def test_a_standard_deviation_of_equal_numbers_has_a_gradient_of_zero_and_no_second_one():
+    np.testing.assert_array_equal(pb.grad(np.std)(np.full(3, 0.5)), np.zeros(3))
+    assert pb.jvp(np.std, (3.5,), (1.0,)) == (0.0, 0.0)
+    rows = np.array([[1.0, 1.0], [1.0, 3.0]])
+    np.testing.assert_allclose(pb.grad(lambda a: np.sum(np.std(a, axis=1)))(rows), [[0, 0], [-0.5, 0.5]])
+    with pytest.raises(DifferentiationError, match="deviation at zero"):
+        pb.hessian(np.std)(np.ones(3))
+
+
+@pytest.mark.parametrize("reduce", [np.sum, np.prod, np.max, np.min, np.ptp, np.nansum, np.nanmax, np.nanmean])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_number_is_reduced_along_its_first_and_last_axis(reduce, axis, like_numpy):
+    like_numpy(lambda a: reduce(a, axis=axis), np.array(3.0))
+
+
+def test_a_number_has_no_second_axis():
+    with pytest.raises(np.exceptions.AxisError):
+        pb.grad(lambda a: np.sum(a, axis=1))(3.0)
+
+
+@pytest.mark.parametrize("method", ["lower", "higher", "nearest", "midpoint", "hazen", "weibull", "median_unbiased"])
+def test_nanquantile_by_a_method(method, like_numpy):
+    a = A.copy()
+    a[0, 1, 2] = a[1, 1] = np.nan
+    a[1, 1, 0] = 0.3
+    like_numpy(lambda a: np.nanquantile(a, [0.2, 0.77], axis=2, method=method), a, order=1)
