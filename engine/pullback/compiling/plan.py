@@ -23,6 +23,7 @@ from pullback.compiling.program import Fallback, Program, build, inner_function
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
 from pullback.compiling.surroundings import Surroundings
+from pullback.errors import DifferentiationError
 from pullback.transforms.arguments import name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
@@ -258,6 +259,8 @@ def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:
     >>> print(value, slope, plan.summary()["arrays"])
     0.0 [1. 1. 1.] 0
     """
+    if not callable(function):
+        raise DifferentiationError(f"compile takes a function, not {type(function).__name__}")
     return Plan(function, tier or (current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]))
 
 
