@@ -70,6 +70,7 @@ class _Writer:
             for node in schedule.graph.nodes
             if isinstance(getattr(node.primitive, "ufunc", None), np.ufunc) or node.primitive in (sum_, matmul, index)
         }
+        self.made: set[int | None] = {*schedule.kept, *range(len(schedule.owned))}  # buffers that are there
         self.writes = any(step.node.primitive.effect.writes for step in schedule.steps)
 
     def write(self) -> str:
@@ -88,6 +89,7 @@ class _Writer:
         self.check(guards.get(-1, ()))
         for position, step in enumerate(self.schedule.steps):
             primitive, operands = step.node.primitive, [self.operand(atom) for atom in step.node.inputs]
+            self.make_scratch(step)
             if primitive.effect is Effect.OVERWRITES:
                 self.lines.append(f"overwritten.append(({operands[0]}, {operands[-1]}))")
             self.lines.append(self.statement(step))
@@ -116,6 +118,16 @@ class _Writer:
         self.namespace["undo"] = _undo
         body = "".join(f"{line}\n" for line in _indented([*self.lines, returned], 2))
         return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
+
+    def make_scratch(self, step: Step) -> None:
+        """Where memory is not kept, the buffers that a rule scribbles in and that nothing before has left behind."""
+        for buffer in step.scratch:
+            if buffer not in self.made:
+                type_ = self.schedule.buffers[buffer]
+                self.lines.append(
+                    f"b{buffer} = {self.bound('empty', np.empty)}({type_.shape}, {self.parameter(type_.dtype)})"
+                )
+        self.made.update(step.scratch, (place.buffer for place in step.places))
 
     def poison(self, buffers: Iterable[int]) -> None:
         """Make what is in dead buffers useless, where that is asked for."""
