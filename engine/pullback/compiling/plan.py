@@ -262,7 +262,7 @@ class PullbackPlan(Plan):
         self.__init__(state["function"], state["tier"], once=state["once"])  # type: ignore[misc]  # as good as new
 
 
-def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:
+def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  # noqa: A001 (the public name, as help shows it)
     """A plan for a function or for a gradient: recorded at the first call, then run from a program of its own.
 
     Call the plan like the function; it records once for each combination of types and of values that the function looks
