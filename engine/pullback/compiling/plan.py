@@ -88,6 +88,8 @@ class Plan:
         family = self._families.get(key)
         if family is None or not family.surroundings.unchanged():
             family = self._compile(key, args, Family(Surroundings(inner_function(self.function)), ()))
+            if family.fallback is not None:
+                return self._first_on_the_tape(key, args, None, family.fallback)
         elif len(self._families) == PLANS_KEPT:
             self._keep(key, family)  # in use: not the next to go
         return self._run(key, family, args, leaves)
@@ -118,7 +120,12 @@ class Plan:
             overwritten = program.compiled.overwritten
             if overwritten and _share_memory(values, overwritten):
                 return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
-            outputs = program.compiled.run(values)
+            try:
+                outputs = program.compiled.run(values)
+            except Exception:
+                if not family.surroundings.catches_errors:
+                    raise
+                return self._on_the_tape(args, {}, "an error was raised, and the function may catch it")
             if not isinstance(outputs, Changed):
                 self._last = program
                 return program.finish(outputs, values)
@@ -126,8 +133,22 @@ class Plan:
             if program is None and recorded:
                 return self._on_the_tape(args, {}, "a guard sees in the plan what it did not see while recording")
             if program is None:
-                family, recorded = self._compile(key, args, family), True
+                before, family, recorded = family, self._compile(key, args, family), True
+                if family.fallback is not None:
+                    return self._first_on_the_tape(key, args, before, family.fallback)
         return self._on_the_tape(args, {}, family.fallback.reason)
+
+    def _first_on_the_tape(self, key: Any, args: tuple[Any, ...], before: Family | None, fallback: Fallback) -> Any:
+        """Run on the tape what could not be recorded; if that fails too, other values may still have a plan."""
+        try:
+            return self._on_the_tape(args, {}, fallback.reason)
+        except Exception:
+            if before is not None:
+                self._keep(key, before)
+            else:
+                with self._lock:
+                    self._families.pop(key, None)
+            raise
 
     def vjp(self, *args: Any, once: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
         """Value and pullback, as `pb.vjp` gives them, each a plan of its own; `plan.pullbacks[once]` tells about them.

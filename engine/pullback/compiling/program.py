@@ -112,7 +112,13 @@ def recorded(
 
     def forward(*traced: Any) -> tuple[list[Any], trees.Rebuild]:
         function, substitution = surroundings.substituted(traced[len(leaves) :])
-        result = function(*rebuild(iter(traced[: len(leaves)])))
+        contents = surroundings.contents()
+        try:
+            result = function(*rebuild(iter(traced[: len(leaves)])))
+        finally:
+            stores = contents.put_back()
+        if stores:
+            raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
         changed = substitution.changed()
         if changed is not None:
             raise CannotCompileError(f"the function changes {changed}; return the new value instead")

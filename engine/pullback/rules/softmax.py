@@ -21,6 +21,7 @@ from pullback.core.flat import Flat
 from pullback.core.kinds import cast
 from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
+from pullback.core.quiet import ignoring
 from pullback.ir.types import ArrayType
 from pullback.rules.reductions import reduced_shape
 
@@ -48,7 +49,7 @@ def _logsumexp(x: Any, axis: int, keepdims: bool = False) -> Any:  # noqa: FBT00
     x = _floating(x)
     top = _largest(x, axis)
     total = np.sum(np.exp(x - top), axis=axis, keepdims=True)
-    with np.errstate(divide="ignore"):  # the logarithm of no probability is -inf
+    with ignoring("divide"):  # the logarithm of no probability is -inf
         y = top + np.log(total)
     return y if keepdims else np.squeeze(y, axis=axis)[()]
 
