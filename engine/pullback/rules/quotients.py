@@ -22,7 +22,7 @@ from pullback.rules.matrices import MatrixFunction
 
 _REFUSED = (
     "this derivative does not exist: it divides by zero (repeated eigenvalues or singular values, a singular "
-    "value of zero, a second derivative of a norm or a deviation at zero); if only the values are wanted use eigvalsh or svdvals"
+    "value of zero, a second derivative of a norm or deviation at zero); if only the values are wanted use eigvalsh or svdvals"
 )
 
 
