@@ -58,9 +58,9 @@ def test_the_index_lists_every_document():
 def test_the_figures_of_the_readme_are_those_of_the_documents():
     readme = (ROOT / "README.md").read_text()
     names = re.search(r"^(\d+) names of NumPy", (DOCS / "numpy-coverage.md").read_text(), re.MULTILINE)
-    assert f"{names[1]} functions of NumPy" in readme
+    assert f"{names[1]} functions of NumPy" in readme, "bring the number in README.md up to date"
     rates = re.findall(
         r"^\| (HIPS autograd|pymanopt) .*\| ([\d.]+ %) \|$", (DOCS / "autograd-compat.md").read_text(), re.MULTILINE
     )
     assert len(rates) == 2
-    assert all(rate in readme for _, rate in rates)
+    assert all(rate in readme for _, rate in rates), "bring the rates in README.md up to date"

@@ -50,3 +50,21 @@ def test_jvp_of_bare_arrays_is_told_to_take_tuples():
 def test_a_layer_names_itself_and_the_sizes_that_do_not_fit():
     with pytest.raises(ValueError, match=r"dense_bias_act: w of shape \(3, 4\) takes 4 inputs, x has 5"):
         pb.nn.dense_bias_act(np.ones((3, 4)), np.ones((5, 2)))
+
+
+def test_a_map_with_the_wrong_parameters_is_refused_when_it_is_given():
+    @pb.primitive
+    def scaled(x, rate):
+        return x * rate
+
+    with pytest.raises(
+        TypeError, match=r"scaled: the map by x takes 4 values by position.*\(x, rate\); this one takes 1"
+    ):
+        scaled.pulls(x=lambda y_bar: y_bar)
+    scaled.pulls(x=lambda y_bar, *rest: y_bar * rest[-1], rate=None)
+    assert pb.grad(scaled)(1.0, 3.0) == 3.0
+
+
+def test_what_is_no_function_is_refused_at_once():
+    with pytest.raises(DifferentiationError, match="compile takes a function, not float"):
+        pb.compile(3.0)

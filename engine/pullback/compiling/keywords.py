@@ -26,7 +26,9 @@ def with_names(function: Callable[..., Any], count: int, names: tuple[str, ...])
     """The function of `count` arguments and those behind them, which it takes by these names."""
     if not isinstance(function, Gradient):
         return update_wrapper(partial(_named, function, names), function, updated=())
-    positions = tuple(position % count for position in function.positions)
+    positions = tuple(
+        count + names.index(place) if isinstance(place, str) else place % count for place in function.selection.places
+    )
     return type(function)(
         with_names(function.function, count, names),
         positions if isinstance(function.wrt, tuple) else positions[0],

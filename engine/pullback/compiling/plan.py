@@ -24,6 +24,7 @@ from pullback.compiling.program import Fallback, Program, build, inner_function
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
 from pullback.compiling.surroundings import Surroundings
+from pullback.errors import DifferentiationError
 from pullback.transforms.arguments import name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
@@ -282,7 +283,7 @@ class PullbackPlan(Plan):
         self.__init__(state["function"], state["tier"], once=state["once"])  # type: ignore[misc]  # as good as new
 
 
-def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:
+def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  # noqa: A001 (the public name, as help shows it)
     """A plan for a function or for a gradient: recorded at the first call, then run from a program of its own.
 
     Call the plan like the function; it records once for each combination of types and of values that the function looks
@@ -297,6 +298,8 @@ def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:
     >>> print(value, slope, plan.summary()["arrays"])
     0.0 [1. 1. 1.] 0
     """
+    if not callable(function):
+        raise DifferentiationError(f"compile takes a function, not {type(function).__name__}")
     return Plan(function, tier or (current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]))
 
 

@@ -22,7 +22,7 @@ from pullback.rules.matrices import MatrixFunction
 
 _REFUSED = (
     "this derivative does not exist: it divides by zero (repeated eigenvalues or singular values, a singular "
-    "value of zero, a second derivative of a norm or a deviation at zero); if only the values are wanted use eigvalsh or svdvals"
+    "value of zero, a second derivative of a norm or deviation at zero); if only the values are wanted use eigvalsh or svdvals"
 )
 
 
@@ -69,6 +69,8 @@ class _Quotient(Scalar):
 
 def _write_quotient(out: Any, x: Any, d: Any, scratch: Sequence[Any]) -> None:
     zero, wrong, is_wrong, divisor = scratch
+    if not isinstance(x, np.ndarray | np.generic):
+        x = number(x, d.dtype)
     np.equal(d, number(0, d.dtype), out=zero)
     np.not_equal(x, number(0, x.dtype), out=wrong)
     np.logical_and(wrong, zero, out=wrong)
