@@ -240,7 +240,10 @@ def check(number):
     functions = {"gradient": pb.value_and_grad(program.loss, wrt=wrt), "values": program.values}
     calls = [program.arguments(seed) for seed in (0, 1, 2, 0)]
     for function in functions.values():
-        expected = [snapshot(function(*args)) for args in calls]
+        try:
+            expected = [snapshot(function(*args)) for args in calls]
+        except pb.errors.PullbackError:  # second derivatives of what has one: refused on the tape as well
+            continue
         for tier in ("fused", "stateful"):
             plan = pb.compile(function, tier=tier)
             held = []

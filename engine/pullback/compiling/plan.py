@@ -18,6 +18,7 @@ from pullback import tiers
 from pullback.backends.interpreter import Changed
 from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
+from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, Program, build, inner_function
 from pullback.compiling.pullbacks import build_pullback
@@ -60,6 +61,7 @@ class Plan:
         self.tier = tiers.checked(tier)
         self._lock = threading.Lock()
         self._families: OrderedDict[Any, Family] = OrderedDict()
+        self._by_names: dict[tuple[int, tuple[str, ...]], Plan] = {}
         self._last: Program | Fallback | None = None
 
     def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
@@ -75,10 +77,10 @@ class Plan:
         return result if out is None else written_into(out, result)
 
     def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        if keywords and isinstance(self.function, Gradient):
-            args, keywords = self.function.positional(args, keywords), {}
-        if self.tier == "unfused" or keywords:
-            return self._on_the_tape(args, keywords, "called with keywords" if keywords else "the tier is unfused")
+        if self.tier == "unfused":
+            return self._on_the_tape(args, keywords, "the tier is unfused")
+        if keywords:
+            return self._call_by_keyword(args, keywords)
         key, leaves = signature(args)
         if is_poisoning():
             key = ("poisoning", key)
@@ -88,6 +90,22 @@ class Plan:
         elif len(self._families) == PLANS_KEPT:
             self._keep(key, family)  # in use: not the next to go
         return self._run(key, family, args, leaves)
+
+    def _call_by_keyword(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Arguments by keyword are further arguments of a plan of their own, one for each set of names."""
+        args, keywords = by_position(self.function, args, keywords)
+        if not keywords:
+            return self._call(args, {})
+        names = tuple(sorted(keywords))
+        plan = self._by_names.get((len(args), names))
+        if plan is None:
+            if len(self._by_names) == PLANS_KEPT:
+                return self._on_the_tape(args, keywords, f"called with more than {PLANS_KEPT} sets of keywords")
+            plan = self._by_names[len(args), names] = Plan(with_names(self.function, len(args), names), self.tier)
+        try:
+            return plan(*args, *(keywords[name] for name in names))
+        finally:
+            self._last = plan._last
 
     def _run(self, key: Any, family: Family, args: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         """Run the program whose guards hold, compiling one if there is none."""
@@ -177,13 +195,13 @@ class Plan:
 
     def _on_the_tape(self, args: tuple[Any, ...], keywords: dict[str, Any], reason: str) -> Any:
         self._last = Fallback(reason)
-        with tiers.tier("unfused"):
+        with tiers.on_the_tape(self.tier):
             return self._eagerly(args, keywords)
 
     def _compile(self, key: Any, args: tuple[Any, ...], family: Family) -> Family:
         """The family with one program more, which comes first."""
         if isinstance(self.function, Gradient):
-            self.function.positional(args, {})
+            self.function.selection.bind(args, {})
         if len(family.programs) == WAYS_KEPT:
             program: Program | Fallback = Fallback(
                 f"the function took more than {WAYS_KEPT} ways through its control flow for arguments of one type"

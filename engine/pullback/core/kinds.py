@@ -75,6 +75,8 @@ class Scalar(Primitive):
         self.operator = operator
         self._evaluate = operator or ufunc
         self.into = into or (_ufunc_into(ufunc) if isinstance(ufunc, np.ufunc) else None)
+        # A function composed of ufuncs has arrays between them, but where its own `into` says otherwise.
+        self.needs_scratch = not isinstance(ufunc, np.ufunc)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Apply the ufunc."""

@@ -17,7 +17,10 @@ from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules.contractions import matmul
 
-_CONCRETE_REMEDY = "return it from the function, or compute it from arguments that are not differentiated"
+_REMEDY = (
+    "build arrays with numpy.stack or pb.numpy.array, call SciPy's functions through pb.scipy, return it from the "
+    "function, or compute it from arguments that are not differentiated"
+)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -112,6 +115,13 @@ class Tracer(Traced):
     def __repr__(self) -> str:
         return f"<traced {self.dtype}{list(self.shape)}>"
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise TracingError(
+                f"a traced value cannot be formatted as {spec!r}; print it without a format, or return it with has_aux=True"
+            )
+        return repr(self)
+
     # --- NumPy's protocols ------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         for operand in inputs:
@@ -135,18 +145,15 @@ class Tracer(Traced):
     # --- what a trace cannot give -----------------------------------------------------------------------------------
     def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
         raise TracingError(
-            "a traced value cannot become a plain array (by numpy.array, a store into an array, a function outside NumPy); "
-            "build arrays with numpy.stack or pullback.numpy.array, and " + _CONCRETE_REMEDY
+            "a traced value cannot become a plain array (numpy.asarray, a store into an array, a function outside NumPy); "
+            f"{_REMEDY}"
         )
 
     def __float__(self) -> NoReturn:
-        raise TracingError(
-            "a traced value cannot become a float (by float, a function of math, a store into an array); use NumPy's "
-            "functions, build arrays with numpy.stack or pullback.numpy.array, and " + _CONCRETE_REMEDY
-        )
+        raise TracingError(f"a traced value cannot become a float (float, math.sin, a store y[0] = x); {_REMEDY}")
 
     def __complex__(self) -> NoReturn:
-        raise TracingError(f"a traced value cannot become a complex number; {_CONCRETE_REMEDY}")
+        raise TracingError(f"a traced value cannot become a complex number; {_REMEDY}")
 
     def __iter__(self) -> Any:
         if not self.shape:
@@ -344,12 +351,12 @@ class Tracer(Traced):
         return self
 
     # --- what would write, or give plain values away -----------------------------------------------------------------
-    item = _refused("item", _CONCRETE_REMEDY)
-    tolist = _refused("tolist", _CONCRETE_REMEDY)
-    tobytes = _refused("tobytes", _CONCRETE_REMEDY)
-    dump = _refused("dump", _CONCRETE_REMEDY)
-    dumps = _refused("dumps", _CONCRETE_REMEDY)
-    tofile = _refused("tofile", _CONCRETE_REMEDY)
+    item = _refused("item", _REMEDY)
+    tolist = _refused("tolist", _REMEDY)
+    tobytes = _refused("tobytes", _REMEDY)
+    dump = _refused("dump", _REMEDY)
+    dumps = _refused("dumps", _REMEDY)
+    tofile = _refused("tofile", _REMEDY)
     view = _refused("view", "use astype, or real and imag")
     byteswap = _refused("byteswap", "swap the bytes of the arguments")
     getfield = _refused("getfield", "structured arrays have no derivative")

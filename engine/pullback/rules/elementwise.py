@@ -87,6 +87,7 @@ where = Scalar(
     lambda v, c, a, b, y: np.where(c, 0, v),
     into=_write_chosen,
 )
+where.needs_scratch = False
 where.in_place = False  # written in two steps: an operand must outlive the first
 
 for _binary in (add, sub, mul):

@@ -45,16 +45,6 @@ class Gradient:
         """Their positions."""
         return self.selection.positions
 
-    def positional(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, for those who have no place for keywords."""
-        args, by_keyword = self.selection.bind(args, keywords)
-        if by_keyword:
-            raise DifferentiationError(
-                f"{name_of(self.function)} takes {', '.join(sorted(by_keyword))} by keyword only; "
-                "wrap it in a function of positional arguments"
-            )
-        return args
-
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on the tape."""
         return self.eagerly(*self.selection.bind(args, keywords))
