@@ -33,10 +33,12 @@ def _power_of_base(v: Any, a: Any, b: Any, y: Any) -> Any:
 
 def _power_of_exponent(v: Any, a: Any, b: Any, y: Any) -> Any:
     """Derivative y * log(a), zero where a is zero: 0**b is 0 for every positive b."""
-    base = np.where(a == 0, 1, a)
-    if dtype_of(y).kind == "c" and base.dtype.kind != "c":
+    is_number = isinstance(a, int | float | complex)
+    base = (a if a != 0 else 1) if is_number else np.where(a == 0, 1, a)
+    if dtype_of(y).kind == "c" and dtype_of(base).kind != "c":
         base = base + 0j  # a negative base has a complex logarithm
-    return v * (y * np.log(base))
+    logarithm = np.log(base)
+    return v * (y * (logarithm.item() if is_number else logarithm))  # a Python number leaves the precision to v and y
 
 
 def _power(a: Any, b: Any) -> Any:

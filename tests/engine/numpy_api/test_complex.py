@@ -143,3 +143,8 @@ def test_complex_powers_of_numbers(a, b, wrapped):
 def test_a_real_power_that_turns_complex_is_refused():
     with pytest.raises(DifferentiationError, match="is complex"):
         pb.grad(lambda x: x**0.5)(-1.0)
+
+
+def test_fabs_is_not_for_complex_numbers():
+    with pytest.raises(TypeError, match=r"use numpy\.abs"):
+        pb.vjp(np.fabs, Z)

@@ -137,3 +137,55 @@ def test_nanquantile_by_a_method(method, like_numpy):
     a[0, 1, 2] = a[1, 1] = np.nan
     a[1, 1, 0] = 0.3
     like_numpy(lambda a: np.nanquantile(a, [0.2, 0.77], axis=2, method=method), a, order=1)
+
+
+SINGLE = A.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: np.nanmean(a, axis=0),
+        lambda a: np.nanstd(a),
+        lambda a: np.mean(a, axis=1, where=MASK),
+        lambda a: np.var(a, axis=1, ddof=1, where=MASK),
+        lambda a: np.quantile(a, [0.1, 0.9], axis=0),
+        lambda a: np.quantile(a, 0.3),
+        lambda a: np.percentile(a, 30),
+        lambda a: np.percentile(a, np.array([30.0, 70.0])),
+        lambda a: np.insert(a, 0, 1.5),
+        lambda a: np.unwrap(a),
+        lambda a: np.linspace(a, 2.0, 4),
+        lambda a: np.logspace(a, 1, 3),
+        lambda a: np.linspace(a, np.float64(2.0), 4),
+    ],
+)
+def test_the_precision_is_that_of_numpy(function):
+    y, pullback = pb.vjp(function, SINGLE)
+    expected = function(SINGLE)
+    assert y.dtype == expected.dtype
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+    assert pullback(np.ones_like(y))[0].dtype == np.float32
+    assert pb.jvp(function, (SINGLE,), (SINGLE,))[1].dtype == expected.dtype
+
+
+@pytest.mark.parametrize("function", [lambda x: x + np.ones(3), lambda x: x**2.5, lambda x: 2.0**x, lambda x: x * 1j])
+def test_a_tangent_has_the_dtype_of_its_value(function):
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    y, dy = pb.jvp(function, (x,), (x,))
+    assert dy.dtype == y.dtype == function(x).dtype
+
+
+@pytest.mark.parametrize("function", [np.median, np.nanmedian, np.mean])
+def test_the_middle_of_nothing_is_nan(function):
+    with np.errstate(all="ignore"):
+        y, pullback = pb.vjp(lambda a: function(a, axis=0), np.zeros((0, 2)))
+        np.testing.assert_array_equal(y, [np.nan, np.nan])
+        assert pullback(y)[0].shape == (0, 2)
+
+
+def test_the_spread_of_one_number_is_zero_to_every_order():
+    assert pb.hessian(np.std)(np.array([3.5])).tolist() == [[0.0]]
+    assert pb.grad(pb.grad(pb.grad(np.std)))(3.5) == 0.0
+    with np.errstate(all="ignore"):
+        assert np.isnan(pb.vjp(lambda a: np.var(a, ddof=2), np.array([3.5]))[0])
