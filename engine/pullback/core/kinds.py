@@ -148,8 +148,10 @@ class Linear(Primitive):
         into: Callable[..., Any] | None = None,
         flops: Callable[[Sequence[ArrayType]], int] | None = None,
         batch: Callable[..., Any] | None = None,
+        scratch: Callable[..., Sequence[ArrayType]] | None = None,
     ) -> None:
         super().__init__(name)
+        self._scratch = scratch
         self._evaluate = evaluate
         self._infer = infer
         self._transpose = transpose
@@ -181,6 +183,10 @@ class Linear(Primitive):
         """Apply the function itself."""
         return self(tangents[0], **params)
 
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """As declared."""
+        return () if self._scratch is None else self._scratch(*types, **params)
+
     @property
     def has_batch(self) -> bool:
         """Whether a batch is more than its examples one by one."""
@@ -211,10 +217,12 @@ class Bilinear(Primitive):
         flops: Callable[[Sequence[ArrayType], ArrayType], int],
         into: Callable[..., Any] | None = None,
         batch: Callable[..., Any] | None = None,
+        scratch: Callable[..., Sequence[ArrayType]] | None = None,
     ) -> None:
         super().__init__(name)
         self.into = into
         self._batch = batch
+        self._scratch = scratch
         self._evaluate = evaluate
         self._infer = infer
         self._transposes = (transpose_a, transpose_b)
@@ -248,6 +256,10 @@ class Bilinear(Primitive):
         left = None if da is None else self(da, b, **params)
         right = None if db is None else self(a, db, **params)
         return right if left is None else left if right is None else left + right
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """As declared."""
+        return () if self._scratch is None else self._scratch(*types, **params)
 
     @property
     def has_batch(self) -> bool:

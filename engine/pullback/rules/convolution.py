@@ -19,7 +19,7 @@ channels, T places and N examples:
 float16 is multiplied and summed in float32.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -27,6 +27,7 @@ import numpy as np
 
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Bilinear, cast
+from pullback.core.writing import by_writing
 from pullback.ir.types import ArrayType, Shape, type_of
 from pullback.rules.sliding import Pads, Sliding
 
@@ -34,26 +35,56 @@ from pullback.rules.sliding import Pads, Sliding
 COLUMN_BYTES = 512 * 1024
 
 
-class _Products:
-    """One convolution seen as products of matrices, block by block of examples and band by band of output rows."""
+Spare = Mapping[str, Any]
 
-    def __init__(self, sliding: Sliding, groups: int, channels: int, dtype: np.dtype[Any]) -> None:
+
+class _Products:
+    """One convolution seen as products of matrices, block by block of examples and band by band of output rows.
+
+    It works in the arrays it is given by name, of the shapes it says.
+    """
+
+    def __init__(
+        self, sliding: Sliding, examples: int, groups: int, channels: int, dtype: np.dtype[Any], spare: Spare
+    ) -> None:
         self.sliding = sliding
         self.groups = groups
+        self.channels = channels
+        self.examples = examples
+        self.spare = spare
         self.dtype = np.dtype(np.float32) if dtype == np.float16 else dtype
         self.depth = channels // groups * prod(sliding.kernel)
         self.row = prod(sliding.out[1:])
-        self._row_bytes = max(1, groups * self.depth * self.row * self.dtype.itemsize)
-        self._buffer: np.ndarray[Any, Any] | None = None
+        row_bytes = max(1, groups * self.depth * self.row * self.dtype.itemsize)
+        rows = sliding.out[0]
+        self.count = max(1, min(examples, COLUMN_BYTES // max(1, row_bytes * rows)))
+        self.band = min(rows, max(1, COLUMN_BYTES // row_bytes))
 
-    def blocks(self, examples: int) -> Iterator[tuple[slice, list[slice]]]:
+    @property
+    def columns_shape(self) -> Shape:
+        """Of the windows of one band."""
+        return (self.count, self.groups, self.depth, self.band * self.row)
+
+    @property
+    def padded_shape(self) -> Shape:
+        """Of one block of examples with their padding."""
+        return (self.count, self.channels, *self.sliding.padded)
+
+    def blocks(self) -> Iterator[tuple[slice, list[slice]]]:
         """Blocks of examples and the bands of each: several whole examples, or one in bands, whose windows fit the buffer."""
         rows = self.sliding.out[0]
-        count = max(1, COLUMN_BYTES // (self._row_bytes * rows))
-        band = min(rows, max(1, COLUMN_BYTES // self._row_bytes))
-        bands = [slice(row, min(row + band, rows)) for row in range(0, rows, band)]
-        for first in range(0, examples, count):
-            yield slice(first, min(first + count, examples)), bands
+        bands = [slice(row, min(row + self.band, rows)) for row in range(0, rows, self.band)]
+        for first in range(0, self.examples, self.count):
+            yield slice(first, min(first + self.count, self.examples)), bands
+
+    def padded(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A block of examples with their padding; as they are where there is none."""
+        if "padded" not in self.spare:
+            return x
+        wide: np.ndarray[Any, Any] = self.spare["padded"][: len(x)]
+        wide.fill(0)
+        np.copyto(wide[self.sliding.interior], x)
+        return wide
 
     def columns(self, padded: np.ndarray[Any, Any], band: slice) -> np.ndarray[Any, Any]:
         """The windows of a band, (examples, groups, depth, places), copied; pointwise windows are the input itself."""
@@ -69,9 +100,8 @@ class _Products:
     def buffer(self, count: int, places: int) -> np.ndarray[Any, Any]:
         """The one buffer, in the shape of the windows of a band."""
         shape = (count, self.groups, self.depth, places)
-        if self._buffer is None or self._buffer.size < prod(shape):
-            self._buffer = np.empty(prod(shape), self.dtype)
-        return self._buffer[: prod(shape)].reshape(shape)
+        buffer: np.ndarray[Any, Any] = self.spare["columns"].reshape(-1)[: prod(shape)].reshape(shape)
+        return buffer
 
     def places(self, part: np.ndarray[Any, Any], band: slice) -> np.ndarray[Any, Any]:
         """The part of an output that belongs to a band, as a view (examples, groups, outputs of a group, places)."""
@@ -84,50 +114,72 @@ class _Products:
         return w.reshape(self.groups, w.shape[0] // self.groups, self.depth).astype(self.dtype, copy=False)
 
 
-def _convolve(w: Any, x: Any, **params: Any) -> Any:
-    type_ = _conv_type(type_of(w), type_of(x), **params)
-    return _convolve_into(np.empty(type_.shape, type_.dtype), w, x, **params)
+def _convolve_spare(w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> Spare:
+    sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
+    products = _Products(sliding, x.shape[0], groups, x.shape[1], np.result_type(w.dtype, x.dtype), {})
+    columns = {} if sliding.is_pointwise else {"columns": ArrayType(products.columns_shape, products.dtype)}
+    padded = {"padded": ArrayType(products.padded_shape, x.dtype)} if any(map(any, pad)) else {}
+    return columns | padded
 
 
-def _convolve_into(y: Any, w: Any, x: Any, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> Any:
+def _convolve_into(
+    y: Any, w: Any, x: Any, stride: Shape, pad: Pads, dilation: Shape, groups: int, scratch: Sequence[Any] = ()
+) -> Any:
     sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
     if not (y.size and w.size):
         y.fill(0)
         return y
-    products = _Products(sliding, groups, x.shape[1], y.dtype)
+    names = _convolve_spare(type_of(w), type_of(x), stride, pad, dilation, groups)
+    products = _Products(sliding, x.shape[0], groups, x.shape[1], y.dtype, dict(zip(names, scratch, strict=True)))
     matrices = products.matrices(w)
-    for block, bands in products.blocks(x.shape[0]):
-        padded = sliding.padded_copy(x[block])
+    for block, bands in products.blocks():
+        padded = products.padded(x[block])
         for band in bands:
             np.matmul(matrices, products.columns(padded, band), out=products.places(y[block], band))
     return y
 
 
-def _data_gradient(w: Any, y: Any, **params: Any) -> Any:
-    type_ = _data_type(type_of(w), type_of(y), **params)
-    return _data_gradient_into(np.empty(type_.shape, type_.dtype), w, y, **params)
+def _data_gradient_spare(
+    w: ArrayType, y: ArrayType, size: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
+) -> Spare:
+    sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
+    dtype = np.result_type(w.dtype, y.dtype)
+    products = _Products(sliding, y.shape[0], groups, w.shape[1] * groups, dtype, {})
+    columns = {"columns": ArrayType(products.columns_shape, products.dtype)}
+    is_direct = dtype == products.dtype and not any(map(any, pad))
+    return columns if is_direct else columns | {"padded": ArrayType(products.padded_shape, products.dtype)}
 
 
 def _data_gradient_into(
-    x: Any, w: Any, y: Any, size: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
+    x: Any,
+    w: Any,
+    y: Any,
+    size: Shape,
+    stride: Shape,
+    pad: Pads,
+    dilation: Shape,
+    groups: int,
+    scratch: Sequence[Any] = (),
 ) -> Any:
     sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
     x.fill(0)
     if not (x.size and w.size and y.size):
         return x
-    products = _Products(sliding, groups, x.shape[1], x.dtype)
+    names = _data_gradient_spare(type_of(w), type_of(y), size, stride, pad, dilation, groups)
+    products = _Products(sliding, y.shape[0], groups, x.shape[1], x.dtype, dict(zip(names, scratch, strict=True)))
     transposed = np.swapaxes(products.matrices(w), 1, 2)
     y = np.ascontiguousarray(y)
-    direct = x.dtype == products.dtype and not any(map(any, pad))
-    for block, bands in products.blocks(y.shape[0]):
+    direct = "padded" not in names
+    for block, bands in products.blocks():
         part = x[block]
-        wide = part if direct else np.zeros((*part.shape[:2], *sliding.padded), products.dtype)
+        wide = part if direct else products.spare["padded"][: len(part)]
+        wide.fill(0)
         for band in bands:
             own = products.places(y[block], band).astype(products.dtype, copy=False)
             columns = np.matmul(transposed, own, out=products.buffer(own.shape[0], own.shape[-1]))
             _add_windows(wide, columns, band, sliding)
         if not direct:
-            part[...] = wide[sliding.interior]
+            np.copyto(part, wide[sliding.interior], casting="same_kind")
     return x
 
 
@@ -139,30 +191,49 @@ def _add_windows(wide: np.ndarray[Any, Any], columns: np.ndarray[Any, Any], band
         start = first.start + band.start * first.step
         met = slice(start, start + (rows - 1) * first.step + 1, first.step)
         here: Any = (slice(None), slice(None), *place)
-        wide[(..., met, *rest)] += windows[here]
+        np.add(wide[(..., met, *rest)], windows[here], out=wide[(..., met, *rest)])
 
 
-def _weight_gradient(y: Any, x: Any, **params: Any) -> Any:
-    type_ = _weight_type(type_of(y), type_of(x), **params)
-    return _weight_gradient_into(np.empty(type_.shape, type_.dtype), y, x, **params)
+def _weight_gradient_spare(
+    y: ArrayType, x: ArrayType, kernel: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
+) -> Spare:
+    sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
+    products = _Products(sliding, x.shape[0], groups, x.shape[1], np.result_type(y.dtype, x.dtype), {})
+    matrices = (groups, y.shape[1] // groups, products.depth)
+    columns = {} if sliding.is_pointwise else {"columns": ArrayType(products.columns_shape, products.dtype)}
+    padded = {"padded": ArrayType(products.padded_shape, x.dtype)} if any(map(any, pad)) else {}
+    product = {"product": ArrayType((products.count, *matrices), products.dtype)}
+    return columns | padded | product | {"sum": ArrayType(matrices, products.dtype)}
 
 
 def _weight_gradient_into(
-    w: Any, y: Any, x: Any, kernel: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
+    w: Any,
+    y: Any,
+    x: Any,
+    kernel: Shape,
+    stride: Shape,
+    pad: Pads,
+    dilation: Shape,
+    groups: int,
+    scratch: Sequence[Any] = (),
 ) -> Any:
     sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
-    products = _Products(sliding, groups, x.shape[1], w.dtype)
     w.fill(0)
     if w.size and y.size:
+        names = _weight_gradient_spare(type_of(y), type_of(x), kernel, stride, pad, dilation, groups)
+        products = _Products(sliding, x.shape[0], groups, x.shape[1], w.dtype, dict(zip(names, scratch, strict=True)))
         direct = w.dtype == products.dtype
         sums = products.matrices(w) if direct else np.zeros_like(products.matrices(w))
         y = np.ascontiguousarray(y)
-        for block, bands in products.blocks(x.shape[0]):
-            padded = sliding.padded_copy(x[block])
+        for block, bands in products.blocks():
+            padded = products.padded(x[block])
             for band in bands:
                 columns = products.columns(padded, band)
                 own = products.places(y[block], band).astype(products.dtype, copy=False)
-                sums += np.add.reduce(np.matmul(own, np.swapaxes(columns, 2, 3)), axis=0)
+                product = products.spare["product"][: len(own)]
+                np.matmul(own, np.swapaxes(columns, 2, 3), out=product)
+                np.add.reduce(product, axis=0, out=products.spare["sum"])
+                np.add(sums, products.spare["sum"], out=sums)
         if not direct:
             w[...] = sums.reshape(w.shape)
     return w
@@ -236,39 +307,53 @@ def _wanted_w(v: Any, w: Any, x: Any, **params: Any) -> Any:
     return cast(conv_weight_gradient(v, x, kernel=np.shape(w)[2:], **params), w.dtype)
 
 
-conv: Bilinear = Bilinear(
+def _types(spare: Callable[..., Spare]) -> Callable[..., list[ArrayType]]:
+    return lambda *types, **params: list(spare(*types, **params).values())
+
+
+class _Convolution(Bilinear):
+    def makes_arrays(self, *types: ArrayType, **params: Any) -> bool:
+        """Half precision is multiplied in single."""
+        return any(type_.dtype == np.float16 for type_ in types) or types[0].dtype != types[1].dtype
+
+
+conv: Bilinear = _Convolution(
     "conv",
-    _convolve,
+    by_writing(_convolve_into, _conv_type, _types(_convolve_spare)),
     _conv_type,
     _wanted_w,
     _wanted_x,
     lambda types, result: _flops_of(result.size, types[0].shape),
     into=_convolve_into,
+    scratch=_types(_convolve_spare),
     batch=lambda w, x, batched, **params: _batch_data(conv, w, x, batched, **params),
 )
-conv_data_gradient: Bilinear = Bilinear(
+conv_data_gradient: Bilinear = _Convolution(
     "conv_data_gradient",
-    _data_gradient,
+    by_writing(_data_gradient_into, _data_type, _types(_data_gradient_spare)),
     _data_type,
     lambda v, w, y, size, **params: cast(conv_weight_gradient(y, v, kernel=np.shape(w)[2:], **params), w.dtype),
     lambda v, w, y, size, **params: cast(conv(w, v, **params), y.dtype),
     lambda types, result: _flops_of(types[1].size, types[0].shape),
     into=_data_gradient_into,
+    scratch=_types(_data_gradient_spare),
     batch=lambda w, y, batched, **params: _batch_data(conv_data_gradient, w, y, batched, **params),
 )
-conv_weight_gradient: Bilinear = Bilinear(
+conv_weight_gradient: Bilinear = _Convolution(
     "conv_weight_gradient",
-    _weight_gradient,
+    by_writing(_weight_gradient_into, _weight_type, _types(_weight_gradient_spare)),
     _weight_type,
     lambda v, y, x, kernel, **params: cast(conv(v, x, **params), y.dtype),
     lambda v, y, x, kernel, **params: cast(conv_data_gradient(v, y, size=np.shape(x)[2:], **params), x.dtype),
     lambda types, result: _flops_of(types[0].size, result.shape),
     into=_weight_gradient_into,
+    scratch=_types(_weight_gradient_spare),
     batch=_batch_weights,
 )
 
-for _rule in (conv, conv_data_gradient, conv_weight_gradient):
-    _rule.needs_scratch = True
+conv.in_lines = (0,)
+conv_data_gradient.in_lines = (0, 1)
+conv_weight_gradient.in_lines = (0,)
 
 _PLAIN: dict[str, Any] = {"stride": (1,), "pad": ((0, 0),), "dilation": (1,), "groups": 1}
 _BROAD: dict[str, Any] = {"stride": (2, 1), "pad": ((1, 0), (2, 1)), "dilation": (1, 2), "groups": 2}

@@ -16,7 +16,9 @@ import numpy as np
 
 from pullback.core.cases import cases, normal, tested_in
 from pullback.core.kinds import Linear
+from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
+from pullback.core.writing import by_writing
 from pullback.ir.types import ArrayType, Shape
 from pullback.rules.sliding import Pads, Sliding
 
@@ -34,24 +36,53 @@ def _pooled_type(type_: ArrayType, window: Shape, stride: Shape, pad: Pads) -> A
 # --- the mean -------------------------------------------------------------------------------------------------------
 
 
-def _mean(x: Any, window: Shape, stride: Shape, pad: Pads) -> Any:
-    sliding = _sliding(x.shape[2:], window, stride, pad)
-    sliding.check("mean_pool")
-    wide = sliding.padded_copy(x)
-    y = np.zeros((*x.shape[:2], *sliding.out), x.dtype)
-    for _, key in sliding.elements():
-        y += wide[key]
-    y /= prod(window)
-    return y
-
-
-def _spread_mean(v: Any, size: Shape, window: Shape, stride: Shape, pad: Pads) -> Any:
+def _padded_types(type_: ArrayType, size: Shape, window: Shape, stride: Shape, pad: Pads) -> list[ArrayType]:
+    """One array with the padding, where there is any."""
     sliding = _sliding(size, window, stride, pad)
-    wide = np.zeros((*v.shape[:2], *sliding.padded), v.dtype)
-    share = v / prod(window)
+    return [ArrayType((*type_.shape[:2], *sliding.padded), type_.dtype)] if any(map(any, pad)) else []
+
+
+def _padded(x: Any, sliding: Sliding, fill: Any, spare: Sequence[Any]) -> Any:
+    for wide in spare:
+        wide.fill(fill)
+        np.copyto(wide[sliding.interior], x)
+        return wide
+    return x
+
+
+def _write_mean(y: Any, x: Any, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any] = ()) -> None:
+    sliding = _sliding(x.shape[2:], window, stride, pad)
+    wide = _padded(x, sliding, 0, scratch)
+    y.fill(0)
     for _, key in sliding.elements():
-        wide[key] += share
-    return np.ascontiguousarray(wide[sliding.interior])
+        np.add(y, wide[key], out=y)
+    np.divide(y, number(prod(window), y.dtype), out=y)
+
+
+def _write_spread_mean(
+    x: Any, v: Any, size: Shape, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any]
+) -> None:
+    sliding = _sliding(size, window, stride, pad)
+    share, *padded = scratch
+    wide = padded[0] if padded else x
+    wide.fill(0)
+    np.divide(v, number(prod(window), v.dtype), out=share)
+    for _, key in sliding.elements():
+        np.add(wide[key], share, out=wide[key])
+    if padded:
+        np.copyto(x, wide[sliding.interior])
+
+
+def _mean_scratch(type_: ArrayType, window: Shape, stride: Shape, pad: Pads) -> list[ArrayType]:
+    return _padded_types(type_, type_.shape[2:], window, stride, pad)
+
+
+def _spread_mean_type(type_: ArrayType, size: Shape, **_: Any) -> ArrayType:
+    return ArrayType((*type_.shape[:2], *size), type_.dtype)
+
+
+def _spread_mean_scratch(type_: ArrayType, size: Shape, window: Shape, stride: Shape, pad: Pads) -> list[ArrayType]:
+    return [type_, *_padded_types(type_, size, window, stride, pad)]
 
 
 def _batch(primitive: Linear, x: Any, **params: Any) -> Any:
@@ -62,19 +93,23 @@ def _batch(primitive: Linear, x: Any, **params: Any) -> Any:
 
 mean_pool: Linear = Linear(
     "mean_pool",
-    _mean,
+    by_writing(_write_mean, _pooled_type, _mean_scratch),
     _pooled_type,
     lambda v, x, **params: mean_spread(v, size=np.shape(x)[2:], **params),
     flops=lambda types: types[0].size,
     batch=lambda x, **params: _batch(mean_pool, x, **params),
+    into=_write_mean,
+    scratch=_mean_scratch,
 )
 mean_spread: Linear = Linear(
     "mean_spread",
-    _spread_mean,
-    lambda type_, size, **params: ArrayType((*type_.shape[:2], *size), type_.dtype),
+    by_writing(_write_spread_mean, _spread_mean_type, _spread_mean_scratch),
+    _spread_mean_type,
     lambda v, x, size, **params: mean_pool(v, **params),
     flops=lambda types: types[0].size,
     batch=lambda x, **params: _batch(mean_spread, x, **params),
+    into=_write_spread_mean,
+    scratch=_spread_mean_scratch,
 )
 
 # --- the maximum ----------------------------------------------------------------------------------------------------
@@ -84,55 +119,83 @@ def _lowest(dtype: np.dtype[Any]) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def _hits(wide: Any, key: Any, y: Any) -> Any:
-    """Where one element of every window is its maximum; a nan is the maximum of its window."""
+def _mark_hits(wide: Any, key: Any, y: Any, hits: Any, holes: Any) -> None:
+    """Mark where one element of every window is its maximum; a nan is the maximum of its window."""
     met = wide[key]
-    return (met == y) | (met != met)  # noqa: PLR0124 (what a nan is)
+    np.equal(met, y, out=hits)
+    np.not_equal(met, met, out=holes)
+    np.logical_or(hits, holes, out=hits)
 
 
-def _max(x: Any, window: Shape, stride: Shape, pad: Pads) -> Any:
+def _write_max(y: Any, x: Any, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any] = ()) -> None:
     sliding = _sliding(x.shape[2:], window, stride, pad)
-    sliding.check("max_pool")
-    wide = sliding.padded_copy(x, _lowest(x.dtype))
-    y = np.full((*x.shape[:2], *sliding.out), _lowest(x.dtype), x.dtype)
+    wide = _padded(x, sliding, _lowest(x.dtype), scratch)
+    y.fill(_lowest(x.dtype))
     for _, key in sliding.elements():
         np.maximum(y, wide[key], out=y)
-    return y
 
 
-def _ties(wide: Any, y: Any, sliding: Sliding) -> Any:
-    count = np.zeros(y.shape, y.dtype)
+def _count_ties(count: Any, wide: Any, y: Any, sliding: Sliding, hits: Any, holes: Any) -> None:
+    count.fill(0)
+    one = number(1, count.dtype)
     for _, key in sliding.elements():
-        count += _hits(wide, key, y)
-    return count
+        _mark_hits(wide, key, y, hits, holes)
+        np.add(count, one, out=count, where=hits)
 
 
-def _select(dx: Any, x: Any, y: Any, window: Shape, stride: Shape, pad: Pads) -> Any:
+def _choosing_scratch(v: ArrayType, x: ArrayType, y: ArrayType, **params: Any) -> list[ArrayType]:
+    """How often the maximum is met, two masks, a share of each window; x and the other one with their padding."""
+    truth = ArrayType(y.shape, np.dtype(bool))
+    share = ArrayType(y.shape, v.dtype)
+    padded = [
+        part for dtype in (x.dtype, v.dtype) for part in _padded_types(ArrayType(x.shape, dtype), x.shape[2:], **params)
+    ]
+    return [y, truth, truth, share, *padded]
+
+
+def _write_select(
+    dy: Any, dx: Any, x: Any, y: Any, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any]
+) -> None:
     sliding = _sliding(x.shape[2:], window, stride, pad)
-    wide = sliding.padded_copy(x, _lowest(x.dtype))
-    moves = sliding.padded_copy(dx)
-    dy = np.zeros(y.shape, dx.dtype)
+    count, hits, holes, _, *padded = scratch
+    wide = _padded(x, sliding, _lowest(x.dtype), padded[:1])
+    moves = _padded(dx, sliding, 0, padded[1:])
+    dy.fill(0)
     for _, key in sliding.elements():
-        dy += np.where(_hits(wide, key, y), moves[key], 0)
-    dy /= _ties(wide, y, sliding)
-    return dy
+        _mark_hits(wide, key, y, hits, holes)
+        np.add(dy, moves[key], out=dy, where=hits)
+    _count_ties(count, wide, y, sliding, hits, holes)
+    np.divide(dy, count, out=dy)
 
 
-def _spread_max(v: Any, x: Any, y: Any, window: Shape, stride: Shape, pad: Pads) -> Any:
+def _write_spread_max(
+    x_bar: Any, v: Any, x: Any, y: Any, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any]
+) -> None:
     sliding = _sliding(x.shape[2:], window, stride, pad)
-    wide = sliding.padded_copy(x, _lowest(x.dtype))
-    share = v / _ties(wide, y, sliding)
-    x_bar = np.zeros((*x.shape[:2], *sliding.padded), share.dtype)
+    count, hits, holes, share, *padded = scratch
+    wide = _padded(x, sliding, _lowest(x.dtype), padded[:1])
+    _count_ties(count, wide, y, sliding, hits, holes)
+    np.divide(v, count, out=share)
+    target = padded[1] if padded else x_bar
+    target.fill(0)
     for _, key in sliding.elements():
-        x_bar[key] += np.where(_hits(wide, key, y), share, 0)
-    return np.ascontiguousarray(x_bar[sliding.interior])
+        _mark_hits(wide, key, y, hits, holes)
+        np.add(target[key], share, out=target[key], where=hits)
+    if padded:
+        np.copyto(x_bar, target[sliding.interior])
 
 
 class _MaxPool(Primitive):
     """Parameters: window, stride, pad."""
 
+    into = staticmethod(_write_max)
+    _evaluate = staticmethod(by_writing(_write_max, _pooled_type, _mean_scratch))
+
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        return _max(*operands, **params)
+        return self._evaluate(*operands, **params)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        return _mean_scratch(types[0], **params)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         return (_pooled_type(types[0], **params),)
@@ -152,14 +215,18 @@ class _MaxPool(Primitive):
 class _Choosing(Primitive):
     """Linear in its first operand; the others, x and y of the pooling, say which elements are meant and do not move it."""
 
-    def __init__(self, name: str, function: Callable[..., Any], result: int, other: Callable[[], Primitive]) -> None:
+    def __init__(self, name: str, into: Callable[..., Any], result: int, other: Callable[[], Primitive]) -> None:
         super().__init__(name)
-        self._function = function
+        self.into = into
+        self._function = by_writing(into, lambda *types, **params: self.infer(*types, **params)[0], _choosing_scratch)
         self._result = result  # the operand whose shape the result has
         self._other = other
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return self._function(*operands, **params)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        return _choosing_scratch(*types, **params)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         return (ArrayType(types[self._result].shape, types[0].dtype),)
@@ -177,8 +244,8 @@ class _Choosing(Primitive):
 
 
 max_pool = _MaxPool("max_pool")
-max_select: Primitive = _Choosing("max_select", _select, 2, lambda: max_spread)
-max_spread: Primitive = _Choosing("max_spread", _spread_max, 1, lambda: max_select)
+max_select: Primitive = _Choosing("max_select", _write_select, 2, lambda: max_spread)
+max_spread: Primitive = _Choosing("max_spread", _write_spread_max, 1, lambda: max_select)
 
 _OVERLAPPING: dict[str, Any] = {"window": (3, 2), "stride": (2, 1), "pad": ((1, 0), (0, 1))}
 for _pool in (mean_pool, max_pool):

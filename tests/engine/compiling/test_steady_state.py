@@ -227,3 +227,39 @@ def test_reshapes_that_are_no_views(keeps_its_memory):
         return np.sum(pb.scan(lambda c, _: (np.reshape(c.T * 2.0, (3, 4)) * 0.5, None), x, None, length=3)[0] ** 2)
 
     keeps_its_memory(steps, normal(3, 4))
+
+
+# --- convolutions and pooling ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pointwise", [False, True])
+@pytest.mark.parametrize("options", [{}, {"stride": 2, "pad": 1}, {"dilation": 2, "pad": ((1, 2),)}, {"groups": 2}])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_convolutions(rank, options, pointwise, keeps_its_memory):
+    if "dilation" in options:
+        options = {**options, "pad": options["pad"] * rank}
+    window = (1 if pointwise else 2,) * rank
+    w, x, b = normal(4, 4 // options.get("groups", 1), *window), normal(2, 4, *(5, 6, 4)[:rank]), normal(4)
+
+    def loss(w, x, b):
+        return np.sum(nn.conv_bias_act(w, x, b, act=nn.tanh, **options) ** 2)
+
+    keeps_its_memory(loss, w, x, b)
+    keeps_its_memory(lambda w, x: np.sum(nn.conv(w, x, **options) ** 2), w, x)
+
+
+@pytest.mark.parametrize("pool", [nn.max_pool, nn.mean_pool])
+@pytest.mark.parametrize("options", [{}, {"stride": 1}, {"stride": 1, "pad": 1}])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_pooling(rank, pool, options, keeps_its_memory):
+    keeps_its_memory(lambda x: np.sum(pool(x, 2, **options) ** 2), normal(2, 3, *(5, 6, 4)[:rank]))
+
+
+def test_a_convolution_in_bands_and_on_a_transposed_image(keeps_its_memory, monkeypatch):
+    from pullback.rules import convolution  # noqa: PLC0415 (what is patched)
+
+    monkeypatch.setattr(convolution, "COLUMN_BYTES", 1024)
+    keeps_its_memory(lambda w, x: np.sum(nn.conv(w, x, pad=1) ** 2), normal(4, 2, 3, 3), normal(5, 2, 9, 8))
+    keeps_its_memory(
+        lambda w, x: np.sum(nn.conv(w, np.moveaxis(x, -1, 1)) ** 2), normal(4, 2, 3, 3), normal(3, 9, 8, 2)
+    )

@@ -1,0 +1,23 @@
+"""Rules that are written once: into arrays that are there. Evaluating one makes the arrays first."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.types import ArrayType, type_of
+
+
+def by_writing(
+    into: Callable[..., Any], infer: Callable[..., ArrayType], scratch: Callable[..., Sequence[ArrayType]]
+) -> Callable[..., Any]:
+    """What evaluates a rule of one result, from what writes it, the type of the result and those of what it needs."""
+
+    def evaluate(*operands: Any, **params: Any) -> Any:
+        types = [type_of(operand) for operand in operands]
+        wanted = (infer(*types, **params), *scratch(*types, **params))
+        out, *spare = [np.empty(type_.shape, type_.dtype) for type_ in wanted]
+        into(out, *operands, **params, scratch=spare)
+        return out
+
+    return evaluate
