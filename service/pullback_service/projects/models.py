@@ -7,7 +7,7 @@ from pullback_service.base import Base, Instant, RowId, StampedNow
 
 
 class Project(Base):
-    """Whose gradients are measured. The counts are brought up to date after each upload by the worker."""
+    """Whose gradients are measured; anybody may read one that is `public_read`. The counts are brought up to date after each upload by the worker."""
 
     __tablename__ = "project"
     __table_args__ = (UniqueConstraint("name"), CheckConstraint("name <> ''", name="named"))
@@ -19,3 +19,4 @@ class Project(Base):
     commits: Mapped[int] = mapped_column(server_default="0")
     points: Mapped[int] = mapped_column(server_default="0")
     last_report_at: Mapped[Instant | None]
+    public_read: Mapped[bool] = mapped_column(server_default="false")

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Query, Response
 from pydantic import TypeAdapter
 
 from pullback_service.addresses import API
+from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, UnreadableBodyError
 from pullback_service.fields import Name, Sha
@@ -53,6 +54,10 @@ async def upload_report(
     receipt = receipt_of(kept.report, prepared.read.document.project, prepared.read.document.commit.sha)
     response.status_code = 201 if kept.created else 200
     response.headers["Location"] = receipt.url
+    if kept.created:
+        note(session, subject=f"report {receipt.id}", project=receipt.project, commit=receipt.commit)
+    else:
+        note_nothing(session)
     return receipt
 
 
