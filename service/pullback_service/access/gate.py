@@ -20,7 +20,7 @@ from pullback_service.browsers import SAFE_METHODS
 from pullback_service.errors import AuthenticationError, ForbiddenError
 from pullback_service.ids import AgentId, ProjectId, TokenId
 from pullback_service.logins.cookies import COOKIE, brings_proof
-from pullback_service.logins.queries import login_by_secret
+from pullback_service.logins.queries import login_by_secret, open_login
 from pullback_service.projects.models import Project
 from pullback_service.tokens.models import Token
 from pullback_service.tokens.queries import USED_AGAIN_AFTER, note_used, token_by_digest, unused_code
@@ -77,6 +77,15 @@ class Gate:
             )
         return await self._of_row(session, token)
 
+    async def sign_in(self, request: Request, session: AsyncSession, secret: str) -> tuple[str, str]:
+        """Begin a login with a token: the secret of its cookie, and whose it is."""
+        self._of_addresses.take(address_of(request) or "")
+        caller = await self.caller_of_token(session, secret)
+        if not caller.has("read"):
+            raise ForbiddenError(f"{_capital(caller.name)} may not read: sign in with a token of the scope read.")
+        bootstrap = self.bootstrap_digest if caller.token_id is None else None
+        return await open_login(session, token_id=caller.token_id, bootstrap_digest=bootstrap), caller.name
+
     async def _whoever(self, request: Request, session: AsyncSession) -> Caller:
         """Where everybody is served, a token may still say who it is; a login that ended is nobody."""
         if not self.required and "authorization" not in request.headers:
@@ -101,6 +110,11 @@ class Gate:
             return callers.LOCAL
         login = await self._by_cookie(request, session)
         if login is not None:
+            if request.method not in SAFE_METHODS and not await brings_proof(request, request.cookies[COOKIE]):
+                raise ForbiddenError(
+                    "A write that leans on a login must prove that it comes from one of our own pages (the form field "
+                    "`csrf` or the header X-CSRF-Token): load the page again and repeat, or send a token."
+                )
             return login
         if need.public and request.method in SAFE_METHODS:
             public = await _public_projects(session)
@@ -141,11 +155,6 @@ class Gate:
                 caller = await self._of_row(session, login.token)
             except AuthenticationError:
                 return None  # revoked or expired meanwhile: as if signed out
-        if request.method not in SAFE_METHODS and not await brings_proof(request, secret):
-            raise ForbiddenError(
-                "This form is too old, or came from elsewhere: load the page again and repeat. "
-                "(Programs send a token, or the page's proof as X-CSRF-Token.)"
-            )
         return caller
 
     async def _of_row(self, session: AsyncSession, token: Token) -> Caller:

@@ -66,6 +66,9 @@ ENDPOINTS: Mapping[str, Need] = {
     f"POST {API}/enrolments": ADMIN,
     f"GET {API}/audit": ADMIN,
     # Pages that are not simply read (below).
+    "GET /login": OPEN,
+    "POST /login": OPEN,
+    "POST /logout": OPEN,
     "GET /help": OPEN,
     "GET /static/{digest}/{name}": OPEN,
     "GET /jobs": READ_INSIDE,
