@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from pullback_cli import agent, down, migrate, run, serve, status, up, version, worker
+from pullback_cli import agent, db, down, migrate, project, run, serve, status, token, up, version, worker
 from pullback_cli.refusals import sentence_of
 from pullback_runners.agent.lifeline import die_with_named_parent
 
@@ -24,6 +24,9 @@ app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
 app.command("migrate")(migrate.migrate)
 app.command("agent")(agent.agent)
+app.add_typer(token.app, name="token")
+app.add_typer(project.app, name="project")
+app.add_typer(db.app, name="db")
 app.command("version")(version.version)
 
 

@@ -51,3 +51,8 @@ def write_line(session: AsyncSession, caller: Caller, *, action: str, path: str,
             details=noted.details,
         )
     )
+
+
+def was_noted(session: AsyncSession) -> bool:
+    """Whether a write has been noted."""
+    return _NOTED in session.info
