@@ -38,8 +38,7 @@ COUNTS = (
         "{n} reports wait for more than an hour to be followed up: start a `pullback worker`.",
     ),
     (
-        "SELECT count(*) FROM attempt WHERE state IN ('leased', 'running') "
-        "AND lease_expires_at < now() - interval '1 hour'",
+        "SELECT count(*) FROM attempt WHERE ended_at IS NULL AND lease_expires_at < now() - interval '1 hour'",
         "{n} leases expired more than an hour ago and nobody took them back: start a `pullback worker`.",
     ),
 )

@@ -3,7 +3,7 @@
 from pullback_service.agents.models import Agent
 from pullback_service.audit.models import Audit
 from pullback_service.base import Base
-from pullback_service.commits.models import Commit, CommitParent
+from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.jobs.models import Attempt, Job, JobLog
 from pullback_service.logins.models import Login
 from pullback_service.machines.models import Machine
@@ -17,6 +17,8 @@ __all__ = [
     "Attempt",
     "Audit",
     "Base",
+    "Branch",
+    "BranchCommit",
     "Case",
     "Commit",
     "CommitParent",
