@@ -30,7 +30,15 @@ def checked(name: str) -> str:
 
 @contextmanager
 def tier(name: str) -> Iterator[None]:
-    """Run what is inside the block in the named tier: `with pb.tier("fused"): ...`."""
+    """Run what is inside the block in the named tier, one of `pb.TIERS`.
+
+    `unfused` is the eager tape, `fused` a planned graph, `stateful` a planned graph in memory that is kept between calls.
+
+    >>> gradient = pb.grad(lambda x: np.sum(np.tanh(x)))
+    >>> with pb.tier("fused"):
+    ...     gradient(np.zeros(2))
+    array([1., 1.])
+    """
     token = _current.set(checked(name))
     try:
         yield

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import compiling
+from pullback.compiling import plan as compiling
 from pullback.errors import DifferentiationError, OverwrittenError, TracingError
 
 TIERS = pytest.mark.parametrize("tier", pb.TIERS)

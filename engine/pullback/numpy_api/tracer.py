@@ -5,13 +5,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
-from pullback.primitive import Traced
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules.contractions import matmul

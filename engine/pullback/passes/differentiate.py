@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pullback.core.primitive import Effect, Primitive
 from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var, with_guards_of, with_guards_returned
 from pullback.ir.types import ArrayType, type_of
-from pullback.primitive import Effect, Primitive
-from pullback.recorder import Recorder, evaluate_graph, record
-from pullback.tape import Record, Tape
+from pullback.traces.recorder import Recorder, evaluate_graph, record
+from pullback.traces.tape import Record, Tape
 
 
 class SourceKeepingTape(Tape):

@@ -57,6 +57,8 @@ class Stages:
     """The graph after each pass, for `plan.explain()`."""
 
     graphs: list[tuple[str, Graph]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """What the caller calls the inputs of the first graph."""
 
     def add(self, name: str, graph: Graph) -> Graph:
         """Note a checked graph."""

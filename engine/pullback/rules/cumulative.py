@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Linear, unbroadcast
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
-from pullback.kinds import Linear, unbroadcast
-from pullback.primitive import Primitive
 from pullback.rules.indexing import scatter
 from pullback.rules.joining import along
 

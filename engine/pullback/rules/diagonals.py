@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Linear
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Linear
 
 
 def _diagonal_type(type_: ArrayType, offset: int, axis1: int, axis2: int) -> ArrayType:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal, whole
+from pullback.core.cases import cases, normal, whole
+from pullback.core.kinds import behind_batch
+from pullback.core.scattered import Scattered
+from pullback.core.selection import Selection
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import behind_batch
-from pullback.scattered import Scattered
-from pullback.selection import Selection
 
 ARRAY = "array"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal
+from pullback.core.cases import away_from, cases, normal
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
 from pullback.rules.matrices import conjugate, is_complex, matrix_dtype, real, real_dtype
 from pullback.rules.quotients import quotient
 from pullback.rules.reductions import reduced_shape

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.flat import Flat
+from pullback.core.flat import Flat
 from pullback.ir.types import ArrayType
 
 _POSITION = np.dtype(np.intp)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal
+from pullback.core.cases import away_from, cases, normal
+from pullback.core.kinds import Scalar
 from pullback.errors import DifferentiationError
 from pullback.ir.types import ArrayType
-from pullback.kinds import Scalar
 from pullback.rules.matrices import MatrixFunction
 
 

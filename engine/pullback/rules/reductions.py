@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
-from pullback.flat import Flat
+from pullback.core.cases import cases, normal
+from pullback.core.flat import Flat
+from pullback.core.kinds import Linear, unbroadcast
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Linear, unbroadcast
-from pullback.primitive import Primitive
 from pullback.rules.cumulative import products_after, products_before
 
 Axes = tuple[int, ...]

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal, positive, whole
+from pullback.core.cases import cases, normal, positive, whole
+from pullback.core.kinds import cast
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
-from pullback.kinds import cast
-from pullback.primitive import Primitive
 from pullback.rules.reductions import reduced_shape
 
 

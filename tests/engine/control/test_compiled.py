@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback import trees
-from pullback.primitive import Primitive
+from pullback.core.primitive import Primitive
 
 
 def rk4(rate, y, times):
@@ -51,7 +51,7 @@ def random_walk(scale, drift, noise):
         position = position + drift + scale * e
         return (position, np.maximum(longest, position * position)), position
 
-    (last, longest), path = pb.scan(step, (0 * drift, 0 * drift + 1), noise, reverse=True)
+    (last, longest), path = pb.scan(step, (np.zeros(2), np.ones(2)), noise, reverse=True)
     return np.sum(last) + np.sum(longest) + np.sum(np.sin(path))
 
 

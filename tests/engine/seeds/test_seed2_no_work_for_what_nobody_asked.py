@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.cotangents import Accumulator, Lazy
-from pullback.tape import Tape
+from pullback.traces.cotangents import Accumulator, Lazy
+from pullback.traces.tape import Tape
 
 RNG = np.random.default_rng(0)
 LENGTHS = (10, 1_000, 100_000)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Scalar
 from pullback.layouts import Layout
 from pullback.nn.recurrent.cells import rnn_step
 from pullback.nn.recurrent.reverse import Array, Reverse, rows, scratch

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType, Shape
 from pullback.layouts import Layout
-from pullback.linearizing import jvp, vjp
 from pullback.nn.recurrent.cells import run_steps
 from pullback.nn.recurrent.reverse import Array, Reverse, scratch
 from pullback.nn.recurrent.weights import Weights
-from pullback.primitive import Primitive
+from pullback.transforms.linearizing import jvp, vjp
 
 
 class Recurrence(Primitive):

@@ -15,9 +15,9 @@ So is a plain sum of something that is collected anyway. The additions come in B
 from collections.abc import Sequence
 from math import prod
 
+from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.passes.loops.form import Carried, Loop, applied, rewrite_loops
-from pullback.primitive import Primitive
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.reductions import sum_
