@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, or_, select, update
+from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -121,7 +120,7 @@ async def _is_told(session: AsyncSession, project_id: ProjectId, told: ToldCommi
     return not told.parents or found.id in await parents_of(session, [found.id])
 
 
-def _has_news(told: ToldCommit, stored: Commit | Row[Any]) -> bool:
+def _has_news(told: ToldCommit, stored: object) -> bool:
     return any(
         getattr(told, fact) is not None and getattr(stored, fact) is None
         for fact in ("branch", "author", "title", "authored_at")
