@@ -1,6 +1,7 @@
 """`pullback project`: making, listing and changing projects."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -96,6 +97,9 @@ def set_(
     *,
     name: Annotated[str, typer.Argument(help="Name of the project.")],
     public: PublicRead = None,
+    mirror: Annotated[
+        str | None, typer.Option(help="Folder of a clone on the workers' machine, whose branches they read; '': none.")
+    ] = None,
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
@@ -104,20 +108,26 @@ def set_(
     Examples:
     pullback project set demo --public
 
-    pullback project set demo --private --json
+    pullback project set demo --private --mirror /srv/demo.git --json
     """
     from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
     from pullback_service.projects import queries  # noqa: PLC0415 - as above
     from pullback_service.projects.schemas import ProjectSummary  # noqa: PLC0415 - as above
 
-    if public is None:
-        raise RefusalError("nothing to change: say --public or --private")
+    changes: dict[str, bool | str | None] = {}
+    if public is not None:
+        changes["public_read"] = public
+    if mirror is not None:
+        changes["mirror"] = str(Path(mirror).absolute()) if mirror else None
+    if not changes:
+        raise RefusalError("nothing to change: say --public or --private, or name a --mirror")
 
     async def change(session: "AsyncSession") -> ProjectSummary:
         found = await queries.project_by_name(session, name)
-        found.public_read = public
+        for setting, value in changes.items():
+            setattr(found, setting, value)
         await session.flush()
-        note(session, subject=f"project {name}", project=name, public_read=public)
+        note(session, subject=f"project {name}", project=name, **changes)
         return ProjectSummary.model_validate(found)
 
     _tell(in_database(data, "project set", change), as_json=as_json)

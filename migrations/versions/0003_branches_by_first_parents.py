@@ -1,8 +1,8 @@
-"""Branches, and the place of each commit among their first parents.
+"""Branches, mirrors to learn them from, and the place of each commit among their first parents.
 
 Step: expand (the previous release does not read it; branches it hears of meanwhile are placed by the next log).
-Locks: none on existing tables. Rows rewritten: 0; one is inserted for every commit whose branch is known, in the order
-of history. Back: drop both tables; logs and uploads fill them again.
+Locks: a moment of `project` for a column without a default. Rows rewritten: 0; one is inserted for every commit whose branch is known, in the order
+of history. Back: drop them; logs and uploads fill them again.
 """
 
 import sqlalchemy as sa
@@ -15,7 +15,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the tables."""
+    """Add the column and the tables."""
+    op.add_column("project", sa.Column("mirror", sa.Text(), nullable=True))
     op.create_table(
         "branch",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=True), nullable=False),
@@ -64,3 +65,4 @@ def downgrade() -> None:
     """Remove them again."""
     op.drop_table("branch_commit")
     op.drop_table("branch")
+    op.drop_column("project", "mirror")

@@ -68,7 +68,8 @@ async def follow_log(session: AsyncSession, project_id: ProjectId, name: str, he
         # An old log: what it says lies on the branch, or before everything that is known of it.
         wanted = [*on, *(member for member in chain if tip.sha in of_branch or _place(member) < _place(on[0]))]
     else:
-        behind = [] if last.first_parent is None else [member for member in on if _place(member) < _place(last)]
+        # Without parents it may be a root, or where a shallow clone was cut off: what stands earlier stays in both cases.
+        behind = [member for member in on if _place(member) < _place(last)]
         wanted = [*behind, *chain]
         if newest.sha not in {member.sha for member in wanted}:
             await session.execute(

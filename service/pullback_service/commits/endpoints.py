@@ -91,7 +91,7 @@ async def find_merge_base(session: ReadSession, project: Name, one: Sha, other: 
     """The newest commit that two commits both descend from."""
     project_id = ProjectId((await project_by_name(session, project)).id)
     found = await queries.find_merge_base(session, project_id, one, other)
-    return MergeBaseAnswer(merge_base=found.sha, certain=not found.unknown, unknown_parents=list(found.unknown))
+    return MergeBaseAnswer(merge_base=found.sha, certain=not found.unknown, parents_unknown=list(found.unknown))
 
 
 def _branch(stored: StoredBranch) -> BranchSummary:

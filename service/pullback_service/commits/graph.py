@@ -1,6 +1,6 @@
 """What follows from the parents of commits. Pure: hashes and times in, places and merge bases out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -26,7 +26,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class MergeBase:
-    """The newest common ancestor; `unknown` are parents nobody told about, behind which a newer one may be hidden."""
+    """The newest common ancestor; `unknown` are commits whose parents nobody told, behind which a newer one may hide."""
 
     sha: str | None
     unknown: tuple[str, ...]
@@ -68,7 +68,7 @@ def ancestry(parents: Mapping[str, Sequence[str]], sha: str) -> set[str]:
 
 
 def merge_base(
-    parents: Mapping[str, Sequence[str]], one: str, other: str, *, known: Iterable[str], newest: Mapping[str, datetime]
+    parents: Mapping[str, Sequence[str]], one: str, other: str, *, newest: Mapping[str, datetime]
 ) -> MergeBase:
     """The best common ancestor of two commits: one that no other common ancestor descends from.
 
@@ -84,7 +84,7 @@ def merge_base(
             beneath.add(sha)
             waiting.extend(parents.get(sha, ()))
     best = sorted(common - beneath, key=lambda sha: (newest[sha].timestamp() if sha in newest else 0.0, sha))
-    unknown = (of_one | of_other) - set(known) - common
+    unknown = [sha for sha in (of_one | of_other) - common if not parents.get(sha)]
     return MergeBase(best[-1] if best else None, tuple(sorted(unknown)))
 
 

@@ -231,7 +231,6 @@ async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str
         {sha: told.get(row.id, []) for sha, row in places.items()},
         one,
         other,
-        known=places,
         newest={sha: row.ordered_at for sha, row in places.items()},
     )
 

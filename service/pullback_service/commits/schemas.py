@@ -85,9 +85,9 @@ class LogReceipt(BaseModel):
 class MergeBaseAnswer(BaseModel):
     """The newest commit that two commits both descend from, null where none is known.
 
-    With parents that nobody told about (`unknown_parents`) there may be a newer one than this (`certain` is false).
+    Behind commits whose parents nobody told (`parents_unknown`) there may be a newer one: then it is not `certain`.
     """
 
     merge_base: str | None
     certain: bool
-    unknown_parents: list[str]
+    parents_unknown: list[str]

@@ -142,9 +142,13 @@ async def test_the_merge_base_is_found_and_doubt_is_said(tell, say, client, repo
         query = {"project": "demo", "one": reports.sha(one), "other": reports.sha(other)}
         return (await client.get(f"{API}/merge-base", params=query)).json()
 
-    assert await ask(9, 3) == {"merge_base": reports.sha(2), "certain": True, "unknown_parents": []}
+    assert await ask(9, 3) == {"merge_base": reports.sha(2), "certain": True, "parents_unknown": []}
     await tell(say(21, 20), branch="elsewhere")
-    assert await ask(21, 3) == {"merge_base": None, "certain": False, "unknown_parents": [reports.sha(20)]}
+    assert await ask(21, 3) == {
+        "merge_base": None,
+        "certain": False,
+        "parents_unknown": [reports.sha(1), reports.sha(20)],
+    }
     query = {"project": "demo", "one": reports.sha(77), "other": reports.sha(1)}
     answer = await client.get(f"{API}/merge-base", params=query)
     assert answer.status_code == 404

@@ -70,10 +70,10 @@ PARENTS = {"b": ["a"], "c": ["b"], "d": ["b"], "e": ["d"], "m": ["c", "e"], "n":
 )
 def test_the_merge_base_is_the_newest_common_ancestor(one, other, base):
     newest = {sha: DAY + timedelta(days=ord(sha)) for sha in PARENTS}
-    found = merge_base(PARENTS, one, other, known=PARENTS, newest=newest)
+    found = merge_base(PARENTS, one, other, newest=newest)
     assert (found.sha, found.unknown) == (base, ())
 
 
 def test_parents_nobody_told_about_are_named():
-    found = merge_base({"y": ["x"], "z": ["w"]}, "y", "z", known={"y", "z"}, newest={})
+    found = merge_base({"y": ["x"], "z": ["w"]}, "y", "z", newest={})
     assert (found.sha, found.unknown) == (None, ("w", "x"))
