@@ -44,10 +44,12 @@ class StoredBranch:
 async def add_commit(session: AsyncSession, project_id: ProjectId, name: str, sha: str) -> None:
     """Put an upload's commit on its branch, unless it is known to lie beside it. The graph must be locked."""
     branch_id = await _ensure_branch(session, project_id, name)
+    new = await _member(session, project_id, sha)
+    if await _continues(session, branch_id, new):
+        return
     on = await _members(session, branch_id)
     if any(member.sha == sha for member in on):
         return
-    new = await _member(session, project_id, sha)
     if is_sibling({m.sha: m.first_parent for m in (*on, new)}, [m.sha for m in on], sha):
         return
     await _write(session, branch_id, [*on, new])
@@ -135,6 +137,26 @@ async def _members(session: AsyncSession, branch_id: int) -> list[Member]:
         .order_by(BranchCommit.position)
     )
     return [Member(*row) for row in rows]
+
+
+async def _continues(session: AsyncSession, branch_id: int, new: Member) -> bool:
+    """Append the usual upload's commit, the newest one, without reading the branch. Index: pk_branch_commit."""
+    on = select(BranchCommit.position, Commit.id, Commit.sha, Commit.ordered_at).join(
+        Commit, Commit.id == BranchCommit.commit_id
+    )
+    on = on.where(BranchCommit.branch_id == branch_id)
+    top = (await session.execute(on.order_by(BranchCommit.position.desc()).limit(1))).one_or_none()
+    if top is not None:
+        if (top.ordered_at, top.id) >= _place(new):
+            return False
+        if new.first_parent != top.sha and (await session.execute(on.where(Commit.sha == new.first_parent))).first():
+            return False  # beside the branch, or in a gap of it
+    position, after_gap = (0, False) if top is None else (top.position + 1, new.first_parent != top.sha)
+    await session.execute(
+        insert(BranchCommit).values(branch_id=branch_id, position=position, commit_id=new.id, after_gap=after_gap)
+    )
+    await session.execute(update(Branch).where(Branch.id == branch_id).values(updated_at=func.now()))
+    return True
 
 
 async def _member(session: AsyncSession, project_id: ProjectId, sha: str) -> Member:

@@ -122,8 +122,10 @@ async def keep(
     )
     if created is None:  # somebody stored the same report between our looking and our writing
         known = await _find(session, project_id, document.id, key)
-        if known is None:
-            raise ConflictError(f"Job {for_job.job_id if for_job else None} has an accepted result already.")
+        if known is None and for_job is not None:
+            raise ConflictError(f"Job {for_job.job_id} has an accepted result already.")
+        if known is None:  # another project's, which this caller does not see
+            raise ConflictError(f"Report id {document.id} is taken: a new report needs a new id.")
         return _replay(known, prepared, key)
     if on_history:
         await _keep_parts(session, prepared, project_id, machine_id, commit)

@@ -3,7 +3,10 @@
 import pytest
 from sqlalchemy import select, text, update
 
+from pullback_service.logins.cookies import COOKIE, csrf_of
+from pullback_service.logins.queries import open_login
 from pullback_service.models import Audit, Project, Token
+from pullback_service.tokens.secrets import digest_of
 
 pytestmark = pytest.mark.anyio
 
@@ -266,3 +269,46 @@ async def test_projects_are_changed_one_setting_at_a_time(admin, looking):
     assert changed.json()["public_read"] is True
     assert await looking.scalar(select(Project.public_read)) is True
     problem_of(await admin.post(f"{API}/projects", json={"name": "group/name"}), 409)
+
+
+@pytest.fixture
+def sign_in(looking):
+    """The cookie of a login with a token, by the token's id."""
+
+    async def sign_in(token_id):
+        secret = await open_login(looking, token_id=token_id, bootstrap_digest=None)
+        await looking.commit()
+        return secret
+
+    return sign_in
+
+
+async def test_a_login_has_the_rights_of_its_token_and_ends_with_it(guarded, admin, make_token, sign_in):
+    await make_token("read")
+    cookie = {"cookie": f"{COOKIE}={await sign_in(1)}"}
+    assert (await guarded.get(f"{API}/projects", headers=cookie)).status_code == 200
+    problem_of(await guarded.get(f"{API}/tokens", headers=cookie), 403)
+    await admin.post(f"{API}/tokens/1/revoke")
+    problem_of(await guarded.get(f"{API}/projects", headers=cookie), 401)
+
+
+async def test_a_write_that_leans_on_a_login_needs_the_pages_proof(guarded, make_token, sign_in):
+    await make_token("admin")
+    secret = await sign_in(1)
+    cookie, wanted = {"cookie": f"{COOKIE}={secret}"}, {"name": "demo"}
+    assert "X-CSRF-Token" in problem_of(await guarded.post(f"{API}/projects", json=wanted, headers=cookie), 403)
+    wrong = cookie | {"x-csrf-token": csrf_of("another")}
+    problem_of(await guarded.post(f"{API}/projects", json=wanted, headers=wrong), 403)
+    right = cookie | {"x-csrf-token": csrf_of(secret)}
+    assert (await guarded.post(f"{API}/projects", json=wanted, headers=right)).status_code == 201
+
+
+async def test_a_login_ends_in_time_and_another_bootstrap_token_ends_its_logins(guarded, make_token, sign_in, looking):
+    await make_token("read")
+    cookie = {"cookie": f"{COOKIE}={await sign_in(1)}"}
+    await looking.execute(text("UPDATE login SET expires_at = now()"))
+    await looking.commit()
+    problem_of(await guarded.get(f"{API}/projects", headers=cookie), 401)
+    secret = await open_login(looking, token_id=None, bootstrap_digest=digest_of("an older secret"))
+    await looking.commit()
+    problem_of(await guarded.get(f"{API}/projects", headers={"cookie": f"{COOKIE}={secret}"}), 401)
