@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pullback import contexts, debug, errors, inplace, nn, numpy, rule, scipy, testing
     from pullback.blocks import Block
-    from pullback.compiling.plan import compile_ as compile  # noqa: A004 (the public name)
+    from pullback.compiling.plan import compile  # noqa: A004 (the public name)
     from pullback.compiling.tracing import trace
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
@@ -71,7 +71,7 @@ _HOMES = {
     "Block": "pullback.blocks:Block",
     "TIERS": "pullback.tiers:TIERS",
     "checkpoint": "pullback.transforms.checkpoints:checkpoint",
-    "compile": "pullback.compiling.plan:compile_",
+    "compile": "pullback.compiling.plan:compile",
     "cond": "pullback.control.branching:cond",
     "contexts": "pullback.contexts",
     "cut": "pullback.transforms.constants:cut",

@@ -530,9 +530,9 @@ def test_the_value_has_the_same_type_in_each_tier(tier):
 
 
 def test_the_summary_is_of_the_latest_call():
-    plan = fused(lambda x, k=1.0: x * k)
+    plan = fused(lambda x: x * 2)
     plan(1.0)
-    plan(1.0, k=2.0)
+    plan(np.ones(2, dtype=">f8"))
     assert plan.summary()["fallbacks"]
     on_the_tape = pb.compile(lambda x: x, tier="unfused")
     on_the_tape(1.0)
@@ -724,10 +724,31 @@ def with_rest(x, *rest, scale=2.0):
     return x * scale + sum(3.0 * part for part in rest)
 
 
-@pytest.mark.parametrize("name", ["scale", "rest"])
-def test_a_name_that_has_no_position_is_refused(name):
-    with pytest.raises(DifferentiationError):
-        pb.grad(with_rest, wrt=name)(1.0, 1.0, 1.0)
+def test_the_name_of_all_the_rest_is_refused():
+    with pytest.raises(DifferentiationError, match="names no argument of with_rest"):
+        pb.grad(with_rest, wrt="rest")(1.0, 1.0, 1.0)
+
+
+@TIERS
+def test_arguments_by_keyword_only_and_by_default_are_chosen_by_name(tier):
+    with pb.tier(tier):
+        assert pb.grad(with_rest, wrt="scale")(3.0, 1.0) == 3.0
+        assert pb.grad(with_rest, wrt=("x", "scale"))(3.0, scale=5.0) == (5.0, 3.0)
+        assert pb.grad(lambda x, a=2.0: x * a, wrt="a")(3.0) == 3.0
+        assert pb.grad(lambda x, **options: x * options["a"], wrt="a")(3.0, a=2.0) == 3.0
+        assert pb.jacobian(with_rest, wrt="scale")(3.0, 1.0) == 3.0
+        assert pb.hessian(lambda x, *, a: x * a**3, wrt="a")(2.0, a=1.0) == 12.0
+
+
+def test_a_keyword_that_is_not_given_is_refused():
+    with pytest.raises(DifferentiationError, match="called with no such argument"):
+        pb.grad(lambda x, **options: x * options.get("a", 1.0), wrt="a")(3.0)
+
+
+@pytest.mark.parametrize("wrt", [1.0, (0, None), True])
+def test_wrt_that_is_no_position_and_no_name_is_refused(wrt):
+    with pytest.raises(DifferentiationError, match="is no position, no name and no tuple of them"):
+        pb.grad(lambda x: x, wrt=wrt)
 
 
 @TIERS
@@ -877,3 +898,82 @@ def test_thousands_of_operations_in_a_row(tier):
 
     with pb.tier(tier):
         assert np.isfinite(pb.grad(deep)(THREE)).all()
+
+
+@TIERS
+def test_an_error_that_the_function_catches_is_caught(tier):
+    def inverse(x):
+        try:
+            return np.linalg.inv(x)
+        except np.linalg.LinAlgError:
+            return np.linalg.pinv(x)
+
+    def division(x):
+        with np.errstate(all="raise"):
+            try:
+                return np.sum(1 / x)
+            except FloatingPointError:
+                return np.sum(x)
+
+    for function, good, bad in ((inverse, 2 * np.eye(3), np.ones((3, 3))), (division, THREE + 5, np.zeros(3))):
+        plan = pb.compile(function, tier=tier)
+        for x in (good, bad, good, bad):
+            np.testing.assert_allclose(plan(x), function(x))
+
+
+@TIERS
+def test_warnings_that_the_function_silences_are_silent(tier):
+    def logarithm(x):
+        with np.errstate(divide="ignore"):
+            y = np.log(x)
+        return np.where(x > 0, y, 0.0)
+
+    plan = pb.compile(logarithm, tier=tier)
+    for x in (np.array([1.0, 2.0]), np.array([0.0, 2.0])):
+        np.testing.assert_array_equal(plan(x), logarithm(x))
+
+
+@TIERS
+def test_what_the_function_stores_is_never_a_traced_value(tier):
+    class Model:
+        last = None
+
+    model, kept, latest = Model(), {"y": None}, None
+    model.last = None
+
+    def function(x):
+        nonlocal latest
+        kept["y"] = model.last = latest = np.sin(x)
+        return np.sum(latest)
+
+    plan = pb.compile(function, tier=tier)
+    for x in (THREE, THREE + 1, THREE + 2):
+        plan(x)
+        for stored in (kept["y"], model.last, latest):
+            np.testing.assert_array_equal(stored, np.sin(x))
+
+
+@pytest.mark.parametrize("first", [-1.0, 1.0])
+def test_a_call_that_raises_does_not_keep_the_others_on_the_tape(first):
+    def function(x):
+        if np.sum(x) < 0:
+            raise ValueError("negative")
+        return np.sin(x)
+
+    plan = fused(function)
+    for value in (first, 1.0, -1.0, 1.0):
+        x = np.full(3, value)
+        if value < 0:
+            with pytest.raises(ValueError, match="negative"):
+                plan(x)
+        else:
+            np.testing.assert_array_equal(plan(x), np.sin(x))
+            assert plan.summary()["fallbacks"] == []
+
+
+@TIERS
+def test_an_argument_is_asked_whether_it_is_an_array(tier):
+    def function(x):
+        return x * 2 if isinstance(x, np.ndarray) else x * 3
+
+    np.testing.assert_array_equal(pb.compile(function, tier=tier)(THREE), THREE * 2)

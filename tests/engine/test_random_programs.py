@@ -4,6 +4,7 @@ A program is source text, so a failing one can be read and run by hand: its numb
 `Program(number).source` is its text. What NumPy itself refuses, or takes out of range, is not taken into a program.
 """
 
+import os
 import random
 import warnings
 
@@ -12,8 +13,8 @@ import pytest
 
 import pullback as pb
 
-#: Programs in the usual run, and in the one to be asked for: `pytest -m long tests/engine/test_random_programs.py`.
-FEW, MANY = 40, 2000
+#: Programs in the usual run; more are a long run: `PULLBACK_RANDOM_PROGRAMS=2000 pytest tests/engine/test_random_programs.py`.
+PROGRAMS = int(os.environ.get("PULLBACK_RANDOM_PROGRAMS", "40"))
 
 HEAD = """\
 import numpy as np
@@ -136,6 +137,7 @@ class Program:
         self.source = f"{HEAD}def make(local):\n    def values({', '.join(self.names)}):\n{lines}\n    return values\n"
         self.namespace = _executed(self.source)
         self.values = self.namespace["make"](np.linspace(0.2, -0.5, 4))
+        self.calls = [self.arguments(seed) for seed in (0, 1, 2, 0)]
 
     def arguments(self, seed):
         """Values in other layouts than NumPy would make."""
@@ -233,44 +235,68 @@ def snapshot(tree):
 def check(number):
     """A program on the tape, and in plans of each kind, call after call."""
     program = Program(number)
-    single = program.single
     wrt = tuple(range(len(program.shapes)))
+    gradient = pb.value_and_grad(program.loss, wrt=wrt)
     if number % 4 == 0:
         check_pullbacks(program)
-    functions = {"gradient": pb.value_and_grad(program.loss, wrt=wrt), "values": program.values}
-    calls = [program.arguments(seed) for seed in (0, 1, 2, 0)]
-    for function in functions.values():
-        expected = [snapshot(function(*args)) for args in calls]
+    if number % 4 == 1:
+        check_slope(program, gradient)
+    for function in (gradient, program.values):
+        try:
+            expected = [snapshot(function(*args)) for args in program.calls]
+        except pb.errors.PullbackError:  # second derivatives of what has one: refused on the tape as well
+            continue
         for tier in ("fused", "stateful"):
-            plan = pb.compile(function, tier=tier)
-            held = []
-            for round_ in range(2):
-                for args, wanted in zip(calls, expected, strict=True):
-                    before = [np.array(x) for x in args]
-                    result = plan(*args)
-                    close(result, wanted, single)
-                    close(tuple(args), tuple(before), single)
-                    if round_ or program.random.random() < 0.5:
-                        held.append((result, snapshot(result)))
-                    if held and program.random.random() < 0.3:
-                        held.pop(0)
-            for result, copied in held:
-                close(result, copied, single)
+            check_calls(program, pb.compile(function, tier=tier), expected)
         with pb.debug.poisoning():
             plan = pb.compile(function, tier="stateful")
-            for args, wanted in zip(calls, expected, strict=True):
-                close(plan(*args), wanted, single)
-    return program, plan
+            for args, wanted in zip(program.calls, expected, strict=True):
+                close(plan(*args), wanted, program.single)
+
+
+def check_slope(program, gradient):
+    """The gradient against central differences, where the program is smooth enough to tell."""
+    if program.single or any(word in program.source[len(HEAD) :] for word in ("stop_gradient", "f4", "float32")):
+        return
+    args = [np.array(x) for x in program.calls[1]]
+    rng = np.random.default_rng(0)
+    steps = [rng.normal(size=x.shape) * 1e-5 for x in args]
+    with np.errstate(all="ignore"):
+        before, now, after = (
+            program.loss(*(x + sign * step for x, step in zip(args, steps, strict=True))) for sign in (-1, 0, 1)
+        )
+    try:
+        _, slopes = pb.compile(gradient, tier="stateful")(*args)
+    except pb.errors.PullbackError:
+        return
+    found = sum(np.sum(slope * step) for slope, step in zip(slopes, steps, strict=True))
+    if abs(after + before - 2 * now) < 1e-7:  # else a kink or a jump lies between
+        np.testing.assert_allclose(found, (after - before) / 2, rtol=1e-3, atol=2e-8)
+
+
+def check_calls(program, plan, expected):
+    """Results are right, those that are held stay as they are, and so do the arguments."""
+    held = []
+    for args, wanted in zip([*program.calls, *program.calls], [*expected, *expected], strict=True):
+        before = tuple(np.array(x) for x in args)
+        result = plan(*args)
+        close(result, wanted, program.single)
+        close(tuple(args), before, program.single)
+        if program.random.random() < 0.7:
+            held.append((result, snapshot(result)))
+        if held and program.random.random() < 0.3:
+            held.pop(0)
+    for result, copied in held:
+        close(result, copied, program.single)
 
 
 def check_pullbacks(program):
     """Value and pullback, and value and tangent, where pullbacks are called late, often or not at all."""
-    calls = [program.arguments(seed) for seed in (0, 1, 2, 0)]
     for tier in ("fused", "stateful"):
         plan = pb.compile(program.values, tier=tier)
         for once in (False, True):
             waiting = []
-            for args in calls:
+            for args in program.calls:
                 wanted, expected = pb.vjp(program.values, *args)
                 y_bar = tuple(np.cos(value) if np.result_type(value).kind == "f" else value * 0.0 for value in wanted)
                 found, pullback = plan.vjp(*args, once=once)
@@ -282,12 +308,12 @@ def check_pullbacks(program):
             kept = [(pullback(y_bar), cotangents) for pullback, y_bar, cotangents in waiting[::-1]]
             for found, cotangents in kept:
                 close(found, cotangents, program.single)
-        for args in calls:
+        for args in program.calls:
             tangents = tuple(np.sin(3 * x) for x in args)
             wanted = pb.jvp(program.values, tuple(args), tangents)
             close(tuple(map(tuple, plan.jvp(tuple(args), tangents))), snapshot(wanted), program.single)
 
 
-@pytest.mark.parametrize("number", range(FEW))
+@pytest.mark.parametrize("number", range(PROGRAMS))
 def test_a_random_program_runs_alike_in_every_tier(number):
     check(number)

@@ -70,6 +70,7 @@ class _Writer:
             for node in schedule.graph.nodes
             if isinstance(getattr(node.primitive, "ufunc", None), np.ufunc) or node.primitive in (sum_, matmul, index)
         }
+        self.made: set[int | None] = {*schedule.kept, *range(len(schedule.owned))}  # buffers that are there
         self.writes = any(step.node.primitive.effect.writes for step in schedule.steps)
 
     def write(self) -> str:
@@ -88,6 +89,7 @@ class _Writer:
         self.check(guards.get(-1, ()))
         for position, step in enumerate(self.schedule.steps):
             primitive, operands = step.node.primitive, [self.operand(atom) for atom in step.node.inputs]
+            self.make_scratch(step)
             if primitive.effect is Effect.OVERWRITES:
                 self.lines.append(f"overwritten.append(({operands[0]}, {operands[-1]}))")
             self.lines.append(self.statement(step))
@@ -116,6 +118,16 @@ class _Writer:
         self.namespace["undo"] = _undo
         body = "".join(f"{line}\n" for line in _indented([*self.lines, returned], 2))
         return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
+
+    def make_scratch(self, step: Step) -> None:
+        """Where memory is not kept, the buffers that a rule scribbles in and that nothing before has left behind."""
+        for buffer in step.scratch:
+            if buffer not in self.made:
+                type_ = self.schedule.buffers[buffer]
+                self.lines.append(
+                    f"b{buffer} = {self.bound('empty', np.empty)}({type_.shape}, {self.parameter(type_.dtype)})"
+                )
+        self.made.update(step.scratch, (place.buffer for place in step.places))
 
     def poison(self, buffers: Iterable[int]) -> None:
         """Make what is in dead buffers useless, where that is asked for."""
@@ -312,7 +324,7 @@ class _Writer:
         node, primitive = step.node, step.node.primitive
         outs = [f"b{place.buffer}" for place in step.places]
         if primitive is add_at and step.placement is Placement.IN_PLACE:
-            return f"{outs[0]}[{_key_text(dict(node.params)['key'])}] += {operands[1]}"
+            return f"{outs[0]}[{_key_text(dict(node.params)['key'])}] += {self.added(node.inputs[1], operands[1])}"
         ufunc = np.matmul if primitive is matmul else getattr(primitive, "ufunc", None)
         if isinstance(ufunc, np.ufunc):
             return f"{self.bound(ufunc.__name__, ufunc)}({', '.join(operands)}, out={outs[0]})"
@@ -322,6 +334,14 @@ class _Writer:
         if step.scratch:
             keywords.append(f"scratch=({''.join(f'b{buffer}, ' for buffer in step.scratch)})")
         return f"{function}({', '.join([target, *operands, *keywords])})"
+
+    def added(self, atom: Atom, operand: str) -> str:
+        """What is added at a key: to one element a number, for a number and an array of shape () would make an array."""
+        if atom.type.shape:
+            return operand
+        if isinstance(atom, Var) and not self.may_be_number(atom):
+            return f"{operand}[()]"
+        return self.operand(atom)
 
     def keywords(self, node: Node) -> list[str]:
         return [f"{name}={self.parameter(value)}" for name, value in node.params]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.ir.types import ArrayType
 from pullback.planning.arena import ALIGNMENT, Arena
 from pullback.planning.schedule import Schedule
 
@@ -58,14 +59,23 @@ class State:
             return self._new()
         frame = free.pop()
         for place in self._outputs:
-            if _references(frame.arrays, place) != _ALONE:
+            if not self._may_be_written(frame.arrays, place, self._types[place]):
                 self._replace(frame, place)
         return frame
+
+    @staticmethod
+    def _may_be_written(arrays: list[Array], place: int, type_: ArrayType) -> bool:
+        """Whether nobody else has an array, and whoever had it left it as it was made (they may set its shape, or lock it)."""
+        if _references(arrays, place) != _ALONE:
+            return False
+        array = arrays[place]
+        flags = array.flags
+        return array.shape == type_.shape and array.dtype == type_.dtype and flags.c_contiguous and flags.writeable
 
     def _replace(self, frame: Frame, place: int) -> None:
         """Put another array where the caller still has the output."""
         earlier = frame.earlier.setdefault(place, [])
-        if earlier and _references(earlier, 0) == _ALONE:
+        if earlier and self._may_be_written(earlier, 0, self._types[place]):
             earlier[0], frame.arrays[place] = frame.arrays[place], earlier[0]
             return
         type_ = self._types[place]

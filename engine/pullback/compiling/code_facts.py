@@ -18,9 +18,14 @@ def globals_read(code: types.CodeType) -> set[str]:
     return _names(code, "LOAD_GLOBAL", "LOAD_NAME")
 
 
-def assigns_globals(code: types.CodeType) -> bool:
-    """Whether a global is assigned or deleted."""
-    return bool(_names(code, "STORE_GLOBAL", "DELETE_GLOBAL"))
+def globals_assigned(code: types.CodeType) -> set[str]:
+    """Globals that are assigned or deleted."""
+    return _names(code, "STORE_GLOBAL", "DELETE_GLOBAL")
+
+
+def catches_errors(code: types.CodeType) -> bool:
+    """Whether an error that is raised inside may be the function's own affair (`try`, `with`)."""
+    return any(step.opname == "PUSH_EXC_INFO" for part in _codes(code) for step in dis.get_instructions(part))
 
 
 def captured_names_assigned(code: types.CodeType) -> set[str]:

@@ -1,5 +1,6 @@
 """Results written into arrays that the caller gives."""
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ def written_into(out: Any, result: Any) -> Any:
         )
     for target, value in zip(targets, values, strict=True):
         _check(target, value)
+    if any(np.may_share_memory(a, b) and np.shares_memory(a, b) for a, b in combinations(targets, 2)):
+        raise ValueError("two arrays of out share memory; give each result an array of its own")
     for target, value in [
         (target, _apart(value, target, targets)) for target, value in zip(targets, values, strict=True)
     ]:

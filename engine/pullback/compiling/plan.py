@@ -18,11 +18,13 @@ from pullback import tiers
 from pullback.backends.interpreter import Changed
 from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
+from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, Program, build, inner_function
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
 from pullback.compiling.surroundings import Surroundings
+from pullback.errors import DifferentiationError
 from pullback.transforms.arguments import name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
@@ -60,6 +62,7 @@ class Plan:
         self.tier = tiers.checked(tier)
         self._lock = threading.Lock()
         self._families: OrderedDict[Any, Family] = OrderedDict()
+        self._by_names: dict[tuple[int, tuple[str, ...]], Plan] = {}
         self._last: Program | Fallback | None = None
 
     def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
@@ -75,19 +78,37 @@ class Plan:
         return result if out is None else written_into(out, result)
 
     def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        if keywords and isinstance(self.function, Gradient):
-            args, keywords = self.function.positional(args, keywords), {}
-        if self.tier == "unfused" or keywords:
-            return self._on_the_tape(args, keywords, "called with keywords" if keywords else "the tier is unfused")
+        if self.tier == "unfused":
+            return self._on_the_tape(args, keywords, "the tier is unfused")
+        if keywords:
+            return self._call_by_keyword(args, keywords)
         key, leaves = signature(args)
         if is_poisoning():
             key = ("poisoning", key)
         family = self._families.get(key)
         if family is None or not family.surroundings.unchanged():
             family = self._compile(key, args, Family(Surroundings(inner_function(self.function)), ()))
+            if family.fallback is not None:
+                return self._first_on_the_tape(key, args, None, family.fallback)
         elif len(self._families) == PLANS_KEPT:
             self._keep(key, family)  # in use: not the next to go
         return self._run(key, family, args, leaves)
+
+    def _call_by_keyword(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Arguments by keyword are further arguments of a plan of their own, one for each set of names."""
+        args, keywords = by_position(self.function, args, keywords)
+        if not keywords:
+            return self._call(args, {})
+        names = tuple(sorted(keywords))
+        plan = self._by_names.get((len(args), names))
+        if plan is None:
+            if len(self._by_names) == PLANS_KEPT:
+                return self._on_the_tape(args, keywords, f"called with more than {PLANS_KEPT} sets of keywords")
+            plan = self._by_names[len(args), names] = Plan(with_names(self.function, len(args), names), self.tier)
+        try:
+            return plan(*args, *(keywords[name] for name in names))
+        finally:
+            self._last = plan._last
 
     def _run(self, key: Any, family: Family, args: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         """Run the program whose guards hold, compiling one if there is none."""
@@ -99,7 +120,12 @@ class Plan:
             overwritten = program.compiled.overwritten
             if overwritten and _share_memory(values, overwritten):
                 return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
-            outputs = program.compiled.run(values)
+            try:
+                outputs = program.compiled.run(values)
+            except Exception:
+                if not family.surroundings.catches_errors:
+                    raise
+                return self._on_the_tape(args, {}, "an error was raised, and the function may catch it")
             if not isinstance(outputs, Changed):
                 self._last = program
                 return program.finish(outputs, values)
@@ -107,8 +133,22 @@ class Plan:
             if program is None and recorded:
                 return self._on_the_tape(args, {}, "a guard sees in the plan what it did not see while recording")
             if program is None:
-                family, recorded = self._compile(key, args, family), True
+                before, family, recorded = family, self._compile(key, args, family), True
+                if family.fallback is not None:
+                    return self._first_on_the_tape(key, args, before, family.fallback)
         return self._on_the_tape(args, {}, family.fallback.reason)
+
+    def _first_on_the_tape(self, key: Any, args: tuple[Any, ...], before: Family | None, fallback: Fallback) -> Any:
+        """Run on the tape what could not be recorded; if that fails too, other values may still have a plan."""
+        try:
+            return self._on_the_tape(args, {}, fallback.reason)
+        except Exception:
+            if before is not None:
+                self._keep(key, before)
+            else:
+                with self._lock:
+                    self._families.pop(key, None)
+            raise
 
     def vjp(self, *args: Any, once: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
         """Value and pullback, as `pb.vjp` gives them, each a plan of its own; `plan.pullbacks[once]` tells about them.
@@ -177,13 +217,13 @@ class Plan:
 
     def _on_the_tape(self, args: tuple[Any, ...], keywords: dict[str, Any], reason: str) -> Any:
         self._last = Fallback(reason)
-        with tiers.tier("unfused"):
+        with tiers.on_the_tape(self.tier):
             return self._eagerly(args, keywords)
 
     def _compile(self, key: Any, args: tuple[Any, ...], family: Family) -> Family:
         """The family with one program more, which comes first."""
         if isinstance(self.function, Gradient):
-            self.function.positional(args, {})
+            self.function.selection.bind(args, {})
         if len(family.programs) == WAYS_KEPT:
             program: Program | Fallback = Fallback(
                 f"the function took more than {WAYS_KEPT} ways through its control flow for arguments of one type"
@@ -243,7 +283,7 @@ class PullbackPlan(Plan):
         self.__init__(state["function"], state["tier"], once=state["once"])  # type: ignore[misc]  # as good as new
 
 
-def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:
+def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  # noqa: A001 (the public name, as help shows it)
     """A plan for a function or for a gradient: recorded at the first call, then run from a program of its own.
 
     Call the plan like the function; it records once for each combination of types and of values that the function looks
@@ -258,6 +298,8 @@ def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:
     >>> print(value, slope, plan.summary()["arrays"])
     0.0 [1. 1. 1.] 0
     """
+    if not callable(function):
+        raise DifferentiationError(f"compile takes a function, not {type(function).__name__}")
     return Plan(function, tier or (current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]))
 
 

@@ -18,7 +18,7 @@ from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
 from pullback.transforms.arguments import differentiable, like
-from pullback.transforms.gradients import Gradient, scalar
+from pullback.transforms.gradients import Gradient, scalar, split_aux
 
 Finish = Callable[[tuple[Any, ...], Sequence[Any]], Any]
 """From the outputs of a program and the values it was called with (the leaves first) to what the caller gets."""
@@ -73,11 +73,12 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
     for leaf in leaves:
         require_plain(leaf)
     stages = Stages()
-    graph, rebuild_output = recorded(surroundings, leaves, rebuild, is_gradient=wanted is not None)
+    gradient = function if isinstance(function, Gradient) else None
+    graph, rebuild_output = recorded(surroundings, leaves, rebuild, gradient)
     stages.add("recorded", graph)
     graph = named(graph, stages)
-    if wanted is not None and isinstance(function, Gradient):
-        graph, finish = _differentiated(function, graph, wanted, leaves, stages)
+    if wanted is not None and gradient is not None:
+        graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
     else:
         finish = _finish_values(rebuild_output)
     compiled = compile_graph(simplify(graph, stages, lowered=keeps), keeps=keeps)
@@ -102,19 +103,32 @@ def require_plain(leaf: Any) -> None:
 
 
 def recorded(
-    surroundings: Surroundings, leaves: list[Any], rebuild: trees.Rebuild, *, is_gradient: bool
+    surroundings: Surroundings, leaves: list[Any], rebuild: trees.Rebuild, gradient: Gradient | None = None
 ) -> tuple[Graph, trees.Rebuild]:
-    """The graph of the function; the arrays around it are inputs after the leaves."""
+    """The graph of the function; the arrays around it are inputs after the leaves.
+
+    Of a function whose gradient is wanted the value comes first, and the tree is of what is returned beside it.
+    """
 
     def forward(*traced: Any) -> tuple[list[Any], trees.Rebuild]:
         function, substitution = surroundings.substituted(traced[len(leaves) :])
-        result = function(*rebuild(iter(traced[: len(leaves)])))
+        contents = surroundings.contents()
+        try:
+            result = function(*rebuild(iter(traced[: len(leaves)])))
+        finally:
+            stores = contents.put_back()
+        if stores:
+            raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
         changed = substitution.changed()
         if changed is not None:
             raise CannotCompileError(f"the function changes {changed}; return the new value instead")
-        if is_gradient and trees.structure(result) != "leaf":
-            raise CannotCompileError(f"the function returns a {type(result).__name__}, not one number")
-        return trees.flatten(result)
+        if gradient is None:
+            return trees.flatten(result)
+        value, aux = split_aux(result, gradient.function) if gradient.has_aux else (result, None)
+        if trees.structure(value) != "leaf":
+            raise CannotCompileError(f"the function returns a {type(value).__name__}, not one number")
+        beside, rebuild_aux = trees.flatten(aux)
+        return [value, *beside], rebuild_aux
 
     values = [*leaves, *surroundings.read()]
     types = [*map(type_of, leaves), *surroundings.array_types]
@@ -147,7 +161,12 @@ def _wanted_leaves(gradient: Gradient, leaves: list[Any], rebuild: trees.Rebuild
 
 
 def _differentiated(
-    gradient: Gradient, graph: Graph, wanted: _Wanted, leaves: Sequence[Any], stages: Stages
+    gradient: Gradient,
+    graph: Graph,
+    wanted: _Wanted,
+    leaves: Sequence[Any],
+    rebuild_aux: trees.Rebuild,
+    stages: Stages,
 ) -> tuple[Graph, Finish]:
     """The joint graph, and how its outputs become what the caller asked for."""
     result = graph.outputs[0].type
@@ -158,12 +177,13 @@ def _differentiated(
     stages.add("differentiated", joint)
     if (
         not result.weak
+        and not gradient.has_aux
         and wanted.flat
         and all(mask)
         and all(isinstance(leaves[leaf], np.ndarray) for leaf in wanted.leaves)
     ):
         return joint, _finish_arrays(gradient)
-    return joint, _finish_gradients(gradient, wanted, mask)
+    return joint, _finish_gradients(gradient, wanted, mask, rebuild_aux)
 
 
 def _finish_arrays(gradient: Gradient) -> Finish:
@@ -174,17 +194,22 @@ def _finish_arrays(gradient: Gradient) -> Finish:
     return (lambda outputs, _: outputs) if several else (lambda outputs, _: outputs[0])
 
 
-def _finish_gradients(gradient: Gradient, wanted: _Wanted, mask: tuple[bool, ...]) -> Finish:
+def _finish_gradients(
+    gradient: Gradient, wanted: _Wanted, mask: tuple[bool, ...], rebuild_aux: trees.Rebuild
+) -> Finish:
     def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         values = iter(outputs)
-        value = np.asarray(next(values))[()] if gradient.with_value else None
+        value = next(values) if gradient.with_value else None
+        if gradient.with_value and not isinstance(value, np.generic):
+            value = np.asarray(value)[()]
         gradients = trees.Gradients(
             [
                 like(next(values) if present else None, leaves[leaf])
                 for leaf, present in zip(wanted.leaves, mask, strict=True)
             ]
         )
-        return gradient.result(value, tuple(rebuild(gradients) for rebuild in wanted.rebuilds))
+        parts = tuple(rebuild(gradients) for rebuild in wanted.rebuilds)
+        return gradient.result(value, parts, rebuild_aux(values))
 
     return finish
 

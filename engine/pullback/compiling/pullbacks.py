@@ -42,7 +42,7 @@ def _build(
     for leaf in leaves:
         require_plain(differentiable(leaf, function))
     stages = Stages()
-    graph, rebuild_output = recorded(surroundings, leaves, rebuild, is_gradient=False)
+    graph, rebuild_output = recorded(surroundings, leaves, rebuild)
     stages.add("recorded", graph)
     graph = named(graph, stages)
     _require_values(graph)

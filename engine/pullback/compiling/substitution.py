@@ -8,11 +8,12 @@ everything else is shared. What the function does to the copies would be lost, s
 
 import copy
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from pullback.blocks import Block
+from pullback.core.primitive import Traced
 
 
 class Substitution:
@@ -224,6 +225,47 @@ class WrappedPart(Part):
         function: Callable[..., Any] = self.function.rebuilt(substitution)
         object.__setattr__(made, "function", function)
         return made
+
+
+class Contents:
+    """What is held around a function before it is recorded.
+
+    What leads to no array is not copied, and the function may store into it: a traced value there would be met by others.
+    """
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._before = [(place, dict(place) if isinstance(place, dict) else list(place)) for place in _places(parts)]
+        self._cells = [
+            (cell, cell.cell_contents)
+            for part in parts
+            if isinstance(part, FunctionPart)
+            for cell in (one.original for one in part.cells.values() if one.shared)
+            if _is_assigned(cell)
+        ]
+
+    def put_back(self) -> bool:
+        """If a traced value is among it now, make everything as it was; whether there was one."""
+        held = [value for place, _ in self._before for value in _held(place)]
+        if not any(isinstance(value, Traced) for value in [*held, *(cell.cell_contents for cell, _ in self._cells)]):
+            return False
+        for place, before in self._before:
+            if isinstance(place, dict):
+                place.clear()
+                place.update(before)
+            else:
+                place[:] = before
+        for cell, value in self._cells:
+            cell.cell_contents = value
+        return True
+
+
+def _places(parts: Iterable[Part]) -> Iterator[Any]:
+    """The lists and dicts in which a function may store."""
+    for part in parts:
+        if isinstance(part, ContainerPart) and type(part.original) in (list, dict):
+            yield part.original
+        elif isinstance(part, InstancePart):
+            yield part.original.__dict__
 
 
 def _held(container: Any) -> list[Any]:

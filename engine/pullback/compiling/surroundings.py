@@ -24,6 +24,7 @@ from pullback.compiling.substitution import (
     BoundMethodPart,
     CellPart,
     ContainerPart,
+    Contents,
     FixedPart,
     FunctionPart,
     InstancePart,
@@ -93,6 +94,7 @@ class Surroundings:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.obstacle: str | None = None
+        self.catches_errors = False
         self._arrays: list[_Getter] = []
         self._types: list[ArrayType] = []
         self.array_names: list[str] = []
@@ -129,6 +131,10 @@ class Surroundings:
         if not arrays:
             return self._root.original, substitution
         return self._root.rebuilt(substitution), substitution
+
+    def contents(self) -> Contents:
+        """What the things around the function hold now."""
+        return Contents(self._walked.values())
 
     # --- walking ----------------------------------------------------------------------------------------------------
     def _watch(self, getter: _Getter, value: Any) -> None:
@@ -269,12 +275,11 @@ class Surroundings:
             self._refuse("the function draws random numbers, which differ on each call; pass them as an argument")
         if code_facts.reads_files(code):
             self._refuse("the function reads a file, which may change between calls; pass what it holds")
-        if code_facts.assigns_globals(code):
+        self.catches_errors |= code_facts.catches_errors(code)
+        if code_facts.globals_assigned(code):
             self._against_arrays.append(f"{name} assigns a global; return the value instead")
         if code_facts.asks_for_ndarray(code):
-            self._against_arrays.append(
-                f"{name} asks whether a value is an ndarray, and arrays around it are traced; pass them as arguments"
-            )
+            self._refuse(f"{name} asks whether a value is an ndarray, which a traced value is not; ask for its shape")
 
     def _look_into_container(self, name: str, getter: _Getter, value: Any, *, comparing: bool) -> Part:
         self._watch(lambda: _keys(getter()), _keys(value))

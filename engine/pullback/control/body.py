@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.control.leaves import traced_type
-from pullback.core.primitive import Traced, innermost_recorder, tracing, watching
+from pullback.core.primitive import Trace, Traced, innermost_recorder, tracing, watching
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Var
 from pullback.ir.types import ArrayType
@@ -78,7 +78,10 @@ def keeps_form() -> bool:
 
 def run(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """Values of a closed graph, under whatever traces the operands."""
-    recorder = innermost_recorder()
+    return _walk(graph, operands, innermost_recorder())
+
+
+def _walk(graph: Graph, operands: Sequence[Any], recorder: Trace | None) -> list[Any]:
     source = recorder.source if isinstance(recorder, Recorder) else None
     values: dict[Var, Any] = dict(zip(graph.inputs, operands, strict=True))
 
@@ -102,8 +105,11 @@ def run(graph: Graph, operands: Sequence[Any]) -> list[Any]:
 
 
 def walking(graph: Graph) -> Callable[[], Program]:
-    """What a backend makes of a body, without a backend: the graph is walked."""
-    return lambda: lambda *operands: run(graph, operands)
+    """What a backend makes of a body, without a backend: the graph is walked, on values and for values.
+
+    Also while a function is recorded: where it looks at a value, what leads to it is computed and not written down.
+    """
+    return lambda: lambda *operands: _walk(graph, operands, None)
 
 
 def handed_over(results: Sequence[Any], out: Sequence[Any] | None) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.control.body import Program, Pull, handed_over, record_body, run, write_results
+from pullback.control.body import Program, Pull, handed_over, record_body, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, moving_type, traced_type, zeros
 from pullback.control.parting import part
 from pullback.control.transformed import Transformed, batched, pulled, pushed
@@ -33,7 +33,7 @@ class _Checkpointed(Primitive):
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """By walking the graph."""
-        return tuple(run(params["body"], operands))
+        return tuple(walking(params["body"])()(*operands))
 
     def compiled(self, bodies: dict[str, Callable[[], Program]], params: dict[str, Any]) -> Program:
         """The program of the body as it is."""

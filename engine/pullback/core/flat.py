@@ -22,9 +22,13 @@ class Flat(Primitive):
         evaluate: Callable[..., Any],
         infer: Callable[..., ArrayType],
         batch: Callable[..., Any] | None = None,
+        into: Callable[..., Any] | None = None,
+        scratch: Callable[..., Sequence[ArrayType]] | None = None,
     ) -> None:
         super().__init__(name)
         self._batch = batch
+        self._scratch = scratch
+        self.into = into
         self._evaluate = evaluate
         self._infer = infer
 
@@ -35,6 +39,10 @@ class Flat(Primitive):
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         """Type by the declared function."""
         return (self._infer(*types, **params),)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """As declared."""
+        return () if self._scratch is None else self._scratch(*types, **params)
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]

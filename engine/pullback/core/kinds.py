@@ -75,6 +75,8 @@ class Scalar(Primitive):
         self.operator = operator
         self._evaluate = operator or ufunc
         self.into = into or (_ufunc_into(ufunc) if isinstance(ufunc, np.ufunc) else None)
+        # A function composed of ufuncs has arrays between them, but where its own `into` says otherwise.
+        self.needs_scratch = not isinstance(ufunc, np.ufunc)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Apply the ufunc."""
@@ -115,8 +117,10 @@ class Scalar(Primitive):
                 dy = term if dy is None else dy + term
         if dy is None:
             return None
-        if dtype_of(dy).kind == "c" and dtype_of(y).kind != "c":
+        if isinstance(dy, complex) and dtype_of(y).kind != "c":
             dy = dy.real  # y is real, so it moves along the real part
+        elif hasattr(dy, "dtype"):
+            dy = cast(dy, dtype_of(y))
         return dy if shape_of(dy) == shape_of(y) else np.broadcast_to(dy, shape_of(y))
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:

@@ -129,6 +129,8 @@ class Primitive(ABC):
     into: Callable[..., Any] | None = None
     # Whether the rule makes arrays on the way, also when it is given one to write into.
     needs_scratch: bool = False
+    # Positions of operands that `into` reads as one line of memory; of those that are none it makes copies.
+    in_lines: Sequence[int] = ()
     # Whether `out` may be one of the operands, element for element.
     in_place: bool = False
     # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.
@@ -235,6 +237,11 @@ class Primitive(ABC):
         """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
         del types, params
         return ()
+
+    def makes_arrays(self, *types: ArrayType, **params: Any) -> bool:
+        """Whether `into` makes arrays of its own for operands of these types."""
+        del types, params
+        return self.needs_scratch
 
     def compiled(
         self, bodies: dict[str, Callable[[], Callable[..., Any]]], params: dict[str, Any]

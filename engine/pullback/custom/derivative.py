@@ -5,6 +5,7 @@ does (it is linear in y_bar, and its derivative by y_bar is its transpose). That
 because a rule may do other things to a cotangent (clip it, say), and then there is nothing to transpose.
 """
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,11 +53,33 @@ class Derivative:
         """Register maps by position and by name."""
         if len(maps) > len(self.operands) > 0:
             raise TypeError(f"{self.name} has {len(self.operands)} operands, got {len(maps)} maps")
-        table.update(enumerate(maps))
+        given = dict(enumerate(maps))
         for name, map_ in by_name.items():
             if name not in self.operands:
                 raise TypeError(f"{self.name} has no operand {name!r}; it has {', '.join(self.operands) or 'none'}")
-            table[self.operands.index(name)] = map_
+            given[self.operands.index(name)] = map_
+        for place, given_map in given.items():
+            if given_map is not None and self.operands:
+                self._require_fitting(given_map, self.operands[place])
+        table.update(given)
+
+    def _require_fitting(self, map_: Callable[..., Any], operand: str) -> None:
+        """Refuse a map with too few or too many parameters now, and not when a derivative is first asked for."""
+        try:
+            parameters = inspect.signature(map_).parameters.values()
+        except (TypeError, ValueError):  # a function in C that does not tell
+            return
+        positional = [
+            parameter for parameter in parameters if parameter.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD
+        ]
+        required = sum(parameter.default is inspect.Parameter.empty for parameter in positional)
+        takes_any = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
+        expected = 2 + len(self.operands)
+        if required > expected or (len(positional) < expected and not takes_any):
+            raise TypeError(
+                f"{self.name}: the map by {operand} takes {expected} values by position, the cotangent or tangent, the "
+                f"result and the operands ({', '.join(self.operands)}); this one takes {len(positional)}"
+            )
 
     def covers(self, place: int) -> bool:
         """Whether there is anything to differentiate by an operand with."""

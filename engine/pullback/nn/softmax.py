@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Traced
+from pullback.core.quiet import ignoring
 from pullback.numpy_api.operands import as_operand
 from pullback.rules import softmax as rules
 from pullback.rules.constants import stop
@@ -88,7 +89,7 @@ def _shifted(x: Any, axis: int) -> tuple[Any, Any]:
 
 
 def _log(total: Any) -> Any:
-    with np.errstate(divide="ignore"):  # the logarithm of no probability is -inf
+    with ignoring("divide"):  # the logarithm of no probability is -inf
         return np.log(total)
 
 

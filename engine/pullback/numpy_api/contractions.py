@@ -106,12 +106,16 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Matrices times vectors, in stacks that broadcast."""
+    if np.ndim(x1) < 2:
+        raise ValueError(f"matvec: the first operand is a stack of matrices, got shape {np.shape(x1)}")
     product = matmul(as_operand(x1), expand_dims(as_operand(x2), -1))
     return reshape(product, np.shape(product)[:-1])
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Vectors, conjugated, times matrices, in stacks that broadcast."""
+    if np.ndim(x2) < 2:
+        raise ValueError(f"vecmat: the second operand is a stack of matrices, got shape {np.shape(x2)}")
     product = matmul(expand_dims(conjugated(as_operand(x1)), -2), as_operand(x2))
     return reshape(product, (*np.shape(product)[:-2], np.shape(product)[-1]))
 

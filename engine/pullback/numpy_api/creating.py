@@ -59,9 +59,11 @@ def linspace(
     device: Any = None,
 ) -> Any:
     refuse("numpy.linspace", device=device)
+    # A Python number takes part in promotion by its kind alone.
+    ends = [x if isinstance(x, int | float | complex) else as_operand(x).dtype for x in (start, stop)]
     start, stop = as_operand(start), as_operand(stop)
     count, pieces = int(num), int(num) - 1 if endpoint else int(num)
-    wide = np.result_type(start.dtype, stop.dtype, 1.0)
+    wide = np.result_type(*ends, float(count))
     ndim = len(np.broadcast_shapes(np.shape(start), np.shape(stop)))
     share = reshape(np.arange(count, dtype=np.float64) / max(pieces, 1), (count, *[1] * ndim))
     step = (stop - start) / pieces if pieces else (stop - start) * np.nan

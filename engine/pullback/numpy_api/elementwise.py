@@ -18,6 +18,13 @@ def positive(x: Any) -> Any:
     return x
 
 
+def fabs(x: Any) -> Any:
+    """The modulus of real numbers."""
+    if as_operand(x).dtype.kind == "c":
+        raise TypeError("numpy.fabs is not for complex numbers; use numpy.abs")
+    return e.absolute(x)
+
+
 def float_power(a: Any, b: Any) -> Any:
     """A power in double precision at least."""
     a, b = as_operand(a), as_operand(b)
@@ -94,7 +101,7 @@ _SINC_TERMS = 12
 def sinc(x: Any) -> Any:
     """Near zero by its power series, whose derivatives of every order are right where sin(t)/t is 0/0."""
     t = x * pi
-    small = logic.less(e.square(t), 0.25)
+    small = logic.less(e.absolute(t), 0.5)  # complex numbers are near zero by their modulus
     s = e.square(e.where(small, t, 0))
     series = 1.0
     for k in range(_SINC_TERMS, 0, -1):
@@ -187,4 +194,4 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * pi)
     first = [slice(None)] * np.ndim(p)
     first[axis] = slice(None, 1)
     correction = np.cumsum(np.concatenate([np.zeros_like(p[tuple(first)]), turns * period], axis=axis), axis=axis)
-    return p - correction
+    return astype(p - correction, p.dtype) if p.dtype.kind == "f" else p - correction

@@ -14,15 +14,33 @@ from pullback.rules.indexing import index
 
 def read(x: Any, key: Any) -> Any:
     """Elements of x: a view where the key is of numbers and slices, else read by positions."""
-    parts, positions = _parts(key, x)
+    given = [_array_or_part(part) for part in (key if isinstance(key, tuple) else (key,))]
+    if any(isinstance(part, np.bool_) for part in given):
+        x, given = _with_axes_of_truths(x, given)
+    parts, positions = _parts(given, x)
     if not positions:
         return index(x, key=parts[0] if len(parts) == 1 else tuple(parts))
     return gather(x, *positions, key=tuple(parts))
 
 
-def _parts(key: Any, x: Any) -> tuple[list[Any], list[Any]]:
+def _with_axes_of_truths(x: Any, given: list[Any]) -> tuple[Any, list[Any]]:
+    """A single truth value reads a new axis of length one: all of it, or nothing."""
+    taken = sum(_axes_of(part) for part in given)
+    rank, place = np.ndim(x), 0
+    parts: list[Any] = []
+    for part in given:
+        if isinstance(part, np.bool_):
+            x = index(x, key=(*[slice(None)] * place, None))
+            parts.append((np.arange(int(part)),))
+            place += 1
+        else:
+            parts.append(part)
+            place += rank - taken if part is Ellipsis else _axes_of(part)
+    return x, parts
+
+
+def _parts(given: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
     """The key with the ellipsis written out and ARRAY for each array, and the arrays."""
-    given = [_array_or_part(part) for part in (key if isinstance(key, tuple) else (key,))]
     taken = sum(_axes_of(part) for part in given)
     if taken > np.ndim(x):
         raise IndexError(f"too many indices: {taken} for an array of {np.ndim(x)} dimensions")
@@ -45,13 +63,13 @@ def _parts(key: Any, x: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _axes_of(part: Any) -> int:
-    if part is None or part is Ellipsis:
+    if part is None or part is Ellipsis or isinstance(part, np.bool_):
         return 0
     return len(part) if isinstance(part, tuple) else 1
 
 
 def _array_or_part(part: Any) -> Any:
-    """A number, slice, None or Ellipsis as it is; an array of positions; a tuple of them for a mask."""
+    """A number, slice, None or Ellipsis as it is; an array of positions; a tuple of them for a mask; a truth value."""
     if part is None or part is Ellipsis:
         return part
     if isinstance(part, slice):
@@ -66,7 +84,8 @@ def _array_or_part(part: Any) -> Any:
     kind = array.dtype.kind
     if kind in "iu":
         return array
-    if kind == "b" and np.ndim(array):
-        return tuple(np.nonzero(concrete(array, "indexing by a mask")))
+    if kind == "b":
+        mask = concrete(array, "indexing by a mask")
+        return tuple(np.nonzero(mask)) if np.ndim(mask) else np.bool_(mask)
     what = "a traced value of dtype" if isinstance(part, Traced) else f"a {type(part).__name__} of dtype"
     raise TracingError(f"an array cannot be indexed by {what} {array.dtype}; index by integers, slices or masks")

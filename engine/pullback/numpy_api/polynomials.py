@@ -30,7 +30,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N80
 def polyval(p: Any, x: Any) -> Any:
     p = as_operand(p)
     value = np.zeros(np.shape(x), np.result_type(p.dtype, as_operand(x).dtype))[()]
-    for coefficient in (p[i] for i in range(np.size(p))):
+    for coefficient in (p[i] for i in range(np.shape(p)[0])):
         value = value * x + coefficient
     return value
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from pullback.core.primitive import Traced
 from pullback.errors import TracingError
-from pullback.numpy_api.operands import as_operand
-from pullback.numpy_api.shapes import reshape, squeeze
+from pullback.numpy_api.operands import as_operand, number_of
+from pullback.numpy_api.shapes import astype, reshape, squeeze
 from pullback.numpy_api.sorting import sort
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import elementwise as e
@@ -17,11 +17,15 @@ from pullback.rules import gathering, logic
 
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    if np.size(a) == 0:
+        return np.mean(a, axis, keepdims=keepdims)  # nan, of the right shape
     return quantile(a, 0.5, axis, out, overwrite_input, keepdims=keepdims)
 
 
 @implements(np.nanmedian)
 def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    if np.size(a) == 0:
+        return np.mean(a, axis, keepdims=keepdims)  # as above
     return nanquantile(a, 0.5, axis, out, overwrite_input, keepdims=keepdims)
 
 
@@ -38,7 +42,15 @@ def percentile(
     weights: Any = None,
 ) -> Any:
     refuse("numpy.percentile", weights=weights)
-    return quantile(a, np.true_divide(_constant(q), 100), axis, out, overwrite_input, method, keepdims)
+    return quantile(
+        a,
+        q / 100 if isinstance(q, int | float) else np.true_divide(_constant(q), 100),
+        axis,
+        out,
+        overwrite_input,
+        method,
+        keepdims,
+    )
 
 
 @implements(np.nanpercentile)
@@ -54,7 +66,15 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     refuse("numpy.nanpercentile", weights=weights)
-    return nanquantile(a, np.true_divide(_constant(q), 100), axis, out, overwrite_input, method, keepdims)
+    return nanquantile(
+        a,
+        q / 100 if isinstance(q, int | float) else np.true_divide(_constant(q), 100),
+        axis,
+        out,
+        overwrite_input,
+        method,
+        keepdims,
+    )
 
 
 @implements(np.quantile)
@@ -71,7 +91,7 @@ def quantile(
 ) -> Any:
     refuse("numpy.quantile", out=out, weights=weights)
     del overwrite_input  # nothing is overwritten
-    ordered, shape = _sorted_line(a, axis)
+    ordered, shape = _sorted_line(_wide_enough(a, q, _constant(q).dtype), axis)
     length = np.shape(ordered)[-1]
     result = _at(ordered, length, _constant(q), method)
     result = e.where(logic.isnan(ordered[..., -1]), np.nan, result)  # nan is sorted to the end
@@ -90,11 +110,11 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Any:
-    refuse("numpy.nanquantile", out=out, weights=weights, method=None if method == "linear" else method)
+    refuse("numpy.nanquantile", out=out, weights=weights)
     del overwrite_input
-    ordered, shape = _sorted_line(a, axis)
+    ordered, shape = _sorted_line(_wide_enough(a, q, _constant(q).dtype), axis)
     numbers = np.sum(logic.logical_not(logic.isnan(ordered)), axis=-1)
-    return reshape(_at(ordered, numbers, _constant(q), "linear"), (*np.shape(q), *shape(keepdims)))
+    return reshape(_at(ordered, numbers, _constant(q), method), (*np.shape(q), *shape(keepdims)))
 
 
 def _constant(q: Any) -> Any:
@@ -103,13 +123,22 @@ def _constant(q: Any) -> Any:
     return np.asanyarray(q)
 
 
+def _wide_enough(a: Any, q: Any, dtype: np.dtype[Any]) -> Any:
+    """The array in the precision of the result: a number q leaves it as it is, an array of them takes part."""
+    a = as_operand(a)
+    return a if isinstance(q, int | float) or a.dtype.kind != "f" else astype(a, np.result_type(a.dtype, dtype))
+
+
 def _sorted_line(a: Any, axis: Any) -> tuple[Any, Any]:
     """The array sorted along its reduced axes made one, the last; and the shape of the result."""
     a = as_operand(a)
     ndim, lengths = np.ndim(a), np.shape(a)
     axes = tuple(range(ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, ndim)
     rest = [place for place in range(ndim) if place not in axes]
-    line = reshape(np.transpose(a, (*rest, *axes)), (*(lengths[place] for place in rest), -1))
+    line = reshape(
+        np.transpose(a, (*rest, *axes)),
+        (*(lengths[place] for place in rest), number_of(lengths[place] for place in axes)),
+    )
     kept = tuple(1 if place in axes else lengths[place] for place in range(ndim))
     return sort(line), lambda keepdims: kept if keepdims else tuple(lengths[place] for place in rest)
 

@@ -8,8 +8,9 @@ from pullback.numpy_api.operands import NONE, as_operand, normalized_axis, numbe
 from pullback.numpy_api.shapes import astype, broadcast_to, expand_dims, moveaxis, reshape
 from pullback.numpy_api.table import implements, normalized_axes, refuse
 from pullback.rules import elementwise as e
-from pullback.rules import exponential, logic, reductions
+from pullback.rules import logic, reductions
 from pullback.rules.complex_numbers import conj, real
+from pullback.rules.quotients import spread
 
 
 @implements(np.sum)
@@ -66,7 +67,7 @@ def mean(
     if a.dtype == np.float16:  # summed in single precision, as NumPy does: 100 times 1000 is too large for half
         wide = astype(a, np.float32)
         return astype(sum_(wide, axis=axis, keepdims=keepdims, where=where) / count, np.float16)
-    return sum_(a, axis=axis, keepdims=keepdims, where=where) / count
+    return _divided(sum_(a, axis=axis, keepdims=keepdims, where=where), count)
 
 
 @implements(np.average)
@@ -118,8 +119,10 @@ def var(
     centre = _mean_of(wide, axis, where) if _absent(mean) else mean
     apart = wide - centre
     squares = real(apart * conj(apart)) if a.dtype.kind == "c" else e.square(apart)
-    count = _count(a, axis, keepdims, where) - ddof
-    return astype(sum_(squares, axis, keepdims=keepdims, where=where) / count, squares.dtype if wide is a else a.dtype)
+    count = np.maximum(_count(a, axis, keepdims, where) - ddof, 0)  # where nothing is left it is 0/0, as in NumPy
+    return astype(
+        _divided(sum_(squares, axis, keepdims=keepdims, where=where), count), squares.dtype if wide is a else a.dtype
+    )
 
 
 def _mean_of(a: Any, axis: Any, where: Any) -> Any:
@@ -140,9 +143,10 @@ def std(
     correction: Any = NONE,
 ) -> Any:
     refuse("numpy.std", out=out)
-    return exponential.sqrt(
-        var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction)
-    )
+    variance = var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction)
+    if where is True and _absent(mean) and _count(a, axis, keepdims, where) == 1:
+        return variance  # of one number it is zero wherever the number goes, and so is every derivative
+    return spread(variance)
 
 
 @implements(np.max, np.amax)
@@ -299,6 +303,12 @@ def _absent(option: Any) -> bool:
 def _chosen(a: Any, where: Any, instead: Any) -> Any:
     """The array with a neutral element where it is not to be counted."""
     return a if where is True else e.where(where, a, instead)
+
+
+def _divided(total: Any, count: Any) -> Any:
+    """A sum over the number of its terms, in the precision of the sum: counts are whole numbers and would widen it."""
+    is_exact = total.dtype.kind in "biu"
+    return total / (count if is_exact or not np.ndim(count) else astype(count, np.abs(np.zeros(1, total.dtype)).dtype))
 
 
 def _count(a: Any, axis: Any, keepdims: Any, where: Any) -> Any:

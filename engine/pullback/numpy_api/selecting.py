@@ -7,7 +7,7 @@ import numpy as np
 from pullback.errors import TracingError
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis, number_or_array
-from pullback.numpy_api.shapes import broadcast_to, ravel, reshape
+from pullback.numpy_api.shapes import astype, broadcast_to, ravel, reshape
 from pullback.numpy_api.sorting import in_line
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import elementwise, gathering, rounding
@@ -127,6 +127,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """Array and values are joined and read in the order that inserting their positions gives."""
     arr, values = as_operand(arr), as_operand(values)
+    values = astype(values, arr.dtype)
     arr, place = (ravel(arr), 0) if axis is None else (arr, normalized_axis(axis, np.ndim(arr)))
     length = np.shape(arr)[place]
     many = np.ndim(obj) != 0 or isinstance(obj, slice)

@@ -40,6 +40,7 @@ def cov(
         count = total - ddof
     else:
         count = total - ddof * sum_(weights * as_operand(aweights)) / total
+    count = np.maximum(count, 0)  # as in NumPy: too few observations are no negative number of them
     weighted = apart if weights is None else apart * weights
     return squeeze(matmul(apart, np.conj(transpose(weighted))) / count)
 

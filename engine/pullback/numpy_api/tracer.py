@@ -8,6 +8,7 @@ import numpy as np
 from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
+from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
@@ -16,7 +17,10 @@ from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules.contractions import matmul
 
-_CONCRETE_REMEDY = "return it from the function, or compute it from arguments that are not differentiated"
+_REMEDY = (
+    "build arrays with numpy.stack or pb.numpy.array, call SciPy's functions through pb.scipy, return it from the "
+    "function, or compute it from arguments that are not differentiated"
+)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -111,8 +115,18 @@ class Tracer(Traced):
     def __repr__(self) -> str:
         return f"<traced {self.dtype}{list(self.shape)}>"
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise TracingError(
+                f"a traced value cannot be formatted as {spec!r}; print it without a format, or return it with has_aux=True"
+            )
+        return repr(self)
+
     # --- NumPy's protocols ------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        for operand in inputs:
+            if type(operand) not in OPERANDS and not is_operand(operand):
+                return NotImplemented
         if method == "__call__" and not keywords:
             translation = UFUNCS.get(ufunc)
             if translation is not None:
@@ -120,7 +134,9 @@ class Tracer(Traced):
         return apply_ufunc(ufunc, method, inputs, keywords)
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
-        del types
+        for type_ in types:
+            if type_ not in OPERANDS and not takes_type(type_):
+                return NotImplemented
         translation = FUNCTIONS.get(function)
         if translation is None:
             raise no_rule(function, f"{function.__module__}.{function.__name__}")
@@ -129,14 +145,15 @@ class Tracer(Traced):
     # --- what a trace cannot give -----------------------------------------------------------------------------------
     def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
         raise TracingError(
-            f"a traced value cannot become a plain array (numpy.asarray, a store into one); {_CONCRETE_REMEDY}"
+            "a traced value cannot become a plain array (numpy.asarray, a store into an array, a function outside NumPy); "
+            f"{_REMEDY}"
         )
 
     def __float__(self) -> NoReturn:
-        raise TracingError(f"a traced value cannot become a float; {_CONCRETE_REMEDY}")
+        raise TracingError(f"a traced value cannot become a float (float, math.sin, a store y[0] = x); {_REMEDY}")
 
     def __complex__(self) -> NoReturn:
-        raise TracingError(f"a traced value cannot become a complex number; {_CONCRETE_REMEDY}")
+        raise TracingError(f"a traced value cannot become a complex number; {_REMEDY}")
 
     def __iter__(self) -> Any:
         if not self.shape:
@@ -151,91 +168,97 @@ class Tracer(Traced):
 
     # --- operators --------------------------------------------------------------------------------------------------
     def __add__(self, other: Any) -> Any:
-        return e.add(self, other)
+        return e.add(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        return e.add(other, self)
+        return e.add(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __sub__(self, other: Any) -> Any:
-        return e.sub(self, other)
+        return e.sub(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
-        return e.sub(other, self)
+        return e.sub(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
-        return e.mul(self, other)
+        return e.mul(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rmul__(self, other: Any) -> Any:
-        return e.mul(other, self)
+        return e.mul(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __truediv__(self, other: Any) -> Any:
-        return e.div(self, other)
+        return e.div(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
-        return e.div(other, self)
+        return e.div(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
-    def __pow__(self, other: Any) -> Any:
-        return e.power(self, other)
+    def __pow__(self, other: Any, modulo: None = None) -> Any:
+        if modulo is not None:
+            raise TracingError("pow of a traced value takes no modulus; write x**n % m")
+        return e.power(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rpow__(self, other: Any) -> Any:
-        return e.power(other, self)
+        return e.power(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __floordiv__(self, other: Any) -> Any:
-        return rounding.floor_divide(self, other)
+        return rounding.floor_divide(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return rounding.floor_divide(other, self)
+        return rounding.floor_divide(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __mod__(self, other: Any) -> Any:
-        return rounding.remainder(self, other)
+        return rounding.remainder(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rmod__(self, other: Any) -> Any:
-        return rounding.remainder(other, self)
+        return rounding.remainder(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __divmod__(self, other: Any) -> Any:
-        return rounding.floor_divide(self, other), rounding.remainder(self, other)
+        return rounding.floor_divide(self, other), rounding.remainder(self, other) if type(
+            other
+        ) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rdivmod__(self, other: Any) -> Any:
-        return rounding.floor_divide(other, self), rounding.remainder(other, self)
+        return rounding.floor_divide(other, self), rounding.remainder(other, self) if type(
+            other
+        ) in OPERANDS or is_operand(other) else NotImplemented
 
     def __and__(self, other: Any) -> Any:
-        return logic.bitwise_and(self, other)
+        return logic.bitwise_and(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rand__(self, other: Any) -> Any:
-        return logic.bitwise_and(other, self)
+        return logic.bitwise_and(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __or__(self, other: Any) -> Any:
-        return logic.bitwise_or(self, other)
+        return logic.bitwise_or(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __ror__(self, other: Any) -> Any:
-        return logic.bitwise_or(other, self)
+        return logic.bitwise_or(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __xor__(self, other: Any) -> Any:
-        return logic.bitwise_xor(self, other)
+        return logic.bitwise_xor(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rxor__(self, other: Any) -> Any:
-        return logic.bitwise_xor(other, self)
+        return logic.bitwise_xor(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __lshift__(self, other: Any) -> Any:
-        return logic.left_shift(self, other)
+        return logic.left_shift(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rlshift__(self, other: Any) -> Any:
-        return logic.left_shift(other, self)
+        return logic.left_shift(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rshift__(self, other: Any) -> Any:
-        return logic.right_shift(self, other)
+        return logic.right_shift(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rrshift__(self, other: Any) -> Any:
-        return logic.right_shift(other, self)
+        return logic.right_shift(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __invert__(self) -> Any:
         return logic.invert(self)
 
     def __matmul__(self, other: Any) -> Any:
-        return matmul(self, other)
+        return matmul(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
-        return matmul(other, self)
+        return matmul(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __neg__(self) -> Any:
         return e.neg(self)
@@ -247,22 +270,22 @@ class Tracer(Traced):
         return e.absolute(self)
 
     def __eq__(self, other: object) -> Any:
-        return logic.equal(self, other)
+        return logic.equal(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __ne__(self, other: object) -> Any:
-        return logic.not_equal(self, other)
+        return logic.not_equal(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __lt__(self, other: Any) -> Any:
-        return logic.less(self, other)
+        return logic.less(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __le__(self, other: Any) -> Any:
-        return logic.less_equal(self, other)
+        return logic.less_equal(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __gt__(self, other: Any) -> Any:
-        return logic.greater(self, other)
+        return logic.greater(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __ge__(self, other: Any) -> Any:
-        return logic.greater_equal(self, other)
+        return logic.greater_equal(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # as for arrays: == compares elements
 
@@ -328,12 +351,12 @@ class Tracer(Traced):
         return self
 
     # --- what would write, or give plain values away -----------------------------------------------------------------
-    item = _refused("item", _CONCRETE_REMEDY)
-    tolist = _refused("tolist", _CONCRETE_REMEDY)
-    tobytes = _refused("tobytes", _CONCRETE_REMEDY)
-    dump = _refused("dump", _CONCRETE_REMEDY)
-    dumps = _refused("dumps", _CONCRETE_REMEDY)
-    tofile = _refused("tofile", _CONCRETE_REMEDY)
+    item = _refused("item", _REMEDY)
+    tolist = _refused("tolist", _REMEDY)
+    tobytes = _refused("tobytes", _REMEDY)
+    dump = _refused("dump", _REMEDY)
+    dumps = _refused("dumps", _REMEDY)
+    tofile = _refused("tofile", _REMEDY)
     view = _refused("view", "use astype, or real and imag")
     byteswap = _refused("byteswap", "swap the bytes of the arguments")
     getfield = _refused("getfield", "structured arrays have no derivative")

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.errors import TracingError
 from pullback.numpy_api import contractions, cumulative, reductions
 from pullback.numpy_api.complex_numbers import conj
-from pullback.numpy_api.elementwise import float_power, frexp, modf, positive, sign
+from pullback.numpy_api.elementwise import fabs, float_power, frexp, modf, positive, sign
 from pullback.numpy_api.operands import NONE, as_operand
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.shapes import astype, reshape
@@ -31,7 +31,7 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.square: e.square,
     np.reciprocal: e.reciprocal,
     np.absolute: e.absolute,
-    np.fabs: e.absolute,
+    np.fabs: fabs,
     np.maximum: e.maximum,
     np.minimum: e.minimum,
     np.fmax: e.fmax,

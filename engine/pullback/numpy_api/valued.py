@@ -1,9 +1,12 @@
 """Traced values that have their value at hand: what the tape and the forward sweep have in common."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Primitive
+from pullback.errors import TracingError
 from pullback.ir.types import dtype_of
 from pullback.numpy_api.tracer import Tracer
 
@@ -38,10 +41,30 @@ def memory_of(value: Any) -> Any:
     return value
 
 
+def refuse_other_kinds(primitive: Primitive, results: Iterable[Any]) -> None:
+    """Refuse results that are neither numbers nor truth values: objects, times, text. What they hold may well move."""
+    if not primitive.moves:
+        return
+    for result in results:
+        if kind_of(result) not in "biufc":
+            raise TracingError(
+                f"{primitive.name} of a traced value gave {type(result).__name__} of dtype {dtype_of(result)}, which has "
+                "no derivative; convert arrays of objects, times or text to floating-point numbers first"
+            )
+
+
 def kind_of(value: Any) -> str:
     """NumPy's letter for the kind of a value's dtype."""
     dtype = getattr(value, "dtype", None)
     if dtype is not None:
         kind: str = dtype.kind
         return kind
-    return "f" if isinstance(value, float) else "c" if isinstance(value, complex) else "i"
+    return (
+        "f"
+        if isinstance(value, float)
+        else "c"
+        if isinstance(value, complex)
+        else "i"
+        if isinstance(value, int)
+        else "O"
+    )

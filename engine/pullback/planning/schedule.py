@@ -19,13 +19,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-import numpy as np
-
-from pullback.core.kinds import Scalar
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.planning.liveness import Liveness, analyse
-from pullback.rules.elementwise import where
 from pullback.rules.indexing import add_at
 from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate
@@ -162,12 +158,10 @@ class _Memory:
 
     def scratch(self, node: Node) -> tuple[int, ...]:
         """Buffers for what a rule needs while it writes; free again after it."""
-        if not self.keeps or node.primitive.into is None:
-            return ()
         taken: list[int] = []
         for type_ in node.primitive.scratch(*(atom.type for atom in node.inputs), **dict(node.params)):
             buffer = self.take_free(type_)
-            taken.append(self.new(type_, kept=True) if buffer is None else buffer)
+            taken.append(self.new(type_, kept=self.keeps) if buffer is None else buffer)
         return tuple(taken)
 
     def release(self, node: Node, position: int) -> list[int]:
@@ -245,16 +239,14 @@ def transient(schedule: Schedule) -> list[str]:
     names = {
         step.node.primitive.name
         for step in schedule.steps
-        if step.node.primitive.needs_scratch
-        or any(place.placement is Placement.FRESH for place in step.places)
-        or (isinstance(step.node.primitive, Scalar) and _is_composed(step.node.primitive))
+        if any(place.placement is Placement.FRESH for place in step.places) or _makes_arrays(step.node)
     }
     bodies = [body for step in schedule.steps for _, body in step.node.bodies()]
     return sorted(names.union(*(transient(plan_memory(body, kept=True)) for body in bodies)))
 
 
-def _is_composed(rule: Scalar) -> bool:
-    return rule is not where and not isinstance(rule.ufunc, np.ufunc)
+def _makes_arrays(node: Node) -> bool:
+    return node.primitive.makes_arrays(*(atom.type for atom in node.inputs), **dict(node.params))
 
 
 def _flops(node: Node) -> int:

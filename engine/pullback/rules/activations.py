@@ -17,6 +17,7 @@ import numpy as np
 from pullback.core.cases import away_from, cases, normal, positive
 from pullback.core.kinds import Scalar, ScalarMap
 from pullback.core.pieces import Pieces
+from pullback.core.quiet import ignoring
 
 #: Beyond this every gate is 0 or 1 to the last bit, in every precision; infinities are brought here before products.
 FAR = 1000.0
@@ -181,7 +182,7 @@ def _sigmoid(x: Any) -> Any:
 
 def _sigmoid_fast(x: Any) -> Any:
     """exp(-x) may be infinite, which gives the right 0."""
-    with np.errstate(over="ignore"):
+    with ignoring("over"):
         return 1 / (1 + np.exp(-x))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from pullback.core.cases import away_from, cases, normal, positive, tested_in
 from pullback.core.kinds import Scalar
 from pullback.errors import DifferentiationError
+from pullback.ir.types import dtype_of
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 add = Scalar("add", np.add, lambda v, a, b, y: v, lambda v, a, b, y: v, operator=operator.add)
@@ -32,13 +33,18 @@ def _power_of_base(v: Any, a: Any, b: Any, y: Any) -> Any:
 
 def _power_of_exponent(v: Any, a: Any, b: Any, y: Any) -> Any:
     """Derivative y * log(a), zero where a is zero: 0**b is 0 for every positive b."""
-    return v * (y * np.log(np.where(a == 0, 1, a)))
+    is_number = isinstance(a, int | float | complex)
+    base = (a if a != 0 else 1) if is_number else np.where(a == 0, 1, a)
+    if dtype_of(y).kind == "c" and dtype_of(base).kind != "c":
+        base = base + 0j  # a negative base has a complex logarithm
+    logarithm = np.log(base)
+    return v * (y * (logarithm.item() if is_number else logarithm))  # a Python number leaves the precision to v and y
 
 
 def _power(a: Any, b: Any) -> Any:
     """Python's own power turns complex for a negative base and a broken exponent."""
     y = a**b
-    if isinstance(y, complex) and not isinstance(a, complex):
+    if isinstance(y, complex) and isinstance(a, int | float) and isinstance(b, int | float):
         raise DifferentiationError(f"{a} to the power {b} is complex; this engine differentiates real values only")
     return y
 
@@ -81,6 +87,7 @@ where = Scalar(
     lambda v, c, a, b, y: np.where(c, 0, v),
     into=_write_chosen,
 )
+where.needs_scratch = False
 where.in_place = False  # written in two steps: an operand must outlive the first
 
 for _binary in (add, sub, mul):

@@ -40,6 +40,12 @@ class _PNorm(Primitive):
             return np.sqrt(np.add.reduce(squares, axis=axes, keepdims=keepdims))
         return np.add.reduce(np.abs(x) ** p, axis=axes, keepdims=keepdims) ** (1 / p)
 
+    def lower(self, x: Any, p: float, axes: tuple[int, ...], *, keepdims: bool) -> Any:
+        if p != 2:
+            return np.sum(np.abs(x) ** p, axis=axes, keepdims=keepdims) ** (1 / p)
+        squares = np.square(np.real(x)) + np.square(np.imag(x)) if is_complex(x) else np.square(x)
+        return np.sqrt(np.sum(squares, axis=axes, keepdims=keepdims))
+
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         dtype = real_dtype(matrix_dtype("norm", types[0]))
         return (ArrayType(reduced_shape(types[0].shape, params["axes"], keepdims=params["keepdims"]), dtype),)

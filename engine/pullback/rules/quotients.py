@@ -2,6 +2,8 @@
 
 `quotient(x, d)` is x / d; where d is zero it is zero if x is zero too, which is what nobody asked about, and otherwise
 refused: the derivative of the caller's function does not exist there, and a NaN would only say so much later.
+`inverse(d)` is 1 / d, and zero where d is; there its derivative is refused. `spread(x)` is the root of a variance: the
+derivative of a standard deviation is taken as zero where nothing is spread out, the smallest of its subgradients.
 `gaps(w)` has w_j - w_i at (i, j), where gaps within the rounding errors of a decomposition are zero, and ones on the
 diagonal: what is divided by them has zeros there.
 """
@@ -11,21 +13,29 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.cases import away_from, cases, normal
+from pullback.core.cases import away_from, cases, normal, positive
 from pullback.core.kinds import Scalar
+from pullback.core.numbers import number
 from pullback.errors import DifferentiationError
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction
+
+_REFUSED = (
+    "this derivative does not exist: it divides by zero (repeated eigenvalues or singular values, a singular "
+    "value of zero, a second derivative of a norm or deviation at zero); if only the values are wanted use eigvalsh or svdvals"
+)
 
 
 def _divide(x: Any, d: Any) -> Any:
     zero = d == 0
     if np.any(zero & (x != 0)):
-        raise DifferentiationError(
-            "this derivative does not exist: it divides by zero (repeated eigenvalues or singular values, a singular "
-            "value of zero, a second derivative of a norm at zero); if only the values are wanted use eigvalsh or svdvals"
-        )
+        raise DifferentiationError(_REFUSED)
     return x / np.where(zero, np.ones((), np.result_type(d)), d)
+
+
+def _invert(d: Any) -> Any:
+    zero = d == 0
+    return np.where(zero, 0, 1 / np.where(zero, np.ones((), np.result_type(d)), d))
 
 
 def _gaps(w: Any) -> Any:
@@ -48,16 +58,47 @@ def _push_gaps(tangents: Sequence[Any], y: Any, operands: Sequence[Any]) -> Any:
     return np.expand_dims(dw, -2) - np.expand_dims(dw, -1)
 
 
-quotient: Scalar = Scalar(
+class _Quotient(Scalar):
+    """Written with memory of the plan's: where the divisor is zero, where both are, and a divisor without zeros."""
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        (y,) = self.infer(*types, **params)
+        truth = np.dtype(bool)
+        return (ArrayType(types[1].shape, truth), ArrayType(y.shape, truth), ArrayType((), truth), types[1])
+
+
+def _write_quotient(out: Any, x: Any, d: Any, scratch: Sequence[Any]) -> None:
+    zero, wrong, is_wrong, divisor = scratch
+    if not isinstance(x, np.ndarray | np.generic):
+        x = number(x, d.dtype)
+    np.equal(d, number(0, d.dtype), out=zero)
+    np.not_equal(x, number(0, x.dtype), out=wrong)
+    np.logical_and(wrong, zero, out=wrong)
+    np.logical_or.reduce(wrong, axis=None, out=is_wrong)
+    if is_wrong.item():
+        raise DifferentiationError(_REFUSED)
+    np.copyto(divisor, d)
+    np.copyto(divisor, number(1, d.dtype), where=zero)
+    np.divide(x, divisor, out=out)
+
+
+quotient: Scalar = _Quotient(
     "quotient",
     _divide,
     lambda v, x, d, y: quotient(v, d),
     lambda v, x, d, y: -quotient(v * y, d),
+    into=_write_quotient,
 )
+quotient.needs_scratch = False
 gaps = MatrixFunction(
     "gaps", _gaps, _gaps_type, _push_gaps, lambda needed, v, y, operands: (_sum_by_index(v),), stacks=True
 )
 
+inverse: Scalar = Scalar("inverse", _invert, lambda v, d, y: -v * quotient(1.0, np.square(d)))
+spread: Scalar = Scalar("spread", np.sqrt, lambda v, x, y: v * (0.5 * inverse(y)))
+
+cases(inverse, away_from(0.0, 3, 4))
+cases(spread, positive(3, 4))
 cases(quotient, normal(3, 4), away_from(0.0, 4))
 cases(gaps, normal(4))
 cases(gaps, normal(2, 3), because="a stack")

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.core.primitive import Effect, Primitive, Trace, Traced, tracing
+from pullback.core.primitive import Effect, Primitive, Trace, Traced, innermost_recorder, tracing
+from pullback.core.quiet import is_ours
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
 from pullback.ir.types import ArrayType, is_array_like, type_of
@@ -100,6 +101,10 @@ class Recorder(Trace):
         self._overwritten: dict[Var, str] = {}
         self._roots: dict[Var, Var] = {}
         self._count = 0
+        outer = innermost_recorder()
+        self._error_handling: Any = (
+            outer._error_handling if isinstance(outer, Recorder) else np.geterr()  # noqa: SLF001 - another of our kind
+        )
 
     def new_var(self, type_: ArrayType) -> Var:
         """A value nobody has defined yet."""
@@ -108,6 +113,8 @@ class Recorder(Trace):
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Infer the types of the results and write a node."""
+        if np.geterr() != self._error_handling and not is_ours():
+            raise self.refusal(TracingError("the function sets numpy.errstate, which a plan runs without"))
         atoms = tuple(self.atom_of(operand) for operand in operands)
         if primitive.effect is Effect.OVERWRITES and isinstance(operands[0], np.ndarray):
             raise self.refusal(NeedsValueError("pb.inplace writes into an array that the function makes; pass it"))

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace
 from pullback.errors import OverwrittenError
-from pullback.numpy_api.valued import ValuedTracer, kind_of, memory_of
+from pullback.numpy_api.valued import ValuedTracer, kind_of, memory_of, refuse_other_kinds
 
 
 class DualTracer(ValuedTracer):
@@ -62,7 +62,8 @@ class ForwardTrace(Trace):
             y, dy = primitive.value_and_push(tangents, plain, params)
         else:
             y = primitive(*plain, **params)
-        if not primitive.moves or (primitive.results == 1 and kind_of(y) in "biu"):
+        if not primitive.moves or (primitive.results == 1 and kind_of(y) not in "fc"):
+            refuse_other_kinds(primitive, y if primitive.results > 1 else (y,))
             return y  # integers, truth values and what moves in steps do not move
         if all(tangent is None for tangent in tangents):
             return y

@@ -17,7 +17,7 @@ from pullback.contexts import Run
 from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace, Traced, enter, leave
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
-from pullback.numpy_api.valued import ValuedTracer, kind_of
+from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
 from pullback.traces.cotangents import Accumulator, dense
 from pullback.traces.ownership import is_sole_owner
 
@@ -109,6 +109,7 @@ class Tape(Trace):
         several = primitive.results > 1
         moves = primitive.moves and (any(kind_of(part) in "fc" for part in y) if several else kind_of(y) in "fc")
         if not moves and not primitive.effect.is_undone:
+            refuse_other_kinds(primitive, y if several else (y,))
             return y  # integers, truth values and what moves in steps have no cotangent
         traced = tuple([self.watch(part) for part in y]) if several else (self.watch(y),)
         result_places = tuple([tracer.place for tracer in traced])

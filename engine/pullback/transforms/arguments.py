@@ -21,7 +21,10 @@ def chosen(wrt: Wrt | Sequence[int | str] | None, argnums: Wrt | Sequence[int | 
     given = wrt if wrt is not None else argnums
     if given is None:
         return 0
-    return given if isinstance(given, int | str) else tuple(given)
+    wanted = tuple(given) if isinstance(given, tuple | list) else (given,)
+    if not all(isinstance(argument, int | str) and not isinstance(argument, bool) for argument in wanted):
+        raise DifferentiationError(f"wrt={given!r} is no position, no name and no tuple of them")
+    return wanted if isinstance(given, tuple | list) else wanted[0]
 
 
 class Selection:
@@ -32,50 +35,77 @@ class Selection:
         self.wrt = wrt
 
     @cached_property
-    def positions(self) -> tuple[int, ...]:
-        """Positions of the arguments to differentiate by."""
-        wanted = self.wrt if isinstance(self.wrt, tuple) else (self.wrt,)
-        if not wanted:
+    def places(self) -> tuple[int | str, ...]:
+        """Where the arguments to differentiate by are: positions, and names of those given by keyword only."""
+        if not self._wanted:
             raise DifferentiationError("wrt=() asks for no gradient; name at least one argument")
-        return tuple(self._position(argument) for argument in wanted)
+        return tuple(self._place(argument) for argument in self._wanted)
 
-    def _position(self, argument: int | str) -> int:
+    @property
+    def _wanted(self) -> tuple[int | str, ...]:
+        return self.wrt if isinstance(self.wrt, tuple) else (self.wrt,)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The same where no argument is given by keyword."""
+        return tuple(place for place in self.places if isinstance(place, int))
+
+    def _place(self, argument: int | str) -> int | str:
         if isinstance(argument, int):
             return argument
-        names = _positional_names(self.function)
-        if argument not in names:
-            raise DifferentiationError(
-                f"wrt={argument!r} names no argument of {name_of(self.function)}; it has {', '.join(names) or 'none'}"
-            )
-        return names.index(argument)
+        parameters = _parameters(self.function)
+        names = [name for name, kind in parameters.items() if kind in _POSITIONAL]
+        if argument in names:
+            return names.index(argument)
+        takes_any = inspect.Parameter.VAR_KEYWORD in parameters.values()
+        if takes_any or parameters.get(argument) == inspect.Parameter.KEYWORD_ONLY:
+            return argument
+        names += [name for name, kind in parameters.items() if kind == inspect.Parameter.KEYWORD_ONLY]
+        raise DifferentiationError(
+            f"wrt={argument!r} names no argument of {name_of(self.function)}; it has {', '.join(names) or 'none'}"
+        )
 
     def bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments by position, so that each has a number, and those that can only be given by keyword."""
         by_keyword: dict[str, Any] = {}
-        if keywords:
+        defaulted = any(
+            isinstance(argument, str) and not self._is_given(place, args)
+            for argument, place in zip(self._wanted, self.places, strict=True)
+        )
+        if keywords or defaulted:
             bound = inspect.signature(self.function).bind(*args, **keywords)
             bound.apply_defaults()
             args = bound.args
-            by_keyword = {name: value for name, value in bound.kwargs.items() if name in keywords}
-        for position in self.positions:
-            if not -len(args) <= position < len(args):
+            wanted = {*keywords, *self.places}
+            by_keyword = {name: value for name, value in bound.kwargs.items() if name in wanted}
+        for place in self.places:
+            if not (place in by_keyword if isinstance(place, str) else self._is_given(place, args)):
                 raise DifferentiationError(
-                    f"wrt={position} but {name_of(self.function)} was called with {len(args)} arguments"
+                    f"wrt={place!r} but {name_of(self.function)} was called with "
+                    + (f"{len(args)} arguments" if isinstance(place, int) else "no such argument")
                 )
-        if len({position % len(args) for position in self.positions}) < len(self.positions):
+        if len({place % len(args) if isinstance(place, int) else place for place in self.places}) < len(self.places):
             raise DifferentiationError(f"wrt={self.wrt!r} asks for one argument twice; name each once")
         return args, by_keyword
 
-    def of(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The chosen ones."""
-        return tuple(args[position] for position in self.positions)
+    @staticmethod
+    def _is_given(place: int | str, args: tuple[Any, ...]) -> bool:
+        return isinstance(place, int) and -len(args) <= place < len(args)
 
-    def put(self, args: tuple[Any, ...], values: tuple[Any, ...]) -> list[Any]:
-        """All arguments, with others in the chosen places."""
+    def of(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        """The chosen ones."""
+        return tuple(keywords[place] if isinstance(place, str) else args[place] for place in self.places)
+
+    def call(self, args: tuple[Any, ...], keywords: dict[str, Any], values: Sequence[Any]) -> Any:
+        """The function of all arguments, with others in the chosen places."""
         arguments = list(args)
-        for position, value in zip(self.positions, values, strict=True):
-            arguments[position] = value
-        return arguments
+        by_keyword = dict(keywords)
+        for place, value in zip(self.places, values, strict=True):
+            if isinstance(place, str):
+                by_keyword[place] = value
+            else:
+                arguments[place] = value
+        return self.function(*arguments, **by_keyword)
 
     def result(self, parts: tuple[Any, ...]) -> Any:
         """One thing per chosen argument: a tuple if a tuple was asked for."""
@@ -116,10 +146,12 @@ def like(gradient: Any, leaf: Any) -> Any:
     return type(leaf)(gradient) if isinstance(leaf, (float, complex)) and type(leaf) in (float, complex) else gradient
 
 
-def _positional_names(function: Callable[..., Any]) -> list[str]:
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as error:
         raise DifferentiationError(f"{name_of(function)} does not tell its arguments; give wrt by position") from error
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [parameter.name for parameter in parameters if parameter.kind in positional]
+    return {name: parameter.kind for name, parameter in parameters.items()}

@@ -45,32 +45,22 @@ class Gradient:
         """Their positions."""
         return self.selection.positions
 
-    def positional(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, for those who have no place for keywords."""
-        args, by_keyword = self.selection.bind(args, keywords)
-        if by_keyword:
-            raise DifferentiationError(
-                f"{name_of(self.function)} takes {', '.join(sorted(by_keyword))} by keyword only; "
-                "wrap it in a function of positional arguments"
-            )
-        return args
-
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on the tape."""
         return self.eagerly(*self.selection.bind(args, keywords))
 
     def eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run on the tape."""
-        arguments = list(args)
         with Tape() as tape:
             watched: list[tuple[list[Any], list[TapeTracer], trees.Rebuild]] = []
-            for position in self.positions:
-                leaves, rebuild = trees.flatten(args[position])
+            arguments = []
+            for argument in self.selection.of(args, keywords):
+                leaves, rebuild = trees.flatten(argument)
                 tracers = [tape.watch(differentiable(leaf, self.function)) for leaf in leaves]
-                arguments[position] = rebuild(iter(tracers))
+                arguments.append(rebuild(iter(tracers)))
                 watched.append((leaves, tracers, rebuild))
             try:
-                output = self.function(*arguments, **keywords)
+                output = self.selection.call(args, keywords, arguments)
                 output, aux = split_aux(output, self.function) if self.has_aux else (output, None)
                 value = scalar(tape.value_of(output), self.function, holomorphic=self.holomorphic)
                 inputs = [tracer for _, tracers, _ in watched for tracer in tracers]
@@ -96,7 +86,7 @@ def split_aux(output: Any, function: Callable[..., Any]) -> tuple[Any, Any]:
     if not isinstance(output, tuple) or len(output) != 2:
         raise DifferentiationError(
             f"has_aux=True needs a function that returns (value, aux); {name_of(function)} returned "
-            f"{f'{len(output)} values' if isinstance(output, tuple) else type(output).__name__}"
+            f"{f'{len(output)} values' if isinstance(output, tuple) else 'one array' if isinstance(output, Traced) else type(output).__name__}"
         )
     return output
 

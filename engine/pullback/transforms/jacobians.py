@@ -41,10 +41,10 @@ class Jacobian:
         args, by_keyword = self.selection.bind(args, keywords)
 
         def of_chosen(*values: Any) -> Any:
-            return self.function(*self.selection.put(args, values), **by_keyword)
+            return self.selection.call(args, by_keyword, values)
 
         update_wrapper(of_chosen, self.function)
-        linear = Linearization(of_chosen, self.selection.of(args), has_aux=self.has_aux)
+        linear = Linearization(of_chosen, self.selection.of(args, by_keyword), has_aux=self.has_aux)
         self._check_complex(linear)
         blocks = self._by_rows(linear) if self._prefers_rows(linear) else self._by_columns(linear)
         result = linear.rebuild_output(trees.Rows([self.selection.result(linear.arguments(row)) for row in blocks]))

@@ -141,6 +141,11 @@ def jvp(
     >>> print(y, dy)
     [1. 4.] [0. 4.]
     """
+    for given in (primals, tangents):
+        if not isinstance(given, tuple | list):
+            raise DifferentiationError(
+                f"jvp takes the arguments and their tangents as tuples, not as {type(given).__name__}: jvp(f, (x,), (dx,))"
+            )
     leaves, rebuild = trees.flatten(tuple(primals))
     moves = _leaves_like(tuple(tangents), trees.structure(tuple(primals)), "tangents", "primals")
     moves = [

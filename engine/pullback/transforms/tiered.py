@@ -7,7 +7,7 @@ from typing import Any
 from pullback import trees
 from pullback.compiling.plan import Plan
 from pullback.core.primitive import Traced
-from pullback.tiers import current_tier
+from pullback.tiers import current_tier, gradients_are_planned
 from pullback.transforms.arguments import Wrt, chosen
 from pullback.transforms.gradients import Gradient
 
@@ -19,13 +19,13 @@ class TieredGradient(Gradient):
         """Run in the tier in force; under an outer transformation always on the tape."""
         tier = current_tier()
         args, by_keyword = self.selection.bind(args, keywords)
-        on_the_tape = tier == "unfused" or by_keyword or self.has_aux or self.holomorphic
-        if on_the_tape or any(isinstance(leaf, Traced) for leaf in trees.flatten(args)[0]):
+        on_the_tape = not gradients_are_planned() or self.holomorphic
+        if on_the_tape or any(isinstance(leaf, Traced) for leaf in trees.flatten((args, by_keyword))[0]):
             return self.eagerly(args, by_keyword)
         plan = self._plans.get(tier)
         if plan is None:
             plan = self._plans[tier] = Plan(self, tier)
-        return plan(*args)
+        return plan(*args, **by_keyword)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the plans: a copy makes its own."""

@@ -177,3 +177,14 @@ def test_numbers_are_reduced_along_the_axes_that_numpy_lets_them_have():
     for reduce in (np.sum, np.prod, np.max, np.min):
         for axis in (0, -1):
             assert pb.grad(lambda x, reduce=reduce, axis=axis: reduce(x, axis=axis) * 2)(np.float64(3.0)) == 2.0
+
+
+def test_arrays_of_out_that_share_memory_are_refused():
+    plan = pb.compile(lambda x: (x + 1, x + 2), tier="stateful")
+    memory = np.zeros(4)
+    with pytest.raises(ValueError, match="share memory"):
+        plan(np.ones(3), out=(memory[:3], memory[1:]))
+    memory = np.zeros(6)
+    first, second = plan(np.ones(3), out=(memory[::2], memory[1::2]))
+    assert (first == 2).all()
+    assert (second == 3).all()

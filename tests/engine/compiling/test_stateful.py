@@ -212,3 +212,58 @@ def test_the_arena_is_smaller_than_its_buffers_where_they_live_one_after_the_oth
     plan = stateful(function)
     np.testing.assert_allclose(plan(X), function(X), rtol=1e-6)
     assert plan.summary()["state_bytes"] > 0
+
+
+def _lock(result):
+    result.flags.writeable = False
+
+
+def _turn(result):
+    result.resize((5, 4), refcheck=False)
+
+
+def _recast(result):
+    result.dtype = np.int64
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("change", [_lock, _turn, _recast])
+def test_a_result_that_the_caller_changed_is_not_used_again(change):
+    plan = stateful(np.sin)
+    for _ in range(3):
+        result = plan(X)
+        np.testing.assert_array_equal(result, np.sin(X))
+        assert (result.shape, result.dtype, result.flags.writeable) == (X.shape, X.dtype, True)
+        change(result)
+        del result
+
+
+@pytest.mark.parametrize("thread_count", [16])
+def test_loops_and_guards_of_many_threads(thread_count):
+    w = np.linspace(-0.5, 0.5, 16).reshape(4, 4)
+
+    def loss(x):
+        carry, ys = pb.scan(lambda h, row: (np.tanh(h @ w + row),) * 2, np.zeros(4), x)
+        last = pb.fori_loop(0, 3, lambda _, h: np.sin(h @ w), carry)
+        return (
+            np.sum(ys * ys) + np.sum(last) if np.sum(x) > 0 else np.sum(pb.cond(np.sum(carry) > 0, np.sin, np.cos, ys))
+        )
+
+    gradient = pb.grad(loss)
+    plan = stateful(gradient)
+    held = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for number in range(6):
+            x = rng.normal(size=(3 + number % 2, 4))
+            held.append((plan(x), gradient(x)))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(thread_count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(held) == 6 * thread_count
+    for found, expected in held:
+        np.testing.assert_allclose(found, expected)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.errors import DifferentiationError
 
 RNG = np.random.default_rng(0)
 Z = RNG.normal(size=(2, 3)) + 1j * RNG.normal(size=(2, 3))
@@ -119,3 +120,31 @@ def test_the_second_derivative_of_a_real_function_of_a_complex_one():
         return pb.grad(lambda r: np.sum(np.abs(np.sin(r + 1j * r)) ** 2))(r)
 
     pb.testing.check_grads(curvature, (R,))
+
+
+@pytest.mark.parametrize("z", [-4.8 - 7.6j, 0.01 + 0.02j, 0.2 + 0.3j, 0j, 1e-200j])
+def test_sinc_of_complex_numbers(z):
+    y, pullback = pb.vjp(np.sinc, z)
+    np.testing.assert_allclose(y, np.sinc(z), rtol=1e-13)
+    slope = (np.sinc(z + 1e-5) - np.sinc(z - 1e-5)) / 2e-5
+    np.testing.assert_allclose(pullback(1.0)[0], slope, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("a", "b"), [(2 + 0.7j, 4 + 3.7j), (2.0, 1 - 2j), (-2.0, 1 - 2j), (2 + 0.7j, 2.5)])
+@pytest.mark.parametrize("wrapped", [lambda x: x, np.asarray, lambda x: np.asarray(x)[()]])
+def test_complex_powers_of_numbers(a, b, wrapped):
+    _, pullback = pb.vjp(lambda a, b: a**b, wrapped(a), wrapped(b))
+    by_base, by_exponent = pullback(1.0)
+    base = complex(a)
+    for found, exact, like in ((by_base, b * base ** (b - 1), a), (by_exponent, base**b * np.log(base), b)):
+        np.testing.assert_allclose(found, exact if isinstance(like, complex) else np.real(exact), rtol=1e-12)
+
+
+def test_a_real_power_that_turns_complex_is_refused():
+    with pytest.raises(DifferentiationError, match="is complex"):
+        pb.grad(lambda x: x**0.5)(-1.0)
+
+
+def test_fabs_is_not_for_complex_numbers():
+    with pytest.raises(TypeError, match=r"use numpy\.abs"):
+        pb.vjp(np.fabs, Z)

@@ -142,3 +142,9 @@ def test_any_einsum(data):
     value, _ = pb.vjp(lambda *xs: np.einsum(subscripts, *xs) * 1.0, *args)
     np.testing.assert_allclose(value, np.einsum(subscripts, *args), atol=1e-12)
     pb.testing.check_grads(lambda *xs: np.einsum(subscripts, *xs) * 1.0, args, order=1)
+
+
+@pytest.mark.parametrize("function", [lambda x: np.matvec(x[0], x[0]), lambda x: np.vecmat(x[0], x[0])])
+def test_a_vector_in_the_place_of_a_matrix_is_refused(function):
+    with pytest.raises(ValueError, match="operand is a stack of matrices"):
+        pb.grad(lambda x: np.sum(function(x)))(np.ones((3, 3)))

@@ -151,3 +151,15 @@ def test_any_key(data):
         return
     np.testing.assert_array_equal(pb.vjp(lambda a: a[key] * 1.0, x)[0], expected)
     pb.testing.check_grads(lambda a: a[key] * 1.0, (x,), order=1)
+
+
+@pytest.mark.parametrize(
+    "key", [True, False, np.array(True), (True, None), (..., True), (slice(None), True, [0, 1]), (0, False)]
+)
+def test_a_single_truth_value_reads_a_new_axis(key, like_numpy):
+    like_numpy(lambda x: 2 * x[key], np.arange(6.0).reshape(2, 3))
+
+
+def test_a_number_is_read_by_its_own_comparison(like_numpy):
+    like_numpy(lambda x: x[x > 2] * 2, np.array(3.0), fused=False)
+    like_numpy(lambda x: x[x > 4] * 2, np.array(3.0), fused=False)

@@ -62,3 +62,7 @@ def test_what_is_not_honoured_is_refused():
     ):
         with pytest.raises(pb.errors.TracingError, match=message):
             pb.vjp(function, M)
+
+
+def test_polynomials_with_a_row_for_every_coefficient(like_numpy):
+    like_numpy(lambda p: np.polyval(p, 0.3), np.arange(6.0).reshape(2, 3))

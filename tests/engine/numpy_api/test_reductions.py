@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.errors import TracingError
+from pullback.errors import DifferentiationError, TracingError
 
 A = np.random.default_rng(0).normal(size=(2, 3, 4))
 MASK = np.random.default_rng(1).random((2, 3, 4)) < 0.7
@@ -109,3 +109,83 @@ def test_any_axes(shape, data, reduce, keepdims):
     pb.testing.check_grads(lambda a: reduce(a, axis=tuple(axes), keepdims=keepdims) * 1.0, (x,), order=1)
     value = pb.vjp(lambda a: reduce(a, axis=tuple(axes), keepdims=keepdims) * 1.0, x)[0]
     np.testing.assert_allclose(value, reduce(x, axis=tuple(axes), keepdims=keepdims))
+
+
+def test_a_standard_deviation_of_equal_numbers_has_a_gradient_of_zero_and_no_second_one():
+    np.testing.assert_array_equal(pb.grad(np.std)(np.full(3, 0.5)), np.zeros(3))
+    assert pb.jvp(np.std, (3.5,), (1.0,)) == (0.0, 0.0)
+    rows = np.array([[1.0, 1.0], [1.0, 3.0]])
+    np.testing.assert_allclose(pb.grad(lambda a: np.sum(np.std(a, axis=1)))(rows), [[0, 0], [-0.5, 0.5]])
+    with pytest.raises(DifferentiationError, match="deviation at zero"):
+        pb.hessian(np.std)(np.ones(3))
+
+
+@pytest.mark.parametrize("reduce", [np.sum, np.prod, np.max, np.min, np.ptp, np.nansum, np.nanmax, np.nanmean])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_number_is_reduced_along_its_first_and_last_axis(reduce, axis, like_numpy):
+    like_numpy(lambda a: reduce(a, axis=axis), np.array(3.0))
+
+
+def test_a_number_has_no_second_axis():
+    with pytest.raises(np.exceptions.AxisError):
+        pb.grad(lambda a: np.sum(a, axis=1))(3.0)
+
+
+@pytest.mark.parametrize("method", ["lower", "higher", "nearest", "midpoint", "hazen", "weibull", "median_unbiased"])
+def test_nanquantile_by_a_method(method, like_numpy):
+    a = A.copy()
+    a[0, 1, 2] = a[1, 1] = np.nan
+    a[1, 1, 0] = 0.3
+    like_numpy(lambda a: np.nanquantile(a, [0.2, 0.77], axis=2, method=method), a, order=1)
+
+
+SINGLE = A.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: np.nanmean(a, axis=0),
+        lambda a: np.nanstd(a),
+        lambda a: np.mean(a, axis=1, where=MASK),
+        lambda a: np.var(a, axis=1, ddof=1, where=MASK),
+        lambda a: np.quantile(a, [0.1, 0.9], axis=0),
+        lambda a: np.quantile(a, 0.3),
+        lambda a: np.percentile(a, 30),
+        lambda a: np.percentile(a, np.array([30.0, 70.0])),
+        lambda a: np.insert(a, 0, 1.5),
+        lambda a: np.unwrap(a),
+        lambda a: np.linspace(a, 2.0, 4),
+        lambda a: np.logspace(a, 1, 3),
+        lambda a: np.linspace(a, np.float64(2.0), 4),
+    ],
+)
+def test_the_precision_is_that_of_numpy(function):
+    y, pullback = pb.vjp(function, SINGLE)
+    expected = function(SINGLE)
+    assert y.dtype == expected.dtype
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+    assert pullback(np.ones_like(y))[0].dtype == np.float32
+    assert pb.jvp(function, (SINGLE,), (SINGLE,))[1].dtype == expected.dtype
+
+
+@pytest.mark.parametrize("function", [lambda x: x + np.ones(3), lambda x: x**2.5, lambda x: 2.0**x, lambda x: x * 1j])
+def test_a_tangent_has_the_dtype_of_its_value(function):
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    y, dy = pb.jvp(function, (x,), (x,))
+    assert dy.dtype == y.dtype == function(x).dtype
+
+
+@pytest.mark.parametrize("function", [np.median, np.nanmedian, np.mean])
+def test_the_middle_of_nothing_is_nan(function):
+    with np.errstate(all="ignore"):
+        y, pullback = pb.vjp(lambda a: function(a, axis=0), np.zeros((0, 2)))
+        np.testing.assert_array_equal(y, [np.nan, np.nan])
+        assert pullback(y)[0].shape == (0, 2)
+
+
+def test_the_spread_of_one_number_is_zero_to_every_order():
+    assert pb.hessian(np.std)(np.array([3.5])).tolist() == [[0.0]]
+    assert pb.grad(pb.grad(pb.grad(np.std)))(3.5) == 0.0
+    with np.errstate(all="ignore"):
+        assert np.isnan(pb.vjp(lambda a: np.var(a, ddof=2), np.array([3.5]))[0])

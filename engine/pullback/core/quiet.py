@@ -1,0 +1,25 @@
+"""Floating-point warnings that mean nothing: a rule goes through infinity on its way to the right number."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+
+_ours: ContextVar[bool] = ContextVar("pullback_quiet", default=False)
+
+
+@contextmanager
+def ignoring(warning: str) -> Iterator[None]:
+    """Silence a kind of warning as numpy.errstate does, where the engine and not the user asks for it."""
+    token = _ours.set(True)
+    try:
+        with np.errstate(**{warning: "ignore"}):  # type: ignore[arg-type]  # the names are NumPy's
+            yield
+    finally:
+        _ours.reset(token)
+
+
+def is_ours() -> bool:
+    """Whether the engine has changed how floating-point errors are handled."""
+    return _ours.get()
