@@ -22,7 +22,10 @@ def agent(
         Path, typer.Option(envvar="PULLBACK_AGENT_DATA", help="Folder for job files and the spool of unsent reports.")
     ] = DATA / "agent",
     token_file: Annotated[
-        Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File that holds the service's secret.")
+        Path | None,
+        typer.Option(
+            envvar="PULLBACK_TOKEN_FILE", help="File with a token, or with a code of `pullback token enroll`."
+        ),
     ] = None,
     label: Annotated[list[str] | None, typer.Option(help="name=value that jobs may ask for; repeatable.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Do one job, or look once for one, then end.")] = False,

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from pullback_cli import agent, down, migrate, run, serve, status, up, version, worker
+from pullback_cli import agent, db, down, log, migrate, project, run, serve, status, token, up, version, worker
 from pullback_cli.refusals import sentence_of
 from pullback_runners.agent.lifeline import die_with_named_parent
 
@@ -22,8 +22,12 @@ app.command("down")(down.down)
 app.command("run")(run.run)
 app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
+app.command("log")(log.log)
 app.command("migrate")(migrate.migrate)
 app.command("agent")(agent.agent)
+app.add_typer(token.app, name="token")
+app.add_typer(project.app, name="project")
+app.add_typer(db.app, name="db")
 app.command("version")(version.version)
 
 

@@ -12,8 +12,11 @@ class RefusalError(Exception):
     """The command cannot run here as things are; nothing was started."""
 
 
-def needs(extra: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Mark a command as needing an extra of the distribution, so that a missing package becomes a remedy."""
+def needs(extra: str, name: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Mark a command as needing an extra of the distribution, so that a missing package becomes a remedy.
+
+    `name` is how the command is called, where its function has another name.
+    """
 
     def mark(command: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(command)
@@ -24,7 +27,7 @@ def needs(extra: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 if (error.name or "pullback").startswith("pullback"):
                     raise  # one of ours: a broken installation, not a missing extra
                 raise RefusalError(
-                    f"`pullback {command.__name__}` needs {error.name}, which is not installed: "
+                    f"`pullback {name or command.__name__}` needs {error.name}, which is not installed: "
                     f"pip install 'pullback[{extra}]'"
                 ) from error
 

@@ -10,6 +10,7 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from pullback_dashboards.login.view import login_view
 from pullback_dashboards.rendering import page
 
 _Handler = Callable[[Request, Any], Response | Awaitable[Response]]
@@ -67,13 +68,19 @@ def _styled(handler: _Handler) -> _Handler:
         view = error_view(answer.status_code, _problem(answer))
         if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
             view = replace(view, title="No such page", detail=f"There is no page at {request.url.path}.")
-        shown = page(request, "error.html", title=view.title, view=view, status=view.status)
-        if "www-authenticate" in answer.headers:
-            # Browsers have a dialog for this scheme alone; the service takes its secret as the password.
-            shown.headers["www-authenticate"] = 'Basic realm="pullback", charset="UTF-8"'
-        return shown
+        if view.status == HTTPStatus.UNAUTHORIZED:
+            form = login_view(_address(request), needed=True, refusal=view.detail)
+            shown = page(request, "login.html", title="Sign in", view=form, status=view.status)
+            shown.headers["www-authenticate"] = answer.headers.get("www-authenticate", "Bearer")
+            return shown
+        return page(request, "error.html", title=view.title, view=view, status=view.status)
 
     return styled
+
+
+def _address(request: Request) -> str:
+    query = request.url.query
+    return f"{request.url.path}?{query}" if query else request.url.path
 
 
 def _problem(answer: Response) -> object:

@@ -5,6 +5,7 @@
     /projects/{project}/commits/{sha}           what was measured at a commit
     /reports/{id}                               one upload
     /jobs, /jobs/{id}                           the queue, a job with its log
+    /login, /logout                             signing in with a token, and out
     /help                                       reading, uploading, the words
     /static/{hash}/{name}                       style sheet, scripts, Plotly
 
@@ -18,6 +19,7 @@ from pullback_dashboards.assets import NAMES, asset
 from pullback_dashboards.commit.page import router as commit_router
 from pullback_dashboards.fleet.page import router as fleet_router
 from pullback_dashboards.help.page import router as help_router
+from pullback_dashboards.login.page import router as login_router
 from pullback_dashboards.overview.page import router as overview_router
 from pullback_dashboards.report.page import router as report_router
 from pullback_dashboards.workload.page import router as workload_router
@@ -28,7 +30,16 @@ _static = APIRouter(include_in_schema=False)
 
 def mount(app: FastAPI) -> None:
     """Add the pages to the service's application, and give its errors the pages' style where a page was asked for."""
-    for router in (overview_router, workload_router, commit_router, report_router, fleet_router, help_router, _static):
+    for router in (
+        overview_router,
+        workload_router,
+        commit_router,
+        report_router,
+        fleet_router,
+        help_router,
+        login_router,
+        _static,
+    ):
         app.include_router(router)
     errors.style(app)
 

@@ -22,6 +22,7 @@ from pullback_dashboards.history import metric_label
 from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.moments import duration, moment
+from pullback_service.logins.cookies import COOKIE, csrf_of
 
 # Plotly writes style attributes; nothing else is allowed from inside a page, and nothing at all from elsewhere.
 CONTENT_SECURITY_POLICY = (
@@ -58,6 +59,7 @@ def page(
             twins={suffix: links.twin(path, query, suffix) for suffix in twins},
             now=datetime.now(UTC),
             base=str(request.base_url).rstrip("/"),
+            csrf=csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
             **parts,
         )
     )

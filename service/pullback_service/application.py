@@ -9,9 +9,11 @@ from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from pullback_service import health, problems
+from pullback_service.access.gate import Gate
+from pullback_service.access.rates import Rate
 from pullback_service.addresses import OPENAPI
 from pullback_service.agents.endpoints import router as agents
-from pullback_service.auth import Gate
+from pullback_service.audit.endpoints import router as audit
 from pullback_service.commits.endpoints import router as commits
 from pullback_service.database import Database, check_address
 from pullback_service.jobs.bell import JobBell
@@ -25,7 +27,10 @@ from pullback_service.reports.schemas import ReportDocument
 from pullback_service.runtime import Runtime, authenticate
 from pullback_service.series.endpoints import router as series
 from pullback_service.settings import Settings, load_settings
+from pullback_service.tokens.endpoints import router as tokens
 
+BURST_S = 4
+"""A caller who was quiet may catch up on this many seconds at once."""
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
 
 
@@ -34,7 +39,12 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     settings = settings or load_settings()
     url = settings.require_database_url()
     check_address(url)  # before anything is served: inside the lifespan it would be a traceback
-    gate = Gate(required=settings.auth is not None, secret=settings.token())
+    gate = Gate(
+        required=settings.auth is not None,
+        bootstrap=settings.token(),
+        token_rate=Rate(settings.token_rate, BURST_S * settings.token_rate),
+        address_rate=Rate(settings.address_rate, BURST_S * settings.address_rate),
+    )
     metrics = Metrics()
 
     @asynccontextmanager
@@ -68,7 +78,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     )
     app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
     problems.install(app)
-    for router in (projects, commits, machines, reports, series, jobs, agents, health.router):
+    for router in (projects, commits, machines, reports, series, jobs, agents, tokens, audit, health.router):
         app.include_router(router)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
     return app

@@ -13,6 +13,12 @@ from sqlalchemy import URL, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
+from pullback_service.access.caller import Caller
+from pullback_service.access.gate import address_of
+from pullback_service.access.table import need_of
+from pullback_service.access.visibility import LimitedSession, belongs_to
+from pullback_service.audit.keeping import write_line
+from pullback_service.browsers import SAFE_METHODS
 from pullback_service.errors import SetupError
 
 # Longer waits than these mean that something is wrong; the request fails instead of piling up behind it.
@@ -41,9 +47,11 @@ class Database:
             json_serializer=_dump_json,
             json_deserializer=orjson.loads,
         )
-        self.writing = async_sessionmaker(self.engine, expire_on_commit=False)
+        self.writing = async_sessionmaker(self.engine, expire_on_commit=False, sync_session_class=LimitedSession)
         self.reading = async_sessionmaker(
-            self.engine.execution_options(postgresql_readonly=True), expire_on_commit=False
+            self.engine.execution_options(postgresql_readonly=True),
+            expire_on_commit=False,
+            sync_session_class=LimitedSession,
         )
 
     async def close(self) -> None:
@@ -88,14 +96,26 @@ def _database(request: Request) -> Database:
 KnownDatabase = Annotated[Database, Depends(_database)]
 
 
-async def _read_session(database: KnownDatabase) -> AsyncIterator[AsyncSession]:
+async def _read_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
     async with database.reading() as session:
+        belongs_to(session, _caller(request))
         yield session
 
 
-async def _write_session(database: KnownDatabase) -> AsyncIterator[AsyncSession]:
+async def _write_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
     async with database.writing.begin() as session:
+        caller = _caller(request)
+        belongs_to(session, caller)
         yield session
+        route = request.scope["route"]
+        if need_of(request.method, route.path).audited and request.method not in SAFE_METHODS:
+            write_line(session, caller, action=route.name, path=request.url.path, address=address_of(request))
+
+
+def _caller(request: Request) -> Caller:
+    caller = request.state.caller
+    assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
+    return caller
 
 
 ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]

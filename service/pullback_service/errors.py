@@ -6,10 +6,12 @@
     │   └── MigrationError           the database is older or newer than this release
     └── RequestError                 the caller's fault: knows its HTTP status, becomes problem+json
         ├── AuthenticationError      401
+        ├── ForbiddenError           403, a valid token that does not allow this
         ├── NotFoundError            404
         ├── ConflictError            409
         ├── TooLargeError            413
         ├── OffsetError              416
+        ├── TooManyRequestsError     429
         └── InvalidInputError        422, the document was read but does not hold
             └── UnreadableBodyError  400, the body is not the JSON it claims to be
 
@@ -73,7 +75,15 @@ class AuthenticationError(RequestError):
     title = "A valid token is needed"
 
     def __init__(self, detail: str) -> None:
-        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="pullback", Basic realm="pullback"'})
+        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="pullback"'})
+
+
+class ForbiddenError(RequestError):
+    """Who asks is known, and may not do this."""
+
+    status = 403
+    slug = "forbidden"
+    title = "The token does not allow this"
 
 
 class NotFoundError(RequestError):
@@ -110,6 +120,17 @@ class OffsetError(RequestError):
     def __init__(self, detail: str, *, expected_offset: int) -> None:
         super().__init__(detail, members={"expected_offset": expected_offset})
         self.expected_offset = expected_offset
+
+
+class TooManyRequestsError(RequestError):
+    """More requests than one caller may make."""
+
+    status = 429
+    slug = "too-many-requests"
+    title = "Too many requests"
+
+    def __init__(self, detail: str, *, retry_after_s: int) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
 
 
 class InvalidInputError(RequestError):

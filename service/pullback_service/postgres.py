@@ -403,6 +403,14 @@ def _can_reach(folder: Path, account: pwd.struct_passwd) -> bool:
     return True
 
 
+def client_programs() -> Path | None:
+    """The folder with pg_dump and pg_restore of the wheel, or None where the wheel is not installed."""
+    try:
+        return _programs(None)
+    except PostgresError:
+        return None
+
+
 def _make_system_folder(data_folder: Path) -> Path:
     """An empty folder for the data of `data_folder` where the server's account can reach it."""
     SYSTEM_FOLDER.mkdir(mode=0o711, parents=True, exist_ok=True)

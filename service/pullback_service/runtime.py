@@ -1,12 +1,14 @@
 """What an application has at hand while it runs, as dependencies of endpoints."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
 
-from pullback_service.auth import Gate
+from pullback_service.access.gate import Gate
 from pullback_service.database import Database
+from pullback_service.errors import AuthenticationError, NotFoundError
 from pullback_service.jobs.bell import JobBell
 from pullback_service.metrics import Metrics
 from pullback_service.settings import Settings
@@ -45,9 +47,21 @@ def _bell(runtime: KnownRuntime) -> JobBell:
     return runtime.bell
 
 
-async def authenticate(request: Request, runtime: KnownRuntime) -> None:
-    """Dependency of the whole application."""
-    runtime.gate.check(request)
+async def authenticate(request: Request, runtime: KnownRuntime) -> AsyncIterator[None]:
+    """First dependency of the whole application: who asks is known, and may, before anything else is looked at."""
+    async with runtime.database.writing.begin() as session:  # no connection is taken before somebody asks for one
+        caller = await runtime.gate.admit(request, session)
+    request.state.caller = caller
+    try:
+        yield
+    except NotFoundError as error:
+        if not caller.anonymous:
+            raise
+        # Whether it does not exist or is not public is nobody's business.
+        raise AuthenticationError(
+            f"{error.detail.rstrip('.')}, or it is not public: send a token as `Authorization: Bearer TOKEN`, "
+            "or sign in at /login."
+        ) from error
 
 
 KnownSettings = Annotated[Settings, Depends(_settings)]

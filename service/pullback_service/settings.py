@@ -22,9 +22,13 @@ class Settings(BaseSettings):
     database_url_file: Path | None = Field(None, validation_alias="DATABASE_URL_FILE")
     """A file whose content is `DATABASE_URL`."""
     auth: Literal["token"] | None = None
-    """`token`: every request needs the bearer secret of `token_file`. Unset: local mode, loopback only."""
+    """`token`: every request needs a token with the scope for it. Unset: local mode, loopback only."""
     token_file: Path | None = None
-    """A file whose content is the secret."""
+    """A file whose content is the bootstrap token, which has every right and makes the others."""
+    token_rate: float = Field(300.0, gt=0)
+    """Requests a second one token may make of one process in the long run, and four times as many at once."""
+    address_rate: float = Field(50.0, gt=0)
+    """The same for an address that shows no valid token."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "text"] = "json"
     pool_size: int = Field(10, ge=1, le=200)
@@ -44,7 +48,7 @@ class Settings(BaseSettings):
         raise SetupError("No database is set: set DATABASE_URL, or use `pullback up`, which brings its own.")
 
     def token(self) -> str | None:
-        """The one secret that opens this service, or None where none is set."""
+        """The bootstrap token, or None where none is set."""
         if self.token_file is not None:
             return _read_secret("PULLBACK_TOKEN_FILE", self.token_file)
         if self.auth == "token":

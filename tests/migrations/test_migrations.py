@@ -41,6 +41,35 @@ def test_downgrade_leaves_nothing_and_upgrade_works_again(bare_database_url):
     assert migrating.revisions(bare_database_url).match
 
 
+def test_every_step_goes_back_and_forth(bare_database_url):
+    migrating.upgrade(bare_database_url, "0001")
+    for revision, before in (("0002", "0001"), ("0003", "0002")):
+        with sync_engine(bare_database_url).connect() as connection:
+            tables = set(inspect(connection).get_table_names())
+        migrating.upgrade(bare_database_url, revision)
+        migrating.downgrade(bare_database_url, before)
+        with sync_engine(bare_database_url).connect() as connection:
+            assert set(inspect(connection).get_table_names()) == tables
+        migrating.upgrade(bare_database_url, revision)
+
+
+def test_branches_that_were_known_before_get_their_places(bare_database_url):
+    migrating.upgrade(bare_database_url, "0002")
+    with sync_engine(bare_database_url).begin() as connection:
+        connection.exec_driver_sql("INSERT INTO project (name) VALUES ('demo')")
+        for day, (sha, parent) in enumerate((("a", "0"), ("b", "a"), ("d", "c"))):
+            connection.exec_driver_sql(
+                "INSERT INTO commit (project_id, sha, branch, ordered_at) "
+                "VALUES (1, repeat(%s, 40), 'main', now() + make_interval(days => %s))",
+                (sha, day),
+            )
+            connection.exec_driver_sql("INSERT INTO commit_parent VALUES (%s, 0, repeat(%s, 40))", (day + 1, parent))
+    migrating.upgrade(bare_database_url)
+    with sync_engine(bare_database_url).connect() as connection:
+        rows = connection.exec_driver_sql("SELECT position, commit_id, after_gap FROM branch_commit ORDER BY 1").all()
+    assert [tuple(row) for row in rows] == [(0, 1, False), (1, 2, False), (2, 3, True)]
+
+
 def test_upgrading_twice_changes_nothing(database_url):
     before = migrating.revisions(database_url)
     migrating.upgrade(database_url)

@@ -1,7 +1,5 @@
 """What holds for every answer: problems, headers, ids, health and who may ask."""
 
-from base64 import b64encode
-
 import pytest
 
 from pullback_service import migrating
@@ -126,36 +124,3 @@ async def test_figures_are_counted_by_route(client):
     wanted = 'pullback_http_requests_total{method="GET",route="/api/v1/jobs/{job_id}",status="404"} 2.0'
     assert wanted in text
     assert 'pullback_jobs{state="queued"} 0.0' in text
-
-
-@pytest.fixture
-async def guarded(start_service, tmp_path):
-    (tmp_path / "token").write_text("open sesame\n")
-    async with start_service(auth="token", token_file=tmp_path / "token") as client:
-        yield client
-
-
-async def test_with_authentication_a_token_is_needed(guarded):
-    response = await guarded.get("/api/v1/projects")
-    assert_problem(response, 401)
-    assert response.headers["www-authenticate"].startswith("Bearer")
-    assert_problem(await guarded.get("/metrics"), 401)
-    assert (await guarded.get("/healthz")).status_code == 200
-
-
-async def test_the_right_token_opens_and_a_wrong_one_does_not(guarded):
-    right = await guarded.get("/api/v1/projects", headers={"authorization": "Bearer open sesame"})
-    assert right.status_code == 200
-    for wrong in ("Bearer open", "Bearer open sesamé".encode(), "Bearer", "Digest x", "Basic !"):
-        assert_problem(await guarded.get("/api/v1/projects", headers={"authorization": wrong}), 401)
-
-
-async def test_a_browser_may_read_with_its_login_dialog_but_not_write(guarded):
-    login = {"authorization": "Basic " + b64encode(b"anybody:open sesame").decode()}
-    assert (await guarded.get("/api/v1/projects", headers=login)).status_code == 200
-    assert_problem(await guarded.post("/api/v1/reports", headers=login), 401)
-
-
-async def test_in_local_mode_a_token_that_is_sent_must_be_valid(client):
-    assert (await client.get("/api/v1/projects")).status_code == 200
-    assert_problem(await client.get("/api/v1/projects", headers={"authorization": "Bearer x"}), 401)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import stamina
@@ -21,6 +22,7 @@ from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.joblog import JobLog
 from pullback_runners.agent.leftovers import settle
 from pullback_runners.agent.measurement import measure
+from pullback_runners.agent.owntoken import keep_own_token, read_own_token
 from pullback_runners.agent.packaging import failure_delivery, report_delivery
 from pullback_runners.agent.room import GIB, lack_of_room
 from pullback_runners.agent.signals import StopAgent, StopSignals
@@ -102,11 +104,25 @@ class _Agent:
     def _enroll(self) -> Enrolment:
         machine = describe_machine()
         name = self._options.name or str(machine["name"])
+        kept = read_own_token(self._options.data)
+        if kept is not None:
+            self._client.use_token(kept)
+        try:
+            enrolment = self._enroll_as(name, machine)
+        except RefusedError as refusal:
+            if kept is None or self._options.token is None or refusal.status != httpx.codes.UNAUTHORIZED:
+                raise
+            self._client.use_token(self._options.token)  # ours was revoked, and there may be a new code for us
+            enrolment = self._enroll_as(name, machine)
+        if enrolment.secret is not None:
+            keep_own_token(self._options.data, enrolment.secret)
+            self._client.use_token(enrolment.secret)
+        return enrolment
+
+    def _enroll_as(self, name: str, machine: Mapping[str, Any]) -> Enrolment:
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
             with attempt:
                 enrolment = self._client.enroll(name=name, labels=self._labels, machine=machine)
-        if enrolment.secret is not None:
-            self._client.use_token(enrolment.secret)
         return enrolment
 
     def _settle_leftovers(self) -> None:

@@ -6,14 +6,18 @@ import time
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
+from pullback_service.access.caller import Caller
+from pullback_service.access.gate import KnownCaller, enrolment_code_of
+from pullback_service.access.visibility import belongs_to
 from pullback_service.addresses import API
 from pullback_service.agents import queries
 from pullback_service.agents.queries import SeenAgent
 from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolled, Enrolment
+from pullback_service.audit.keeping import note
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.database import Database, KnownDatabase, ReadSession, WriteSession
-from pullback_service.errors import InvalidInputError, NotFoundError
+from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs import leases
@@ -23,6 +27,7 @@ from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.settings import Settings
+from pullback_service.tokens.queries import redeem_code
 
 router = APIRouter(prefix=f"{API}/agents", tags=["agents"])
 
@@ -33,14 +38,33 @@ LOOK_AGAIN_AFTER_S = 6.0
 Place = TypeAdapter(tuple[KnownId])
 
 
-@router.post("/enroll", status_code=201, responses=documented(InvalidInputError))
-async def enroll_agent(enrolment: Enrolment, session: WriteSession, settings: KnownSettings) -> Enrolled:
-    """Become an agent; the same name on the same machine is the same agent again."""
+@router.post("/enroll", status_code=201, responses=documented(ForbiddenError, InvalidInputError))
+async def enroll_agent(
+    enrolment: Enrolment, request: Request, session: WriteSession, settings: KnownSettings, caller: KnownCaller
+) -> Enrolled:
+    """Become an agent; the same name on the same machine is the same agent again.
+
+    With an enrolment code instead of a token the answer holds the agent's own token, this once.
+    """
     machine = enrolment.machine
     machine_id = await ensure_machine(session, machine.fingerprint, machine.name, machine.facts)
     agent_id = await queries.enroll(session, machine_id, enrolment.name, enrolment.labels)
+    code_id = enrolment_code_of(request)
+    shown = None
+    if code_id is not None:
+        _, shown = await redeem_code(session, code_id, agent_id, agent_name=enrolment.name)
+    elif caller.agent_id not in {None, agent_id}:
+        raise ForbiddenError(
+            f"This token is agent {caller.agent_id}'s, and {enrolment.name!r} on this machine is agent {agent_id}: "
+            "enrol with a code of its own (`pullback token enroll`)."
+        )
+    note(session, subject=f"agent {agent_id}", name=enrolment.name, machine=machine.name)
     return Enrolled(
-        agent_id=agent_id, machine_id=machine_id, heartbeat_s=settings.heartbeat_s, lease_s=settings.lease_s
+        agent_id=agent_id,
+        machine_id=machine_id,
+        heartbeat_s=settings.heartbeat_s,
+        lease_s=settings.lease_s,
+        secret=shown.secret if shown else None,
     )
 
 
@@ -55,7 +79,10 @@ async def list_agents(session: ReadSession, limit: Limit = 100, cursor: Cursor =
 @router.post(
     "/{agent_id}/claim",
     response_model=Claim,
-    responses={204: {"description": "No work for these labels within the wait"}, **documented(NotFoundError)},
+    responses={
+        204: {"description": "No work for these labels within the wait"},
+        **documented(ForbiddenError, NotFoundError),
+    },
 )
 async def claim_job(
     asked: ClaimRequest,
@@ -64,12 +91,15 @@ async def claim_job(
     bell: KnownBell,
     settings: KnownSettings,
     agent_id: KnownId,
+    caller: KnownCaller,
 ) -> Claim | Response:
     """Ask for a job and wait for one up to `wait_s`. No database connection is held while waiting."""
+    if caller.agent_id not in {None, agent_id}:
+        raise ForbiddenError(f"This token is agent {caller.agent_id}'s: it cannot claim jobs for agent {agent_id}.")
     deadline = time.monotonic() + asked.wait_s
     while True:
         ticket = bell.ticket()
-        claimed = await _claim_once(database, settings, AgentId(agent_id), asked)
+        claimed = await _claim_once(database, settings, caller, AgentId(agent_id), asked)
         if claimed is not None:
             return claimed
         left_s = deadline - time.monotonic()
@@ -79,8 +109,11 @@ async def claim_job(
         await bell.wait(ticket, min(left_s, look_again_s))
 
 
-async def _claim_once(database: Database, settings: Settings, agent_id: AgentId, asked: ClaimRequest) -> Claim | None:
+async def _claim_once(
+    database: Database, settings: Settings, caller: Caller, agent_id: AgentId, asked: ClaimRequest
+) -> Claim | None:
     async with database.writing.begin() as session:
+        belongs_to(session, caller)
         agent = await queries.agent_by_id(session, agent_id)
         await queries.note_seen(session, agent_id)
         lease = await leases.claim(

@@ -22,7 +22,7 @@ class Enrolment(BaseModel):
 
 
 class Enrolled(BaseModel):
-    """Who the agent is from now on. `secret` is null: agents have no secrets of their own yet."""
+    """Who the agent is from now on. `secret` is its own token, where it came with an enrolment code."""
 
     agent_id: int
     machine_id: int

@@ -6,6 +6,7 @@ from procrastinate import App, JobContext, RetryStrategy
 
 from pullback_service.chores import following_up
 from pullback_service.chores.queries import FOLLOW_UP_REPORT, NAMESPACE, QUEUE
+from pullback_service.commits import mirrors
 from pullback_service.database import Database
 from pullback_service.jobs import leases
 from pullback_service.logs import logger
@@ -22,6 +23,7 @@ def register(app: App) -> None:
         (expire_leases, EVERY_15_S),
         (sweep_reports, EVERY_MINUTE),
         (free_stalled_chores, EVERY_MINUTE),
+        (read_mirrors, EVERY_MINUTE),
     ):
         name = f"{NAMESPACE}:{chore.__name__}"
         # A chore that still waits is not queued a second time.
@@ -48,6 +50,23 @@ async def sweep_reports(context: JobContext, timestamp: int) -> None:  # noqa: A
         missed = await following_up.sweep(session)
     if missed:
         logger.warning("follow_ups_missed", reports=missed)
+
+
+async def read_mirrors(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+    """Learn the branches of projects that have a mirror."""
+    database = _database(context)
+    async with database.reading() as session:
+        known = await mirrors.list_mirrors(session)
+    for mirror in known:
+        try:
+            heads = await mirrors.read_heads(mirror.folder)
+            async with database.writing.begin() as session:
+                moved = await mirrors.follow(session, mirror, heads)
+        except mirrors.MirrorError as error:
+            logger.warning("mirror_unreadable", project=mirror.project, reason=str(error))
+            continue
+        if moved:
+            logger.info("branches_learnt", project=mirror.project, branches=moved)
 
 
 async def free_stalled_chores(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention

@@ -1,4 +1,4 @@
-"""Listing commits."""
+"""Listing commits and branches, learning them from logs, finding where two of them parted."""
 
 from datetime import datetime
 
@@ -6,22 +6,26 @@ from fastapi import APIRouter
 from pydantic import TypeAdapter
 
 from pullback_service.addresses import API
-from pullback_service.commits import queries
-from pullback_service.commits.schemas import CommitSummary
-from pullback_service.database import ReadSession
+from pullback_service.audit.keeping import note
+from pullback_service.commits import branches, queries
+from pullback_service.commits.branches import StoredBranch
+from pullback_service.commits.models import Commit
+from pullback_service.commits.placing import lock_graph
+from pullback_service.commits.schemas import BranchSummary, CommitSummary, LogReceipt, LogStatement, MergeBaseAnswer
+from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import InvalidInputError, NotFoundError
-from pullback_service.fields import KnownId, Name
+from pullback_service.fields import KnownId, Name, Sha
 from pullback_service.ids import ProjectId
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.projects.queries import project_by_name
+from pullback_service.projects.queries import ensure_project, project_by_name
 
-router = APIRouter(prefix=f"{API}/commits", tags=["commits"])
+router = APIRouter(prefix=API, tags=["commits"])
 
 Place = TypeAdapter(tuple[datetime, KnownId])
 
 
-@router.get("", responses=documented(NotFoundError, InvalidInputError))
+@router.get("/commits", responses=documented(NotFoundError, InvalidInputError))
 async def list_commits(
     session: ReadSession, project: Name, branch: Name | None = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Page[CommitSummary]:
@@ -30,11 +34,74 @@ async def list_commits(
     rows = await queries.list_commits(
         session, project_id, branch=branch, before=read_cursor(cursor, Place), limit=limit + 1
     )
-    parents = await queries.parents_of(session, [commit.id for commit in rows])
+    ids = [commit.id for commit in rows]
+    parents = await queries.parents_of(session, ids)
+    unknown = await queries.unknown_among(session, project_id, [sha for shas in parents.values() for sha in shas])
+    places = await queries.positions_on(session, project_id, branch, ids) if branch is not None else {}
 
-    return page_of(
-        rows,
-        limit,
-        item=lambda commit: CommitSummary.of(commit, parents.get(commit.id, [])),
-        key=lambda commit: (commit.ordered_at, commit.id),
+    def summary(commit: Commit) -> CommitSummary:
+        of_commit = parents.get(commit.id, [])
+        position, after_gap = places.get(commit.id, (None, None))
+        return CommitSummary.of(commit, of_commit).model_copy(
+            update={
+                "position": position,
+                "after_gap": after_gap,
+                "unknown_parents": [sha for sha in of_commit if sha in unknown],
+            }
+        )
+
+    return page_of(rows, limit, item=summary, key=lambda commit: (commit.ordered_at, commit.id))
+
+
+@router.post("/commits", responses=documented(NotFoundError, InvalidInputError))
+async def tell_log(told: LogStatement, session: WriteSession) -> LogReceipt:
+    """Tell what a branch is: its newest commit and that one's first parents. Telling it again changes nothing.
+
+    Commits that were on the branch and are contradicted by this leave it, as after a force-push.
+    """
+    project_id = ProjectId((await ensure_project(session, told.project)).id)
+    await lock_graph(session, project_id)
+    new = await queries.learn_commits(
+        session,
+        project_id,
+        [
+            queries.ToldCommit(
+                commit.sha, commit.parents, commit.branch, commit.author, commit.authored_at, commit.title
+            )
+            for commit in told.commits
+        ],
+    )
+    await branches.follow_log(session, project_id, told.branch, told.commits[0].sha)
+    found = next(
+        branch for branch in await branches.list_branches(session, project_id) if branch.branch.name == told.branch
+    )
+    note(session, subject=f"branch {told.branch}", project=told.project, head=told.commits[0].sha, new_commits=new)
+    return LogReceipt(new_commits=new, branch=_branch(found))
+
+
+@router.get("/branches", responses=documented(NotFoundError, InvalidInputError))
+async def list_branches(session: ReadSession, project: Name) -> Page[BranchSummary]:
+    """Branches of a project by name, on one page."""
+    project_id = ProjectId((await project_by_name(session, project)).id)
+    return Page(items=[_branch(branch) for branch in await branches.list_branches(session, project_id)])
+
+
+@router.get("/merge-base", responses=documented(NotFoundError, InvalidInputError))
+async def find_merge_base(session: ReadSession, project: Name, one: Sha, other: Sha) -> MergeBaseAnswer:
+    """The newest commit that two commits both descend from."""
+    project_id = ProjectId((await project_by_name(session, project)).id)
+    found = await queries.find_merge_base(session, project_id, one, other)
+    return MergeBaseAnswer(merge_base=found.sha, certain=not found.unknown, parents_unknown=list(found.unknown))
+
+
+def _branch(stored: StoredBranch) -> BranchSummary:
+    branch = stored.branch
+    return BranchSummary(
+        name=branch.name,
+        head=stored.head,
+        commits=stored.commits,
+        gaps=stored.gaps,
+        updated_at=branch.updated_at,
+        forced_at=branch.forced_at,
+        forced_from=branch.forced_from,
     )

@@ -1,4 +1,4 @@
-"""Tables `commit` and `commit_parent`."""
+"""Tables `commit`, `commit_parent`, `branch` and `branch_commit`."""
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
@@ -9,7 +9,8 @@ from pullback_service.base import Base, Instant, RowId, StampedNow
 class Commit(Base):
     """A commit of a project, as far as uploads and jobs have told about it.
 
-    `ordered_at` places it in history: when it was authored, or, until somebody says so, when it was first heard of.
+    `ordered_at` places it in history: when it was authored (or, until somebody says so, first heard of), but always
+    after its first parent, whatever its author's clock said.
     """
 
     __tablename__ = "commit"
@@ -39,3 +40,29 @@ class CommitParent(Base):
     commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     parent_sha: Mapped[str]
+
+
+class Branch(Base):
+    """A branch of a project as far as uploads and logs told. `forced_at` and `forced_from` are of its last force-push."""
+
+    __tablename__ = "branch"
+    __table_args__ = (UniqueConstraint("project_id", "name"),)
+
+    id: Mapped[RowId]
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    name: Mapped[str]
+    updated_at: Mapped[StampedNow]
+    forced_at: Mapped[Instant | None]
+    forced_from: Mapped[str | None]
+
+
+class BranchCommit(Base):
+    """A commit's place among the first parents of a branch, from 0. `after_gap`: what lies before it is not known."""
+
+    __tablename__ = "branch_commit"
+    __table_args__ = (UniqueConstraint("branch_id", "commit_id"), Index("ix_branch_commit_commit_id", "commit_id"))
+
+    branch_id: Mapped[int] = mapped_column(ForeignKey("branch.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    after_gap: Mapped[bool]

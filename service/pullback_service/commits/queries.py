@@ -8,11 +8,14 @@ from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.commits import history
-from pullback_service.commits.models import Commit, CommitParent
+from pullback_service.commits import branches, history
+from pullback_service.commits.graph import MergeBase, merge_base
+from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
+from pullback_service.commits.placing import children_of, lock_graph, settle
+from pullback_service.errors import NotFoundError
 from pullback_service.ids import CommitId, ProjectId
-from pullback_service.reports.models import Failure
-from pullback_service.series.models import Point
+
+MOST_ANCESTORS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,56 +41,101 @@ class PlacedCommit:
 async def ensure_commit(session: AsyncSession, project_id: ProjectId, told: ToldCommit) -> PlacedCommit:
     """The commit, made where it is missing, with what is new about it filled in. Index: uq_commit_project_id_sha.
 
-    Nothing that is known is overwritten. When it becomes known when a commit was authored, everything measured at it
-    moves along.
+    Nothing that is known is overwritten. When its time or its parents become known, everything measured at it, and the
+    commits that follow it, move along. Telling nothing new takes no lock but that on the commit's place.
     """
-    this = (Commit.project_id == project_id, Commit.sha == told.sha)
-    await session.execute(
+    if not await _is_told(session, project_id, told):
+        await lock_graph(session, project_id)
+        await learn_commits(session, project_id, [told])
+        if told.branch is not None:
+            await branches.add_commit(session, project_id, told.branch, told.sha)
+    # Shared, so that nobody moves the commit between this reading of its place and the points that repeat it.
+    row = (
+        await session.execute(
+            select(Commit.id, Commit.ordered_at)
+            .where(Commit.project_id == project_id, Commit.sha == told.sha)
+            .with_for_update(read=True)
+        )
+    ).one()
+    return PlacedCommit(CommitId(row.id), row.ordered_at)
+
+
+async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequence[ToldCommit]) -> int:
+    """Make or complete commits and put them into their places; returns how many are new. The graph must be locked."""
+    # Rows are made and locked in one order for everybody, so that two uploads never wait for each other in a circle.
+    in_order = sorted({commit.sha: commit for commit in told}.values(), key=lambda commit: commit.sha)
+    made = await session.execute(
         insert(Commit)
         .values(
-            project_id=project_id,
-            sha=told.sha,
-            branch=told.branch,
-            author=told.author,
-            title=told.title,
-            authored_at=told.authored_at,
-            ordered_at=told.authored_at if told.authored_at is not None else func.now(),
+            [
+                {
+                    "project_id": project_id,
+                    "sha": commit.sha,
+                    "branch": commit.branch,
+                    "author": commit.author,
+                    "title": commit.title,
+                    "authored_at": commit.authored_at,
+                    "ordered_at": commit.authored_at if commit.authored_at is not None else func.now(),
+                }
+                for commit in in_order
+            ]
         )
         .on_conflict_do_nothing()
+        .returning(Commit.sha)
     )
-    if told.authored_at is not None:
-        moved = await session.scalar(
-            update(Commit)
-            .where(*this, Commit.authored_at.is_(None))
-            .values(authored_at=told.authored_at, ordered_at=told.authored_at)
-            .returning(Commit.id)
+    new = set(made.scalars())
+    ids = {}
+    stored = await session.execute(
+        select(Commit.id, Commit.sha, Commit.branch, Commit.author, Commit.title, Commit.authored_at).where(
+            Commit.project_id == project_id, Commit.sha.in_([commit.sha for commit in in_order])
         )
-        if moved is not None:
-            for measured in (Point, Failure):
-                await session.execute(
-                    update(measured).where(measured.commit_id == moved).values(ordered_at=told.authored_at)
-                )
-    await _fill_in(session, this, told)
-    # Shared, so that nobody moves the commit between this reading of its place and the points that repeat it.
-    row = (await session.execute(select(Commit.id, Commit.ordered_at).where(*this).with_for_update(read=True))).one()
-    if told.parents:
-        await session.execute(
-            insert(CommitParent)
-            .values(
-                [
-                    {"commit_id": row.id, "position": position, "parent_sha": sha}
-                    for position, sha in enumerate(told.parents)
-                ]
-            )
-            .on_conflict_do_nothing()
-        )
-    return PlacedCommit(CommitId(row.id), row.ordered_at)
+    )
+    by_sha = {commit.sha: commit for commit in in_order}
+    for row in stored.all():
+        ids[row.sha] = row.id
+        if row.sha not in new and _has_news(by_sha[row.sha], row):
+            await _fill_in(session, (Commit.id == row.id,), by_sha[row.sha])
+    edges = [
+        {"commit_id": ids[commit.sha], "position": position, "parent_sha": sha}
+        for commit in in_order
+        for position, sha in enumerate(commit.parents)
+    ]
+    if edges:
+        await session.execute(insert(CommitParent).on_conflict_do_nothing(), edges)
+    # A commit that was unknown as a parent so far may push its children.
+    children = await children_of(session, project_id, new)
+    moved = await settle(session, project_id, {*ids, *children})
+    if moved:
+        await branches.place_again(session, project_id, moved)
+    return len(new)
+
+
+async def _is_told(session: AsyncSession, project_id: ProjectId, told: ToldCommit) -> bool:
+    """Whether nothing about a commit is news. Index: uq_commit_project_id_sha, pk_commit_parent."""
+    found = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == told.sha))
+    if found is None:
+        return False
+    if _has_news(told, found):
+        return False
+    return not told.parents or found.id in await parents_of(session, [found.id])
+
+
+def _has_news(told: ToldCommit, stored: object) -> bool:
+    return any(
+        getattr(told, fact) is not None and getattr(stored, fact) is None
+        for fact in ("branch", "author", "title", "authored_at")
+    )
 
 
 async def _fill_in(session: AsyncSession, this: tuple[ColumnElement[bool], ...], told: ToldCommit) -> None:
     news = {
         column: value
-        for column, value in ((Commit.branch, told.branch), (Commit.author, told.author), (Commit.title, told.title))
+        for column, value in (
+            (Commit.branch, told.branch),
+            (Commit.author, told.author),
+            (Commit.title, told.title),
+            (Commit.authored_at, told.authored_at),
+        )
         if value is not None
     }
     if news:
@@ -95,6 +143,7 @@ async def _fill_in(session: AsyncSession, this: tuple[ColumnElement[bool], ...],
             update(Commit)
             .where(*this, or_(*(column.is_(None) for column in news)))
             .values({column: func.coalesce(column, value) for column, value in news.items()})
+            .execution_options(synchronize_session=False)
         )
 
 
@@ -123,10 +172,67 @@ async def list_commits(
     """Commits of a project, newest in history first. Index: ix_commit_history."""
     statement = select(Commit).where(Commit.project_id == project_id).order_by(*history.newest_first(Commit))
     if branch is not None:
-        statement = statement.where(Commit.branch == branch)
+        on = (
+            select(BranchCommit.commit_id)
+            .join(Branch, Branch.id == BranchCommit.branch_id)
+            .where(Branch.project_id == project_id, Branch.name == branch)
+        )
+        statement = statement.where(Commit.id.in_(on))
     if before is not None:
         statement = statement.where(history.before(Commit, *before))
     return (await session.scalars(statement.limit(limit))).all()
+
+
+async def positions_on(
+    session: AsyncSession, project_id: ProjectId, branch: str, commit_ids: Sequence[int]
+) -> dict[int, tuple[int, bool]]:
+    """Where commits stand on a branch, and whether what lies before them is unknown. Index: uq_branch_commit_branch_id_commit_id."""
+    rows = await session.execute(
+        select(BranchCommit.commit_id, BranchCommit.position, BranchCommit.after_gap)
+        .join(Branch, Branch.id == BranchCommit.branch_id)
+        .where(Branch.project_id == project_id, Branch.name == branch, BranchCommit.commit_id.in_(commit_ids))
+    )
+    return {row.commit_id: (row.position, row.after_gap) for row in rows}
+
+
+async def unknown_among(session: AsyncSession, project_id: ProjectId, shas: Sequence[str]) -> set[str]:
+    """Those of some hashes that nobody told anything about. Index: uq_commit_project_id_sha."""
+    known = await session.scalars(select(Commit.sha).where(Commit.project_id == project_id, Commit.sha.in_(shas)))
+    return set(shas) - set(known)
+
+
+async def commit_by_sha(session: AsyncSession, project_id: ProjectId, sha: str) -> Commit:
+    """A commit of a project. Index: uq_commit_project_id_sha."""
+    found = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == sha))
+    if found is None:
+        raise NotFoundError(
+            f"Nothing is known of commit {sha}: tell of it with POST /api/v1/commits (`pullback log`), or measure it."
+        )
+    return found
+
+
+async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str, other: str) -> MergeBase:
+    """The newest commit that both descend from, and which parents nobody told about. Index: uq_commit_project_id_sha."""
+    for sha in (one, other):
+        await commit_by_sha(session, project_id, sha)
+    reach = select(Commit.id, Commit.sha, Commit.ordered_at).where(
+        Commit.project_id == project_id, Commit.sha.in_([one, other])
+    )
+    walk = reach.cte("reach", recursive=True)
+    walk = walk.union(
+        select(Commit.id, Commit.sha, Commit.ordered_at)
+        .join(CommitParent, CommitParent.parent_sha == Commit.sha)
+        .join(walk, walk.c.id == CommitParent.commit_id)
+        .where(Commit.project_id == project_id)
+    )
+    places = {row.sha: row for row in await session.execute(select(walk).limit(MOST_ANCESTORS))}
+    told = await parents_of(session, [row.id for row in places.values()])
+    return merge_base(
+        {sha: told.get(row.id, []) for sha, row in places.items()},
+        one,
+        other,
+        newest={sha: row.ordered_at for sha, row in places.items()},
+    )
 
 
 async def parents_of(session: AsyncSession, commit_ids: Sequence[int]) -> dict[int, list[str]]:

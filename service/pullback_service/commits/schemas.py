@@ -32,6 +32,9 @@ class CommitSummary(BaseModel):
     title: str | None
     authored_at: datetime | None
     ordered_at: datetime
+    position: int | None = Field(None, description="Place among the first parents of the branch that was asked for.")
+    after_gap: bool | None = Field(None, description="On that branch: what lies right before it is not known.")
+    unknown_parents: list[str] = Field([], description="Parents nobody told about, in lists of commits.")
 
     @classmethod
     def of(cls, commit: Commit, parents: list[str]) -> Self:
@@ -45,3 +48,46 @@ class CommitSummary(BaseModel):
             authored_at=commit.authored_at,
             ordered_at=commit.ordered_at,
         )
+
+
+class LogStatement(BaseModel):
+    """What `git log --first-parent` says of a branch, newest commit first, as far back as one cares to tell."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    project: Name
+    branch: Name
+    commits: list[CommitStatement] = Field(min_length=1, max_length=5_000)
+
+
+class BranchSummary(BaseModel):
+    """A branch. `gaps` counts places where what lies between two commits is not known.
+
+    `forced_at` and `forced_from` are when it last stopped holding its newest commit, and which one that was.
+    """
+
+    name: str
+    head: str | None
+    commits: int
+    gaps: int
+    updated_at: datetime
+    forced_at: datetime | None
+    forced_from: str | None
+
+
+class LogReceipt(BaseModel):
+    """What a log told."""
+
+    new_commits: int
+    branch: BranchSummary
+
+
+class MergeBaseAnswer(BaseModel):
+    """The newest commit that two commits both descend from, null where none is known.
+
+    Behind commits whose parents nobody told (`parents_unknown`) there may be a newer one: then it is not `certain`.
+    """
+
+    merge_base: str | None
+    certain: bool
+    parents_unknown: list[str]

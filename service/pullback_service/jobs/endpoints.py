@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
 
 from pullback_service.addresses import API
+from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.database import ReadSession, WriteSession
@@ -90,6 +91,10 @@ async def create_job(
         force=force,
     )
     detail = await _detail(session, stored)
+    if created:
+        note(session, subject=f"job {stored.job.id}", project=wanted.project, commit=told.sha, suite=wanted.suite)
+    else:
+        note_nothing(session)
     response.status_code = 201 if created else 200
     response.headers["Location"] = detail.url
     return detail
@@ -239,6 +244,7 @@ async def report_result(
         await session.flush()
     response.status_code = 201 if kept.created else 200
     receipt = receipt_of(kept.report, document.project, document.commit.sha)
+    note(session, subject=f"report {receipt.id}", project=document.project, job=job_id, attempt=number)
     response.headers["Location"] = receipt.url
     return JobReceipt(**receipt.model_dump(), job_state=held.job.state)
 

@@ -7,7 +7,11 @@ from pullback_service.base import Base, Instant, RowId, StampedNow
 
 
 class Project(Base):
-    """Whose gradients are measured. The counts are brought up to date after each upload by the worker."""
+    """Whose gradients are measured. The counts are brought up to date after each upload by the worker.
+
+    Anybody may read one that is `public_read`. `mirror` is the folder of a clone on the workers' machine, whose
+    branches they read; only the command line sets it, since it names a place on that machine.
+    """
 
     __tablename__ = "project"
     __table_args__ = (UniqueConstraint("name"), CheckConstraint("name <> ''", name="named"))
@@ -19,3 +23,5 @@ class Project(Base):
     commits: Mapped[int] = mapped_column(server_default="0")
     points: Mapped[int] = mapped_column(server_default="0")
     last_report_at: Mapped[Instant | None]
+    public_read: Mapped[bool] = mapped_column(server_default="false")
+    mirror: Mapped[str | None]

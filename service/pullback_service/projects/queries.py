@@ -6,7 +6,8 @@ from sqlalchemy import func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.errors import NotFoundError
+from pullback_service.access.visibility import caller_of
+from pullback_service.errors import ConflictError, ForbiddenError, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.models import Project
 from pullback_service.reports.models import Report
@@ -23,18 +24,49 @@ async def project_by_name(session: AsyncSession, name: str) -> Project:
     """A project. Index: uq_project_name."""
     found = await session.scalar(select(Project).where(Project.name == name))
     if found is None:
-        raise NotFoundError(f"There is no project {name!r}: the first upload or job for a project makes it.")
+        raise _unknown(session, name)
     return found
 
 
 async def ensure_project(session: AsyncSession, name: str) -> Project:
-    """The project of this name, made where it is missing. Safe against others who do the same. Index: uq_project_name."""
+    """The project of this name, made where it is missing and the caller may make projects. Index: uq_project_name.
+
+    Safe against others who do the same.
+    """
     statement = select(Project).where(Project.name == name)
     found = await session.scalar(statement)
     if found is None:
+        caller = caller_of(session)
+        if caller is not None and not (caller.may_make_projects and caller.projects is None):
+            raise _unknown(session, name)
         await session.execute(insert(Project).values(name=name).on_conflict_do_nothing())
         found = (await session.scalars(statement)).one()
     return found
+
+
+async def create_project(session: AsyncSession, name: str, *, public_read: bool) -> Project:
+    """Make a project; one of this name is a conflict. Index: uq_project_name."""
+    made: Project | None = await session.scalar(
+        insert(Project).values(name=name, public_read=public_read).on_conflict_do_nothing().returning(Project)
+    )
+    if made is None:
+        raise ConflictError(f"There is a project {name!r} already: change it with `pullback project set {name}`.")
+    return made
+
+
+def _unknown(session: AsyncSession, name: str) -> RequestError:
+    caller = caller_of(session)
+    if caller is not None and caller.projects is not None and not caller.anonymous:
+        return ForbiddenError(
+            f"{caller.name[:1].upper()}{caller.name[1:]} is for another project than {name!r}: "
+            "check the name, or use a token of that project."
+        )
+    if caller is not None and not caller.may_make_projects:
+        return NotFoundError(
+            f"There is no project {name!r}: check the name (GET /api/v1/projects lists those there are), "
+            f"or make it with `pullback project create {name}`."
+        )
+    return NotFoundError(f"There is no project {name!r}: the first upload or job for a project makes it.")
 
 
 async def refresh_counts(session: AsyncSession, project_id: ProjectId) -> None:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Query, Response
 from pydantic import TypeAdapter
 
 from pullback_service.addresses import API
+from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, UnreadableBodyError
 from pullback_service.fields import Name, Sha
@@ -16,7 +17,7 @@ from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping, queries
 from pullback_service.reports.models import Report
-from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, Stated, refuse_contradictions
+from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, Stated, refuse_contradictions, refuse_dirty
 from pullback_service.reports.schemas import ReportDetail, ReportReceipt, ReportSummary
 
 router = APIRouter(prefix=f"{API}/reports", tags=["reports"])
@@ -42,6 +43,7 @@ async def upload_report(
     session: WriteSession,
     stated: Annotated[Stated, Query()],
     idempotency_key: IdempotencyKey = None,
+    allow_dirty: Annotated[bool, Query(description="Keep a report of uncommitted changes, off the history.")] = False,  # noqa: FBT002 - a query parameter has no keyword form
 ) -> ReportReceipt:
     """Store a report, bare or as the key `pullback` of a pyperf file.
 
@@ -49,10 +51,16 @@ async def upload_report(
     """
     prepared = await to_thread.run_sync(keeping.prepare, body)
     refuse_contradictions(stated, prepared.read.document)
+    if not allow_dirty:
+        refuse_dirty(prepared.read)
     kept = await keeping.keep(session, prepared, idempotency_key)
     receipt = receipt_of(kept.report, prepared.read.document.project, prepared.read.document.commit.sha)
     response.status_code = 201 if kept.created else 200
     response.headers["Location"] = receipt.url
+    if kept.created:
+        note(session, subject=f"report {receipt.id}", project=receipt.project, commit=receipt.commit)
+    else:
+        note_nothing(session)
     return receipt
 
 

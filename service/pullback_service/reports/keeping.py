@@ -74,6 +74,9 @@ async def keep(
     known = await _find(session, project_id, document.id, key)
     if known is not None:
         return _replay(known, prepared, key)
+    # Uncommitted changes are no commit's: such an upload is kept, and is on no history. What a job found instead of its
+    # commit (files without git) is all that machine has, and is marked wherever it is shown.
+    on_history = not document.commit.dirty or for_job is not None
     machine_id = await ensure_machine(
         session, document.machine.fingerprint, document.machine.name, document.machine.facts
     )
@@ -109,8 +112,8 @@ async def keep(
             quality=document.harness.quality,
             dirty=document.commit.dirty,
             cases=prepared.parts.measured_cases,
-            points=len(prepared.parts.points),
-            failures=len(prepared.parts.failures),
+            points=len(prepared.parts.points) if on_history else 0,
+            failures=len(prepared.parts.failures) if on_history else 0,
             started_at=document.started_at,
             duration_s=document.duration_s,
         )
@@ -119,10 +122,13 @@ async def keep(
     )
     if created is None:  # somebody stored the same report between our looking and our writing
         known = await _find(session, project_id, document.id, key)
-        if known is None:
-            raise ConflictError(f"Job {for_job.job_id if for_job else None} has an accepted result already.")
+        if known is None and for_job is not None:
+            raise ConflictError(f"Job {for_job.job_id} has an accepted result already.")
+        if known is None:  # another project's, which this caller does not see
+            raise ConflictError(f"Report id {document.id} is taken: a new report needs a new id.")
         return _replay(known, prepared, key)
-    await _keep_parts(session, prepared, project_id, machine_id, commit)
+    if on_history:
+        await _keep_parts(session, prepared, project_id, machine_id, commit)
     await defer(session, FOLLOW_UP_REPORT, {"report_id": str(document.id)}, lock=f"project {project_id}")
     return KeptReport((await session.scalars(select(Report).where(Report.id == document.id))).one(), created=True)
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pullback_service.errors import FieldError, InvalidInputError, TooLargeError
 from pullback_service.fields import Name, Sha
+from pullback_service.reports.reading import ReadReport
 from pullback_service.reports.schemas import ReportDocument
 from pullback_service.runtime import KnownSettings
 
@@ -68,3 +69,13 @@ def refuse_contradictions(stated: Stated, document: ReportDocument, *, of: str =
     ]
     if errors:
         raise InvalidInputError(f"{errors[0]['path']} {errors[0]['message']}.", errors=errors)
+
+
+def refuse_dirty(read: ReadReport) -> None:
+    """Raise where the measured tree had changes that are in no commit: the numbers are not those of the commit."""
+    if read.document.commit.dirty:
+        path = f"{read.root}.commit.dirty"
+        message = "the tree had uncommitted changes: commit them and measure again, or send it with allow_dirty=true"
+        raise InvalidInputError(
+            f"{path}: {message}, which keeps it off the history.", errors=[FieldError(path=path, message=message)]
+        )

@@ -1,6 +1,5 @@
 """JSON and CSV twins say what the page shows, over the real application. No browser is needed for that."""
 
-import base64
 import csv
 import io
 import re
@@ -99,9 +98,40 @@ def test_pages_weigh_little_and_only_those_with_figures_load_plotly(base):
         assert ("plotly.min.js" in html) == (address == DENSE)
 
 
-def test_pages_need_the_token_where_the_service_does_and_take_it_from_the_browsers_dialog(guarded_base):
-    refused = httpx.get(guarded_base, headers={"accept": "text/html"})
-    assert refused.status_code == 401
-    assert refused.headers["www-authenticate"].startswith("Basic")
-    login = base64.b64encode(b"anybody:the-secret").decode()
-    assert httpx.get(guarded_base, headers={"authorization": f"Basic {login}"}).status_code == 200
+def test_pages_need_a_login_where_the_service_needs_a_token(guarded_base):
+    with httpx.Client(base_url=guarded_base, headers={"accept": "text/html"}) as browser:
+        refused = browser.get("/jobs?state=done")
+        assert refused.status_code == 401
+        assert 'name="next" value="/jobs?state=done"' in refused.text
+        wrong = browser.post("/login", data={"token": "plb_wrong", "next": "/jobs"})
+        assert wrong.status_code == 401
+        assert "not known here" in wrong.text
+        right = browser.post("/login", data={"token": "the-secret", "next": "/jobs?state=done"})
+        assert (right.status_code, right.headers["location"]) == (303, "/jobs?state=done")
+        cookie = right.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=lax" in cookie
+        shown = browser.get("/jobs?state=done")
+        assert shown.status_code == 200
+        job = {"project": "demo", "commit": {"sha": "1" * 40}, "suite": "quick", "timeout_s": 60}
+        assert browser.post("/api/v1/jobs", json=job).status_code == 403
+        proof = re.search(r'name="csrf" value="([0-9a-f]{64})"', shown.text)[1]
+        assert browser.post("/api/v1/jobs", json=job, headers={"x-csrf-token": proof}).status_code == 201
+        assert browser.post("/logout").status_code == 403
+        assert browser.post("/logout", data={"csrf": proof}).status_code == 303
+        browser.cookies.set("pullback_session", right.cookies["pullback_session"])  # as if somebody had kept it
+        assert browser.get("/jobs").status_code == 401
+
+
+def test_after_signing_in_one_stays_on_this_site(guarded_base):
+    for elsewhere in ("https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/logout"):
+        answer = httpx.post(f"{guarded_base}/login", data={"token": "the-secret", "next": elsewhere})
+        assert answer.headers["location"] == "/", elsewhere
+
+
+def test_a_form_of_another_site_signs_nobody_in(guarded_base):
+    answer = httpx.post(
+        f"{guarded_base}/login", data={"token": "the-secret"}, headers={"origin": "https://evil.example"}
+    )
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers

@@ -210,3 +210,16 @@ def test_no_upload_is_answered_with_a_server_error(send, reports, data):
         document[where] = value
     response = send("POST", URL, content=json.dumps(document))
     assert response.status_code < 500, response.text
+
+
+async def test_uncommitted_changes_are_refused_or_kept_off_the_history(client, report):
+    report["commit"]["dirty"] = True
+    refused = await client.post("/api/v1/reports", json=report)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["path"] == "$.commit.dirty"
+    assert "allow_dirty=true" in refused.json()["detail"]
+    kept = await client.post("/api/v1/reports?allow_dirty=true", json=report)
+    assert kept.status_code == 201
+    assert kept.json()["points"] == 0
+    assert (await client.get("/api/v1/series")).json()["items"] == []
+    assert (await client.get(kept.json()["url"])).json()["document"]["cases"] == report["cases"]

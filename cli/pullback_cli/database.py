@@ -1,0 +1,75 @@
+"""The database of the commands that look after a service: the one of DATABASE_URL, or the one `pullback up` runs."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from pullback_cli.places import DATA
+from pullback_cli.refusals import RefusalError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sqlalchemy.ext.asyncio import AsyncSession
+
+T = TypeVar("T")
+
+DataFolder = Annotated[
+    Path, typer.Option(envvar="PULLBACK_DATA", help="Folder of `pullback up`, where DATABASE_URL is not set.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+DEFAULT_DATA = DATA
+
+
+def database_url(data: Path) -> str:
+    """Address of the service's database."""
+    from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.settings import load_settings  # noqa: PLC0415 - as above
+
+    settings = load_settings()
+    if settings.database_url is not None or settings.database_url_file is not None:
+        return settings.require_database_url()
+    embedded = EmbeddedPostgres(data.expanduser().absolute() / "postgres")
+    if not embedded.is_running():
+        raise RefusalError(
+            f"DATABASE_URL is not set and no database runs in {data}: set it, or start one with `pullback up`"
+        )
+    return embedded.url()
+
+
+def in_database(data: Path, action: str, work: "Callable[[AsyncSession], Awaitable[T]]") -> T:
+    """Do some work in one transaction, with a line in the audit log when something was `note`d."""
+    from pullback_service import migrating, models  # noqa: F401, PLC0415 - heavy, and an extra; every table
+    from pullback_service.errors import RequestError  # noqa: PLC0415 - as above
+
+    url = database_url(data)
+    revisions = migrating.revisions(url)
+    if not revisions.match:
+        raise RefusalError(
+            f"the database stands at migration {revisions.current} and this release needs {revisions.head}: "
+            "run `pullback migrate`"
+        )
+    try:
+        return asyncio.run(_work(url, action, work))
+    except RequestError as error:
+        raise RefusalError(error.detail) from error
+
+
+async def _work(url: str, action: str, work: "Callable[[AsyncSession], Awaitable[T]]") -> T:
+    from pullback_service.access.caller import COMMAND_LINE  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.access.visibility import belongs_to  # noqa: PLC0415 - as above
+    from pullback_service.audit.keeping import was_noted, write_line  # noqa: PLC0415 - as above
+    from pullback_service.database import Database  # noqa: PLC0415 - as above
+
+    database = Database(url, pool_size=1)
+    try:
+        async with database.writing.begin() as session:
+            belongs_to(session, COMMAND_LINE)
+            done = await work(session)
+            if was_noted(session):
+                write_line(session, COMMAND_LINE, action=action, path=action, address=None)
+        return done
+    finally:
+        await database.close()

@@ -1,0 +1,114 @@
+"""`pullback db`: backing up, restoring, upgrading and checking the service's database."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, database_url
+from pullback_cli.refusals import needs
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def db() -> None:
+    """Back up, restore, upgrade and check the database: the one of DATABASE_URL, or the one of `pullback up` in --data.
+
+    Examples:
+    pullback db backup nightly.backup
+
+    pullback db check --json
+    """
+
+
+@app.command()
+@needs("service", "db backup")
+def backup(
+    *,
+    file: Annotated[Path, typer.Argument(help="Where to write it.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file of this name.")] = False,
+    data: DataFolder = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Write everything into one file, from one snapshot, while the service goes on.
+
+    Examples:
+    pullback db backup nightly.backup --overwrite
+
+    DATABASE_URL=postgresql://user@host/pullback pullback db backup "$(date +%F).backup"
+    """
+    from pullback_service.backups import back_up  # noqa: PLC0415 - heavy, and an extra
+
+    size = back_up(database_url(data), file, overwrite=overwrite)
+    typer.echo(json.dumps({"file": str(file), "bytes": size}) if as_json else f"{file}: {size} bytes")
+
+
+@app.command()
+@needs("service", "db restore")
+def restore(
+    *,
+    file: Annotated[Path, typer.Argument(help="What `pullback db backup` wrote.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Lose what the database holds now.")] = False,
+    data: DataFolder = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Fill an empty database from a backup; it happens as a whole, or nothing does. Stop API and workers before.
+
+    Examples:
+    DATABASE_URL=postgresql://user@host/empty pullback db restore nightly.backup
+
+    pullback db restore nightly.backup --replace
+    """
+    from pullback_service import backups  # noqa: PLC0415 - heavy, and an extra
+
+    stands = backups.restore(database_url(data), file, replace=replace)
+    if as_json:
+        typer.echo(json.dumps({"migration": stands.current, "needs_upgrade": not stands.match}))
+        return
+    then = "" if stands.match else f"; this release needs {stands.head}: run `pullback db upgrade`"
+    typer.echo(f"restored from {file}, at migration {stands.current}{then}")
+
+
+@app.command()
+@needs("service", "db upgrade")
+def upgrade(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
+    """Bring the database to the shape this release works with; as `pullback migrate`, also for an embedded one.
+
+    Examples:
+    pullback db upgrade
+
+    DATABASE_URL=postgresql://user@host/pullback pullback db upgrade --json
+    """
+    from pullback_service import migrating  # noqa: PLC0415 - heavy, and an extra
+
+    url = database_url(data)
+    before = migrating.revisions(url)
+    migrating.upgrade(url)
+    if as_json:
+        typer.echo(json.dumps({"migration": before.head, "was": before.current}))
+        return
+    typer.echo(
+        f"database at {before.head}" + (" already" if before.match else f", was at {before.current or 'nothing'}")
+    )
+
+
+@app.command()
+@needs("service", "db check")
+def check(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
+    """Say what is wrong with the database, and what to do; exit code 1 when something is. Reads every point once.
+
+    Examples:
+    pullback db check
+
+    pullback db check --json | jq -r '.findings[]'
+    """
+    from pullback_service import checking  # noqa: PLC0415 - heavy, and an extra
+
+    findings = checking.check(database_url(data))
+    if as_json:
+        typer.echo(json.dumps({"ok": not findings, "findings": findings}, indent=2))
+    else:
+        typer.echo("\n".join(findings) or "the database is as it should be")
+    raise typer.Exit(1 if findings else 0)

@@ -1,0 +1,141 @@
+"""`pullback project`: making, listing and changing projects."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, in_database
+from pullback_cli.refusals import RefusalError, needs
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncSession
+
+    from pullback_service.projects.schemas import ProjectSummary
+
+app = typer.Typer(no_args_is_help=True)
+
+PublicRead = Annotated[
+    bool | None, typer.Option("--public/--private", help="Whether anybody may read it without a token.")
+]
+
+
+@app.callback()
+def project() -> None:
+    """Make, list and change projects.
+
+    Works on the service's database: the one of DATABASE_URL, or the one of `pullback up` in --data.
+
+    Examples:
+    pullback project create demo
+
+    pullback project set demo --public
+    """
+
+
+@app.command()
+@needs("service", "project create")
+def create(
+    *,
+    name: Annotated[str, typer.Argument(help="What uploads name.")],
+    public: PublicRead = None,
+    data: DataFolder = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Make a project, so that tokens which may not make one can upload to it.
+
+    Examples:
+    pullback project create demo
+
+    pullback project create group/demo --public --json
+    """
+    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.projects import queries  # noqa: PLC0415 - as above
+    from pullback_service.projects.schemas import ProjectSummary  # noqa: PLC0415 - as above
+
+    if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > 200:
+        raise RefusalError(f"{name!r} cannot be a name: one line of up to 200 printable characters")
+
+    async def make(session: "AsyncSession") -> ProjectSummary:
+        made = await queries.create_project(session, name, public_read=bool(public))
+        note(session, subject=f"project {name}", project=name, public_read=bool(public))
+        return ProjectSummary.model_validate(made)
+
+    _tell(in_database(data, "project create", make), as_json=as_json)
+
+
+@app.command("list")
+@needs("service", "project list")
+def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
+    """List projects.
+
+    Examples:
+    pullback project list
+
+    pullback project list --json | jq -r '.[].name'
+    """
+    from pullback_service.projects import queries  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.projects.schemas import ProjectSummary  # noqa: PLC0415 - as above
+
+    async def read(session: "AsyncSession") -> list[ProjectSummary]:
+        return [ProjectSummary.model_validate(found) for found in await queries.list_projects(session)]
+
+    projects = in_database(data, "project list", read)
+    if as_json:
+        typer.echo(json.dumps([found.model_dump(mode="json") for found in projects], indent=2))
+        return
+    if not projects:
+        typer.echo("there are no projects: make one with `pullback project create NAME`")
+    for found in projects:
+        _tell(found, as_json=False)
+
+
+@app.command("set")
+@needs("service", "project set")
+def set_(
+    *,
+    name: Annotated[str, typer.Argument(help="Name of the project.")],
+    public: PublicRead = None,
+    mirror: Annotated[
+        str | None, typer.Option(help="Folder of a clone on the workers' machine, whose branches they read; '': none.")
+    ] = None,
+    data: DataFolder = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Change what is said of a project, and leave the rest.
+
+    Examples:
+    pullback project set demo --public
+
+    pullback project set demo --private --mirror /srv/demo.git --json
+    """
+    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.projects import queries  # noqa: PLC0415 - as above
+    from pullback_service.projects.schemas import ProjectSummary  # noqa: PLC0415 - as above
+
+    changes: dict[str, bool | str | None] = {}
+    if public is not None:
+        changes["public_read"] = public
+    if mirror is not None:
+        changes["mirror"] = str(Path(mirror).absolute()) if mirror else None
+    if not changes:
+        raise RefusalError("nothing to change: say --public or --private, or name a --mirror")
+
+    async def change(session: "AsyncSession") -> ProjectSummary:
+        found = await queries.project_by_name(session, name)
+        for setting, value in changes.items():
+            setattr(found, setting, value)
+        await session.flush()
+        note(session, subject=f"project {name}", project=name, **changes)
+        return ProjectSummary.model_validate(found)
+
+    _tell(in_database(data, "project set", change), as_json=as_json)
+
+
+def _tell(found: "ProjectSummary", *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(found.model_dump_json(indent=2))
+        return
+    who = "public" if found.public_read else "private"
+    typer.echo(f"{found.name}  {who}  {found.reports} reports, {found.commits} commits, {found.points} points")

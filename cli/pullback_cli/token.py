@@ -1,0 +1,199 @@
+"""`pullback token`: making, listing and revoking tokens, and codes with which agents get theirs."""
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, in_database
+from pullback_cli.refusals import RefusalError, needs
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncSession
+
+    from pullback_service.access.caller import Scope
+    from pullback_service.tokens.schemas import TokenSummary
+
+app = typer.Typer(no_args_is_help=True)
+
+NO_EXPIRY = 0.0
+
+
+@app.callback()
+def token() -> None:
+    """Make, list and revoke the tokens that CI systems, agents and people show to the service.
+
+    Works on the service's database: the one of DATABASE_URL, or the one of `pullback up` in --data.
+
+    Examples:
+    pullback token create ci --scope upload --project demo
+
+    pullback token list --json
+
+    pullback token revoke ci
+    """
+
+
+@app.command()
+@needs("service", "token create")
+def create(
+    *,
+    name: Annotated[str, typer.Argument(help="What the token is for; errors and the audit log say it.")],
+    scope: Annotated[list[str], typer.Option(help="read, upload, agent or admin; repeatable.")],
+    project: Annotated[str | None, typer.Option(help="The one project it is for; default: all of them.")] = None,
+    expires_in_days: Annotated[
+        float, typer.Option(min=0, max=3650, help="Days until it ends; 0: when it is revoked.")
+    ] = NO_EXPIRY,
+    data: DataFolder = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token and print it, this once: only a digest of it is stored.
+
+    Examples:
+    pullback token create ci --scope upload --project demo --expires-in-days 365 > token
+
+    pullback token create dashboard --scope read --json | jq -r .token
+    """
+    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.ids import ProjectId  # noqa: PLC0415 - as above
+    from pullback_service.projects.queries import project_by_name  # noqa: PLC0415 - as above
+    from pullback_service.tokens import queries  # noqa: PLC0415 - as above
+    from pullback_service.tokens.schemas import NewToken, TokenSummary  # noqa: PLC0415 - as above
+
+    scopes = [_scope(given) for given in scope]
+    _refuse_odd_name(name)
+
+    async def make(session: "AsyncSession") -> NewToken:
+        project_id = ProjectId((await project_by_name(session, project)).id) if project is not None else None
+        stored, shown = await queries.create_token(
+            session,
+            name=name,
+            scopes=scopes,
+            created_by="command line",
+            project_id=project_id,
+            lifetime=timedelta(days=expires_in_days) if expires_in_days else None,
+        )
+        note(session, subject=f"token {stored.token.id}", project=project, name=name, scopes=scopes)
+        return NewToken(**TokenSummary.of(stored).model_dump(), token=shown.secret)
+
+    made = in_database(data, "token create", make)
+    typer.echo(made.model_dump_json(indent=2) if as_json else made.token)
+
+
+@app.command("list")
+@needs("service", "token list")
+def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
+    """List tokens, revoked ones too; what is shown of a token is enough to recognise it, not to use it.
+
+    Examples:
+    pullback token list
+
+    pullback token list --json | jq '.[] | select(.last_used_at == null)'
+    """
+    from pullback_service.tokens import queries  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.tokens.schemas import TokenSummary  # noqa: PLC0415 - as above
+
+    async def read(session: "AsyncSession") -> list[TokenSummary]:
+        rows = await queries.list_tokens(session, after_id=None, limit=queries.MOST_TOKENS)
+        return [TokenSummary.of(row) for row in rows]
+
+    tokens = in_database(data, "token list", read)
+    if as_json:
+        typer.echo(json.dumps([found.model_dump(mode="json") for found in tokens], indent=2))
+        return
+    if not tokens:
+        typer.echo("there are no tokens: make one with `pullback token create NAME --scope upload`")
+    for found in tokens:
+        typer.echo(_line(found))
+
+
+@app.command()
+@needs("service", "token revoke")
+def revoke(
+    *,
+    name: Annotated[str, typer.Argument(help="Name of a valid token.")],
+    data: DataFolder = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """End a token at once, and every login made with it.
+
+    Examples:
+    pullback token revoke ci
+
+    pullback token revoke ci --data /srv/pullback
+    """
+    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.ids import TokenId  # noqa: PLC0415 - as above
+    from pullback_service.tokens import queries  # noqa: PLC0415 - as above
+    from pullback_service.tokens.schemas import TokenSummary  # noqa: PLC0415 - as above
+
+    async def end(session: "AsyncSession") -> TokenSummary:
+        found = await queries.valid_token_by_name(session, name)
+        ended = await queries.revoke_token(session, TokenId(found.token.id))
+        note(session, subject=f"token {ended.token.id}", project=ended.project, name=name)
+        return TokenSummary.of(ended)
+
+    ended = in_database(data, "token revoke", end)
+    typer.echo(ended.model_dump_json(indent=2) if as_json else f"token {name} is revoked")
+
+
+@app.command()
+@needs("service", "token enroll")
+def enroll(
+    *,
+    project: Annotated[str | None, typer.Option(help="The one project whose jobs the agent takes.")] = None,
+    expires_in_minutes: Annotated[float, typer.Option(min=1, max=7 * 24 * 60, help="How long the code waits.")] = 60,
+    data: DataFolder = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Make a code with which one agent enrols once; it gets a token of its own and keeps it in its data folder.
+
+    Examples:
+    pullback token enroll > code && pullback agent --server https://pullback.example --token-file code
+
+    pullback token enroll --project demo --expires-in-minutes 10 --json
+    """
+    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.ids import ProjectId  # noqa: PLC0415 - as above
+    from pullback_service.projects.queries import project_by_name  # noqa: PLC0415 - as above
+    from pullback_service.tokens import queries  # noqa: PLC0415 - as above
+
+    async def make(session: "AsyncSession") -> queries.ShownOnce:
+        project_id = ProjectId((await project_by_name(session, project)).id) if project is not None else None
+        note(session, subject="enrolment code", project=project)
+        return await queries.create_code(
+            session,
+            created_by="command line",
+            lifetime=timedelta(minutes=expires_in_minutes),
+            project_id=project_id,
+        )
+
+    made = in_database(data, "token enroll", make)
+    ends = made.expires_at.isoformat() if made.expires_at else None
+    typer.echo(json.dumps({"code": made.secret, "expires_at": ends}, indent=2) if as_json else made.secret)
+
+
+def _scope(given: str) -> "Scope":
+    from pullback_service.access.caller import SCOPES  # noqa: PLC0415 - an extra
+
+    for known in SCOPES:
+        if given == known:
+            return known
+    raise RefusalError(f"--scope {given!r} is none of {', '.join(SCOPES)}")
+
+
+def _refuse_odd_name(name: str) -> None:
+    if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > 200:
+        raise RefusalError(f"{name!r} cannot be a name: one line of up to 200 printable characters")
+
+
+def _line(found: "TokenSummary") -> str:
+    state = "valid"
+    if found.revoked_at is not None:
+        state = f"revoked {found.revoked_at:%Y-%m-%d}"
+    elif found.expires_at is not None:
+        state = f"until {found.expires_at:%Y-%m-%d}"
+    used = f"used {found.last_used_at:%Y-%m-%d %H:%M}" if found.last_used_at else "never used"
+    scopes = ",".join(found.scopes)
+    return f"{found.prefix}…  {found.name}  [{scopes}]  {found.project or 'all projects'}  {state}  {used}"

@@ -1,0 +1,57 @@
+"""`/login` and `/logout`: the two forms of the dashboard that write.
+
+Browsers say where a form comes from, and the service refuses those of other sites; signing out, which leans on the
+cookie, brings the proof of our own page as well.
+"""
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from pullback_dashboards.login.view import login_view, own_address
+from pullback_dashboards.rendering import page
+from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.database import WriteSession
+from pullback_service.errors import AuthenticationError, ForbiddenError
+from pullback_service.logins.cookies import COOKIE, brings_proof, clear_cookie, read_form, set_cookie
+from pullback_service.logins.queries import close_login
+from pullback_service.runtime import KnownRuntime
+
+router = APIRouter(include_in_schema=False)
+
+SEE_OTHER = 303
+
+
+@router.get("/login")
+async def login_page(request: Request, runtime: KnownRuntime) -> Response:
+    """The form."""
+    view = login_view(request.query_params.get("next"), needed=runtime.gate.required)
+    return page(request, "login.html", title="Sign in", view=view)
+
+
+@router.post("/login")
+async def sign_in(request: Request, session: WriteSession, runtime: KnownRuntime) -> Response:
+    """Take a token, keep a login for it and go on to where somebody wanted to go."""
+    form = await read_form(request)
+    try:
+        secret, name = await runtime.gate.sign_in(request, session, form.get("token", "").strip())
+    except (AuthenticationError, ForbiddenError) as error:
+        note_nothing(session)
+        view = login_view(form.get("next"), needed=True, refusal=error.detail)
+        return page(request, "login.html", title="Sign in", view=view, status=error.status)
+    note(session, subject=f"login with {name}")
+    answer = RedirectResponse(own_address(form.get("next")), status_code=SEE_OTHER)
+    set_cookie(request, answer, secret)
+    return answer
+
+
+@router.post("/logout")
+async def sign_out(request: Request, session: WriteSession) -> Response:
+    """End the login of this browser."""
+    secret = request.cookies.get(COOKIE)
+    if secret is not None:
+        if not await brings_proof(request, secret):
+            raise ForbiddenError("This form is too old, or came from elsewhere: load the page again and repeat.")
+        await close_login(session, secret)
+    answer = RedirectResponse("/login", status_code=SEE_OTHER)
+    clear_cookie(answer)
+    return answer

@@ -1,0 +1,213 @@
+"""Letting requests in: who asks, whether they may, and how often.
+
+Local mode (no PULLBACK_AUTH) needs no token; one that is sent must still be valid, so that a wrong one is noticed early.
+With PULLBACK_AUTH=token a request shows `Authorization: Bearer TOKEN` or a login's cookie, or is nobody's and reads
+public projects. The secret of PULLBACK_TOKEN_FILE is the bootstrap token: it has every right and makes the others.
+"""
+
+import hmac
+from typing import Annotated
+
+from fastapi import Depends, Request
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.access import caller as callers
+from pullback_service.access.caller import Caller
+from pullback_service.access.rates import Rate, Rates
+from pullback_service.access.table import Need, need_of
+from pullback_service.browsers import SAFE_METHODS
+from pullback_service.errors import AuthenticationError, ForbiddenError
+from pullback_service.ids import AgentId, ProjectId, TokenId
+from pullback_service.logins.cookies import COOKIE, brings_proof
+from pullback_service.logins.queries import login_by_secret, open_login
+from pullback_service.projects.models import Project
+from pullback_service.tokens.models import Token
+from pullback_service.tokens.queries import USED_AGAIN_AFTER, note_used, token_by_digest, unused_code
+from pullback_service.tokens.secrets import CODE_MARK, TOKEN_MARK, digest_of
+
+MAKE_ONE = "`pullback token create` on the service's machine makes one"
+
+
+class Gate:
+    """Who may come in. Of the bootstrap token only a digest stays in memory."""
+
+    def __init__(self, *, required: bool, bootstrap: str | None, token_rate: Rate, address_rate: Rate) -> None:
+        self.required = required
+        self.bootstrap_digest = digest_of(bootstrap) if bootstrap is not None else None
+        self._of_tokens = Rates(token_rate, what="token")
+        self._of_addresses = Rates(address_rate, what="address")
+
+    async def admit(self, request: Request, session: AsyncSession) -> Caller:
+        """The caller of a request that may be served, or an error that says why it may not."""
+        route = request.scope.get("route")
+        need = need_of(request.method, getattr(route, "path", ""))
+        if need.scope is None:
+            return await self._whoever(request, session)
+        caller = await self._identify(request, session, need)
+        if self.required:
+            if caller.anonymous:
+                self._of_addresses.take(address_of(request) or "")
+            else:
+                self._of_tokens.take(caller.name)
+        if not caller.has(need.scope):
+            raise ForbiddenError(
+                f"{_capital(caller.name)} has scope {' and '.join(sorted(caller.scopes))}, and {request.method} "
+                f"{request.url.path} needs {need.scope}: use a token with that scope; {MAKE_ONE} "
+                f"(--scope {need.scope})."
+            )
+        return caller
+
+    async def caller_of_token(self, session: AsyncSession, secret: str) -> Caller:
+        """The rights of a token, or an error that says what is wrong with it."""
+        digest = digest_of(secret)
+        # Digests have one length, so the comparison tells nothing about the secret, not even how long it is.
+        if self.bootstrap_digest is not None and hmac.compare_digest(digest, self.bootstrap_digest):
+            return callers.BOOTSTRAP
+        if not secret.startswith(TOKEN_MARK):
+            raise AuthenticationError(
+                f"This is not a token of this service: tokens begin with {TOKEN_MARK} ({MAKE_ONE}), "
+                "and the bootstrap token is what PULLBACK_TOKEN_FILE of the service holds."
+            )
+        token = await token_by_digest(session, digest)
+        if token is None:
+            raise AuthenticationError(
+                f"This token is not known here: check the address and for missing characters, or take a new one; "
+                f"{MAKE_ONE}."
+            )
+        return await self._of_row(session, token)
+
+    async def sign_in(self, request: Request, session: AsyncSession, secret: str) -> tuple[str, str]:
+        """Begin a login with a token: the secret of its cookie, and whose it is."""
+        self._of_addresses.take(address_of(request) or "")
+        caller = await self.caller_of_token(session, secret)
+        if not caller.has("read"):
+            raise ForbiddenError(f"{_capital(caller.name)} may not read: sign in with a token of the scope read.")
+        bootstrap = self.bootstrap_digest if caller.token_id is None else None
+        return await open_login(session, token_id=caller.token_id, bootstrap_digest=bootstrap), caller.name
+
+    async def _whoever(self, request: Request, session: AsyncSession) -> Caller:
+        """Where everybody is served, a token may still say who it is; a login that ended is nobody."""
+        if not self.required and "authorization" not in request.headers:
+            return callers.LOCAL
+        if _bearer(request) is None:
+            login = await self._by_cookie(request, session)
+            return login or callers.anonymous(frozenset())
+        return await self._identify(request, session, Need(None))
+
+    async def _identify(self, request: Request, session: AsyncSession, need: Need) -> Caller:
+        secret = _bearer(request)
+        if secret is not None:
+            if secret.startswith(CODE_MARK):
+                return await self._by_code(request, session, secret)
+            try:
+                return await self.caller_of_token(session, secret)
+            except AuthenticationError:
+                if self.required:
+                    self._of_addresses.take(address_of(request) or "")
+                raise
+        if not self.required:
+            return callers.LOCAL
+        login = await self._by_cookie(request, session)
+        if login is not None:
+            if request.method not in SAFE_METHODS and not await brings_proof(request, request.cookies[COOKIE]):
+                raise ForbiddenError(
+                    "A write that leans on a login must prove that it comes from one of our own pages (the form field "
+                    "`csrf` or the header X-CSRF-Token): load the page again and repeat, or send a token."
+                )
+            return login
+        if need.public and request.method in SAFE_METHODS:
+            public = await _public_projects(session)
+            if public:
+                return callers.anonymous(public)
+        raise AuthenticationError(
+            f"This service needs a token: send it as `Authorization: Bearer TOKEN`; {MAKE_ONE}. "
+            "Browsers sign in at /login."
+        )
+
+    async def _by_code(self, request: Request, session: AsyncSession, secret: str) -> Caller:
+        code = await unused_code(session, secret)
+        if not request.url.path.endswith("/agents/enroll"):
+            raise ForbiddenError(
+                "An enrolment code only enrols an agent: give it to `pullback agent --token-file`, "
+                "which gets a token for everything else."
+            )
+        projects = frozenset({ProjectId(code.project_id)}) if code.project_id is not None else None
+        request.state.enrolment_code_id = code.id
+        return Caller(f"enrolment code {code.id}", frozenset({"agent"}), projects)
+
+    async def _by_cookie(self, request: Request, session: AsyncSession) -> Caller | None:
+        secret = request.cookies.get(COOKIE)
+        login = await login_by_secret(session, secret) if secret else None
+        if secret is None or login is None:
+            return None
+        if login.token is None:
+            digest = login.bootstrap_digest
+            if (
+                digest is None
+                or self.bootstrap_digest is None
+                or not hmac.compare_digest(digest, self.bootstrap_digest)
+            ):
+                return None
+            caller = callers.BOOTSTRAP
+        else:
+            try:
+                caller = await self._of_row(session, login.token)
+            except AuthenticationError:
+                return None  # revoked or expired meanwhile: as if signed out
+        return caller
+
+    async def _of_row(self, session: AsyncSession, token: Token) -> Caller:
+        now = (await session.scalars(select(func.now()))).one()
+        for ended, how in ((token.revoked_at, "was revoked"), (token.expires_at, "expired")):
+            if ended is not None and ended <= now:
+                raise AuthenticationError(f"Token {token.name!r} {how} at {ended:%Y-%m-%d %H:%M} UTC: {MAKE_ONE}.")
+        if token.last_used_at is None or token.last_used_at < now - USED_AGAIN_AFTER:
+            await note_used(session, TokenId(token.id))
+        return Caller(
+            name=f"token {token.name!r}",
+            scopes=frozenset(scope for scope in callers.SCOPES if scope in token.scopes),
+            projects=frozenset({ProjectId(token.project_id)}) if token.project_id is not None else None,
+            token_id=TokenId(token.id),
+            agent_id=AgentId(token.agent_id) if token.agent_id is not None else None,
+            may_make_projects="admin" in token.scopes,
+        )
+
+
+def _caller(request: Request) -> Caller:
+    caller = request.state.caller
+    assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
+    return caller
+
+
+KnownCaller = Annotated[Caller, Depends(_caller)]
+
+
+def enrolment_code_of(request: Request) -> int | None:
+    """The id of the enrolment code a request came with instead of a token."""
+    found = getattr(request.state, "enrolment_code_id", None)
+    return found if isinstance(found, int) else None
+
+
+def address_of(request: Request) -> str | None:
+    """Where a request comes from; behind a proxy the server must be told to trust it (FORWARDED_ALLOW_IPS)."""
+    return request.client.host if request.client is not None else None
+
+
+async def _public_projects(session: AsyncSession) -> frozenset[ProjectId]:
+    rows = await session.scalars(select(Project.id).where(Project.public_read))
+    return frozenset(ProjectId(project_id) for project_id in rows)
+
+
+def _bearer(request: Request) -> str | None:
+    header = request.headers.get("authorization")
+    if header is None:
+        return None
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() != "bearer":
+        raise AuthenticationError("Send the token as `Authorization: Bearer TOKEN`.")
+    return value.strip()
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,93 @@
+"""What every endpoint needs: the one table to read before exposing a service.
+
+An address that is missing here needs `admin`, so that a forgotten line closes a door instead of opening one; a test
+walks all routes and fails for it all the same.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pullback_service.access.caller import Scope
+from pullback_service.addresses import API, OPENAPI
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a request must bring. `scope` is None where everybody is served."""
+
+    scope: Scope | None
+    public: bool = False
+    """Whether anybody may read it of projects that are public."""
+    audited: bool = True
+    """Whether a write leaves a line in the audit log. What agents say every few seconds is kept with their attempts."""
+
+
+OPEN = Need(None)
+READ = Need("read", public=True)
+READ_INSIDE = Need("read")  # tells of machines, agents or the service itself, whichever project they serve
+UPLOAD = Need("upload")
+AGENT = Need("agent")
+AGENT_OFTEN = Need("agent", audited=False)
+ADMIN = Need("admin")
+
+ENDPOINTS: Mapping[str, Need] = {
+    "GET /healthz": OPEN,
+    "GET /readyz": OPEN,
+    "GET /metrics": READ_INSIDE,
+    f"GET {OPENAPI}": OPEN,
+    f"GET {API}/whoami": OPEN,
+    f"GET {API}/projects": READ,
+    f"POST {API}/projects": ADMIN,
+    f"GET {API}/projects/{{name:path}}": READ,
+    f"PATCH {API}/projects/{{name:path}}": ADMIN,
+    f"GET {API}/commits": READ,
+    f"POST {API}/commits": UPLOAD,
+    f"GET {API}/branches": READ,
+    f"GET {API}/merge-base": READ,
+    f"GET {API}/machines": READ_INSIDE,
+    f"POST {API}/reports": UPLOAD,
+    f"GET {API}/reports": READ,
+    f"GET {API}/reports/{{report_id}}": READ,
+    f"GET {API}/reports/{{report_id}}/body": READ,
+    f"GET {API}/series": READ,
+    f"GET {API}/series/{{series_id}}/points": READ,
+    f"POST {API}/jobs": UPLOAD,
+    f"GET {API}/jobs": READ,
+    f"GET {API}/jobs/{{job_id}}": READ,
+    f"GET {API}/jobs/{{job_id}}/log": READ,
+    f"POST {API}/jobs/{{job_id}}/cancel": UPLOAD,
+    f"POST {API}/jobs/{{job_id}}/attempts/{{number}}/heartbeat": AGENT_OFTEN,
+    f"PUT {API}/jobs/{{job_id}}/attempts/{{number}}/log": AGENT_OFTEN,
+    f"POST {API}/jobs/{{job_id}}/attempts/{{number}}/report": AGENT,
+    f"POST {API}/jobs/{{job_id}}/attempts/{{number}}/fail": AGENT,
+    f"POST {API}/agents/enroll": AGENT,
+    f"GET {API}/agents": READ_INSIDE,
+    f"POST {API}/agents/{{agent_id}}/claim": AGENT_OFTEN,
+    f"GET {API}/tokens": ADMIN,
+    f"POST {API}/tokens": ADMIN,
+    f"POST {API}/tokens/{{token_id}}/revoke": ADMIN,
+    f"POST {API}/enrolments": ADMIN,
+    f"GET {API}/audit": ADMIN,
+    # Pages that are not simply read (below).
+    "GET /login": OPEN,
+    "POST /login": OPEN,
+    "POST /logout": OPEN,
+    "GET /help": OPEN,
+    "GET /static/{digest}/{name}": OPEN,
+    "GET /jobs": READ_INSIDE,
+    "GET /jobs.json": READ_INSIDE,
+}
+
+
+def need_of(method: str, path: str) -> Need:
+    """What a route needs, by its method and its path as it was declared."""
+    method = "GET" if method == "HEAD" else method
+    declared = ENDPOINTS.get(f"{method} {path}")
+    if declared is not None:
+        return declared
+    return READ if is_page(method, path) else ADMIN
+
+
+def is_page(method: str, path: str) -> bool:
+    """Whether a route is a page of the dashboard: pages read and nothing else, so they share one line."""
+    return method == "GET" and not path.startswith(f"{API}/")

@@ -1,0 +1,20 @@
+"""Reading the audit log."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.audit.models import Audit
+
+
+async def list_lines(
+    session: AsyncSession, *, project: str | None, before_id: int | None, limit: int
+) -> Sequence[Audit]:
+    """Lines, newest first. Index: pk_audit, ix_audit_project within a project."""
+    statement = select(Audit).order_by(Audit.id.desc()).limit(limit)
+    if project is not None:
+        statement = statement.where(Audit.project == project)
+    if before_id is not None:
+        statement = statement.where(Audit.id < before_id)
+    return (await session.scalars(statement)).all()

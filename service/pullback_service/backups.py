@@ -1,0 +1,97 @@
+"""Backups of the database: one file, made by `pg_dump` from one snapshot while the service goes on.
+
+A backup gets its name only when it is whole, and a restore is one transaction: it happens, or nothing does.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pullback_service.errors import SetupError
+from pullback_service.migrating import Revisions, revisions
+from pullback_service.postgres import client_programs
+
+HAS_TABLES = "SELECT to_regclass('alembic_version') IS NOT NULL"
+
+
+def back_up(url: str, file: Path, *, overwrite: bool = False) -> int:
+    """Write a backup and return its size in bytes."""
+    if file.exists() and not overwrite:
+        raise SetupError(f"{file} exists already: name another file, or add --overwrite.")
+    draft = file.with_name(f"{file.name}.partial")
+    try:
+        draft.touch(mode=0o600)  # it holds digests of tokens, and whatever is measured
+    except OSError as error:
+        raise SetupError(f"{file} cannot be written ({error.strerror}): name a file in a folder that can.") from error
+    try:
+        _run(url, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={draft}")
+        _run(url, "pg_restore", "--list", str(draft), connect=False)
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+    return file.stat().st_size
+
+
+def restore(url: str, file: Path, *, replace: bool = False) -> Revisions:
+    """Fill an empty database from a backup, or replace what is in one; returns at which migration it stands now."""
+    if not file.is_file():
+        raise SetupError(f"There is no file {file}: name one that `pullback db backup` made.")
+    _run(url, "pg_restore", "--list", str(file), connect=False)
+    if not replace and _has_tables(url):
+        raise SetupError(
+            "This database holds a service's data already: restore into an empty one, or add --replace to lose it."
+        )
+    clean = ("--clean", "--if-exists") if replace else ()
+    _run(
+        url, "pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", *clean, str(file)
+    )
+    return revisions(url)
+
+
+def _has_tables(url: str) -> bool:
+    try:
+        with psycopg.connect(url, connect_timeout=5) as connection:
+            row = connection.execute(HAS_TABLES).fetchone()
+    except psycopg.OperationalError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise SetupError(f"The database of DATABASE_URL cannot be reached: {reason}") from error
+    return row is not None and bool(row[0])
+
+
+def _run(url: str, program: str, *arguments: str, connect: bool = True) -> None:
+    place, environment = _connection(url) if connect else ((), os.environ)
+    done = subprocess.run(  # noqa: S603 - Postgres' own program with our own arguments
+        [_program(program), *place, *arguments], capture_output=True, text=True, check=False, env=dict(environment)
+    )
+    if done.returncode != 0:
+        said = (done.stderr.strip() or f"{program} failed").splitlines()
+        raise SetupError(f"{said[0].removeprefix(f'{program}: ').removeprefix('error: ')} (said by {program}).")
+
+
+def _connection(url: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Where to connect, with the password in the environment: arguments are in every process listing."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise SetupError("DATABASE_URL is not an address like postgresql://user@host/name.") from error
+    password = parts.pop("password", None)
+    place = make_conninfo("", **{name: str(value) for name, value in parts.items() if value is not None})
+    environment = dict(os.environ) | ({"PGPASSWORD": str(password)} if password is not None else {})
+    return (f"--dbname={place}",), environment
+
+
+def _program(name: str) -> str:
+    """Postgres' program out of the wheel, whose release is at least the server's; else the machine's own."""
+    wheel = client_programs()
+    shipped = wheel / name if wheel is not None else None
+    found = str(shipped) if shipped is not None and shipped.is_file() else shutil.which(name)
+    if found is None:
+        raise SetupError(f"{name} is not installed: install Postgres' client programs.")
+    return found

@@ -1,0 +1,70 @@
+"""Whether a database is as it should be: its shape, and what no constraint can say of its content.
+
+Reads only. Each finding is one sentence with the remedy.
+"""
+
+from collections.abc import Iterator
+
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, text
+
+from pullback_service.database import sync_engine
+from pullback_service.migrating import revisions
+from pullback_service.models import Base
+
+MISPLACED = "SELECT count(*) FROM {table} m JOIN commit c ON c.id = m.commit_id WHERE m.ordered_at <> c.ordered_at"
+
+# What is counted, what it means where it is not zero, and what to do.
+COUNTS = (
+    (
+        "SELECT count(*) FROM pg_index WHERE NOT indisvalid",
+        "{n} indexes are not valid, from a migration that was interrupted: run REINDEX on them.",
+    ),
+    (
+        MISPLACED.format(table="point"),
+        "{n} points do not stand at their commit's place in history: restore a backup, or report it.",
+    ),
+    (
+        MISPLACED.format(table="failure"),
+        "{n} failures do not stand at their commit's place in history: restore a backup, or report it.",
+    ),
+    (
+        "SELECT count(*) FROM report r WHERE r.points <> (SELECT count(*) FROM point p WHERE p.report_id = r.id)",
+        "{n} reports have more or fewer points than they were stored with: restore a backup.",
+    ),
+    (
+        "SELECT count(*) FROM report WHERE followed_up_at IS NULL AND received_at < now() - interval '1 hour'",
+        "{n} reports wait for more than an hour to be followed up: start a `pullback worker`.",
+    ),
+    (
+        "SELECT count(*) FROM attempt WHERE ended_at IS NULL AND lease_expires_at < now() - interval '1 hour'",
+        "{n} leases expired more than an hour ago and nobody took them back: start a `pullback worker`.",
+    ),
+)
+
+
+def check(url: str) -> list[str]:
+    """What is wrong with a database, nothing when all is well."""
+    found = revisions(url)
+    if not found.match:
+        here, there = found.current, found.head
+        return [f"The database stands at migration {here} and this release needs {there}: run `pullback db upgrade`."]
+    with sync_engine(url).connect() as connection:
+        connection.exec_driver_sql("SET default_transaction_read_only = on")
+        return [*_shape(connection), *_content(connection)]
+
+
+def _shape(connection: Connection) -> Iterator[str]:
+    context = MigrationContext.configure(
+        connection, opts={"compare_type": True, "compare_server_default": True, "target_metadata": Base.metadata}
+    )
+    for difference in compare_metadata(context, Base.metadata):
+        yield f"A table differs from what the migrations make ({difference}): undo what was changed by hand."
+
+
+def _content(connection: Connection) -> Iterator[str]:
+    for query, sentence in COUNTS:
+        n = connection.execute(text(query)).scalar_one()
+        if n:
+            yield sentence.format(n=n)

@@ -1,0 +1,112 @@
+"""Learning branches from a project's mirror: a clone on the workers' machine, which somebody else keeps up to date.
+
+Only git's own reading commands run on it, and nothing that the repository brings is executed.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.commits import branches
+from pullback_service.commits.placing import lock_graph
+from pullback_service.commits.queries import ToldCommit, learn_commits
+from pullback_service.fields import EARLIEST, LATEST
+from pullback_service.ids import ProjectId
+from pullback_service.projects.models import Project
+
+MOST_BRANCHES = 200
+MOST_COMMITS = 2_000
+GIT_TIMEOUT_S = 60
+FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
+
+
+class MirrorError(Exception):
+    """A mirror that cannot be read; its project stays as it was told by uploads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A project that has one."""
+
+    project_id: ProjectId
+    project: str
+    folder: Path
+
+
+async def list_mirrors(session: AsyncSession) -> list[Mirror]:
+    """Projects with a mirror."""
+    rows = await session.execute(select(Project.id, Project.name, Project.mirror).where(Project.mirror.is_not(None)))
+    return [Mirror(ProjectId(row.id), row.name, Path(row.mirror)) for row in rows]
+
+
+async def read_heads(folder: Path) -> dict[str, str]:
+    """Branches of a mirror and the commits they end at, those that moved last first."""
+    said = await _git(
+        folder,
+        "for-each-ref",
+        f"--count={MOST_BRANCHES}",
+        "--sort=-committerdate",
+        "--format=%(objectname) %(refname:lstrip=2)",
+        "refs/heads",
+    )
+    return {name: sha for sha, _, name in (line.partition(" ") for line in said.splitlines())}
+
+
+async def read_log(folder: Path, sha: str) -> list[ToldCommit]:
+    """A commit and its first parents, newest first."""
+    said = await _git(folder, "log", "--first-parent", f"--max-count={MOST_COMMITS}", f"--format={FIELDS}", sha, "--")
+    commits = []
+    for line in said.splitlines():
+        of_commit, parents, author, authored_at, title = line.split("\x1f")
+        commits.append(
+            ToldCommit(of_commit, parents.split(), author=author, authored_at=_time(authored_at), title=title)
+        )
+    return commits
+
+
+async def follow(session: AsyncSession, mirror: Mirror, heads: dict[str, str]) -> list[str]:
+    """Bring the branches that moved up to date; returns their names. Reading the same again changes nothing."""
+    await lock_graph(session, mirror.project_id)
+    stored = {found.branch.name: found.head for found in await branches.list_branches(session, mirror.project_id)}
+    moved = [name for name, sha in heads.items() if stored.get(name) != sha]
+    for name in moved:
+        commits = await read_log(mirror.folder, heads[name])
+        await learn_commits(session, mirror.project_id, commits)
+        await branches.follow_log(session, mirror.project_id, name, commits[0].sha)
+    return moved
+
+
+def _time(text: str) -> datetime | None:
+    """A time as git writes it; one outside our calendar is not known."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if EARLIEST <= found <= LATEST else None
+
+
+async def _git(folder: Path, *arguments: str) -> str:
+    settings = (f"safe.directory={folder}", "core.hooksPath=/dev/null", "core.fsmonitor=false")
+    flags = [part for setting in settings for part in ("-c", setting)]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "git",
+            *flags,
+            "-C",
+            str(folder),
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(GIT_TIMEOUT_S):
+            said, complaint = await process.communicate()
+    except (OSError, TimeoutError) as error:
+        raise MirrorError(f"git does not run on {folder}: {error}") from error
+    if process.returncode != 0:
+        raise MirrorError(f"git cannot read {folder}: {complaint.decode(errors='replace').strip()[:200]}")
+    return said.decode(errors="replace")

@@ -1,0 +1,105 @@
+"""Putting commits into their place in history, and everything measured at them along with them."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from sqlalchemy import DateTime, Text, and_, bindparam, cast, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
+
+from pullback_service.commits.graph import Known, moved_places
+from pullback_service.commits.models import Commit, CommitParent
+from pullback_service.errors import InvalidInputError
+from pullback_service.ids import ProjectId
+from pullback_service.reports.models import Failure
+from pullback_service.series.models import Point
+
+
+async def lock_graph(session: AsyncSession, project_id: ProjectId) -> None:
+    """Let one transaction at a time change the graph of a project; those that find nothing new do not wait for it."""
+    await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"graph {project_id}", 0))))
+
+
+async def settle(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> set[str]:
+    """Move commits of which something became known to their place, then the children that must follow them.
+
+    Returns what moved. The project's graph must be locked. Index: uq_commit_project_id_sha, ix_commit_parent_parent_sha.
+    """
+    moved: set[str] = set()
+    visits: Counter[str] = Counter()
+    wave = set(shas)
+    while wave:
+        visits.update(wave)
+        # First parents are a forest: from each commit we began with, a child is reached once.
+        looping = next((sha for sha in wave if visits[sha] > len(shas) + 1), None)
+        if looping is not None:
+            raise InvalidInputError(
+                f"Commit {looping} is its own ancestor by what was told of its parents: check them."
+            )
+        places = moved_places(await _known(session, project_id, wave))
+        if not places:
+            break
+        await _move(session, project_id, places)
+        moved |= places.keys()
+        wave = await children_of(session, project_id, places.keys())
+    return moved
+
+
+async def _known(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> dict[str, Known]:
+    parent = aliased(Commit)
+    rows = await session.execute(
+        select(
+            Commit.sha,
+            func.coalesce(Commit.authored_at, Commit.created_at).label("heard_at"),
+            Commit.authored_at.is_not(None).label("dated"),
+            Commit.ordered_at,
+            CommitParent.parent_sha,
+            parent.ordered_at.label("parent_ordered_at"),
+            parent.authored_at.is_not(None).label("parent_dated"),
+        )
+        .join(CommitParent, and_(CommitParent.commit_id == Commit.id, CommitParent.position == 0), isouter=True)
+        .join(parent, and_(parent.project_id == project_id, parent.sha == CommitParent.parent_sha), isouter=True)
+        .where(Commit.project_id == project_id, Commit.sha == func.any(cast(list(shas), ARRAY(Text))))
+    )
+    return {row.sha: Known(*row) for row in rows}
+
+
+async def children_of(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> set[str]:
+    """Commits whose first parent is one of these. Index: ix_commit_parent_parent_sha."""
+    rows = await session.scalars(
+        select(Commit.sha)
+        .join(CommitParent, and_(CommitParent.commit_id == Commit.id, CommitParent.position == 0))
+        .where(Commit.project_id == project_id, CommitParent.parent_sha == func.any(cast(list(shas), ARRAY(Text))))
+    )
+    return set(rows)
+
+
+async def _move(session: AsyncSession, project_id: ProjectId, places: Mapping[str, datetime]) -> None:
+    shas = sorted(places)
+    to = (
+        func.unnest(
+            cast(bindparam("shas", shas, unique=True), ARRAY(Text)),
+            cast(bindparam("places", [places[sha] for sha in shas], unique=True), ARRAY(DateTime(timezone=True))),
+        )
+        .table_valued("sha", "place")
+        .render_derived("moving")
+    )
+    moved = (
+        await session.execute(
+            update(Commit)
+            .where(Commit.project_id == project_id, Commit.sha == to.c.sha)
+            .values(ordered_at=to.c.place)
+            .returning(Commit.id)
+            .execution_options(synchronize_session=False)
+        )
+    ).scalars()
+    ids = list(moved)
+    for measured in (Point, Failure):
+        await session.execute(
+            update(measured)
+            .where(measured.commit_id == Commit.id, Commit.id.in_(ids))
+            .values(ordered_at=Commit.ordered_at)
+            .execution_options(synchronize_session=False)
+        )

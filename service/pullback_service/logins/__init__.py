@@ -1,0 +1,1 @@
+"""Logins: browsers that showed a token once."""

@@ -1,0 +1,89 @@
+"""Making, listing and revoking tokens; making enrolment codes; asking who one is."""
+
+from datetime import timedelta
+
+from fastapi import APIRouter, Response
+from pydantic import TypeAdapter
+from sqlalchemy import select
+
+from pullback_service.access.gate import KnownCaller
+from pullback_service.addresses import API
+from pullback_service.audit.keeping import note
+from pullback_service.database import ReadSession, WriteSession
+from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
+from pullback_service.fields import KnownId
+from pullback_service.ids import ProjectId, TokenId
+from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.problems import documented
+from pullback_service.projects.models import Project
+from pullback_service.projects.queries import project_by_name
+from pullback_service.tokens import queries
+from pullback_service.tokens.schemas import CodeRequest, NewCode, NewToken, TokenRequest, TokenSummary, Whoami
+
+router = APIRouter(prefix=API, tags=["tokens"])
+
+Place = TypeAdapter(tuple[KnownId])
+
+
+@router.post("/tokens", status_code=201, responses=documented(NotFoundError, ConflictError, InvalidInputError))
+async def create_token(
+    wanted: TokenRequest, response: Response, session: WriteSession, caller: KnownCaller
+) -> NewToken:
+    """Make a token. The answer is the only place its secret is ever shown."""
+    stored, shown = await queries.create_token(
+        session,
+        name=wanted.name,
+        scopes=wanted.scopes,
+        created_by=caller.name,
+        project_id=await _project_id(session, wanted.project),
+        lifetime=timedelta(days=wanted.expires_in_days) if wanted.expires_in_days is not None else None,
+    )
+    note(session, subject=f"token {stored.token.id}", project=stored.project, name=wanted.name, scopes=wanted.scopes)
+    response.headers["Cache-Control"] = "no-store"
+    return NewToken(**TokenSummary.of(stored).model_dump(), token=shown.secret)
+
+
+@router.get("/tokens", responses=documented(InvalidInputError))
+async def list_tokens(session: ReadSession, limit: Limit = 100, cursor: Cursor = None) -> Page[TokenSummary]:
+    """Tokens without their secrets, oldest first, revoked ones too."""
+    place = read_cursor(cursor, Place)
+    rows = await queries.list_tokens(session, after_id=place[0] if place else None, limit=limit + 1)
+    return page_of(rows, limit, item=TokenSummary.of, key=lambda row: (row.token.id,))
+
+
+@router.post("/tokens/{token_id}/revoke", responses=documented(NotFoundError))
+async def revoke_token(session: WriteSession, token_id: KnownId) -> TokenSummary:
+    """End a token at once, and all logins made with it. Ending it again changes nothing."""
+    stored = await queries.revoke_token(session, TokenId(token_id))
+    note(session, subject=f"token {token_id}", project=stored.project, name=stored.token.name)
+    return TokenSummary.of(stored)
+
+
+@router.post("/enrolments", status_code=201, responses=documented(NotFoundError, InvalidInputError))
+async def create_enrolment_code(
+    wanted: CodeRequest, response: Response, session: WriteSession, caller: KnownCaller
+) -> NewCode:
+    """Make a code with which one agent introduces itself once. It then has a token of its own."""
+    shown = await queries.create_code(
+        session,
+        created_by=caller.name,
+        lifetime=timedelta(minutes=wanted.expires_in_minutes),
+        project_id=await _project_id(session, wanted.project),
+    )
+    note(session, subject="enrolment code", project=wanted.project)
+    response.headers["Cache-Control"] = "no-store"
+    assert shown.expires_at is not None  # noqa: S101 - a code always ends
+    return NewCode(code=shown.secret, expires_at=shown.expires_at)
+
+
+@router.get("/whoami")
+async def tell_who_asks(session: ReadSession, caller: KnownCaller) -> Whoami:
+    """What the token that came along allows: to try out a token, and what its scopes are."""
+    projects = None
+    if caller.projects is not None:
+        projects = sorted((await session.scalars(select(Project.name).where(Project.id.in_(caller.projects)))).all())
+    return Whoami(name=caller.name, scopes=sorted(caller.scopes), projects=projects)
+
+
+async def _project_id(session: WriteSession, name: str | None) -> ProjectId | None:
+    return ProjectId((await project_by_name(session, name)).id) if name is not None else None

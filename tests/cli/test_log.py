@@ -1,0 +1,90 @@
+"""`pullback log` tells a running service of a real repository."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+import uvicorn
+
+from pullback_cli.app import create_app
+from pullback_cli.serve import listen
+from pullback_service.settings import Settings
+
+
+@pytest.fixture
+def service(database_url):
+    """Address of a service that listens."""
+    listening = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(create_app(Settings(database_url=database_url)), log_config=None))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+    listening.close()
+
+
+@pytest.fixture
+def clone(tmp_path):
+    repository = tmp_path / "clone"
+    repository.mkdir()
+
+    def git(*arguments):
+        identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *identity, "-C", str(repository), *arguments], check=True, capture_output=True)
+
+    git("init", "--quiet", "--initial-branch=main")
+    for title in ("one", "two", "three"):
+        git("commit", "--quiet", "--allow-empty", "-m", title)
+    return repository
+
+
+def pullback_log(*arguments, folder):
+    command = [sys.executable, "-P", "-m", "pullback_cli", "log", "--project", "demo", *map(str, arguments)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def test_a_branch_is_told_and_told_again(service, clone, tmp_path):
+    first = pullback_log("--server", service, "--json", folder=clone)
+    assert first.returncode == 0, first.stderr
+    (receipt,) = json.loads(first.stdout)
+    assert (receipt["new_commits"], receipt["branch"]["commits"], receipt["branch"]["gaps"]) == (3, 3, 0)
+    again = pullback_log("--server", service, folder=clone)
+    assert again.stdout == "main: 0 new commits, 3 known\n"
+    titles = [
+        commit["title"] for commit in httpx.get(f"{service}/api/v1/commits?project=demo&branch=main").json()["items"]
+    ]
+    assert titles == ["three", "two", "one"]
+    shallow = tmp_path / "shallow"
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth=1", f"file://{clone}", str(shallow)], check=True, capture_output=True
+    )
+    cut = json.loads(pullback_log("--server", service, "--json", folder=shallow).stdout)[0]
+    assert (cut["branch"]["commits"], cut["branch"]["gaps"], cut["branch"]["forced_at"]) == (3, 0, None)
+
+
+def test_what_does_not_hold_is_one_sentence(clone, tmp_path):
+    for arguments, folder, said in (
+        (["--branch", "nowhere"], clone, "name a branch or commit this clone has"),
+        ([], tmp_path, "git cannot read"),
+        (["--server", "nowhere"], clone, "is no address"),
+        (["--server", "http://127.0.0.1:1"], clone, "does not answer"),
+    ):
+        shown = pullback_log(*arguments, folder=folder)
+        assert (shown.returncode, shown.stderr.count("\n")) == (2, 1), shown.stderr
+        assert said in shown.stderr

@@ -1,0 +1,49 @@
+"""Every endpoint is in the table, and the table has no line without an endpoint."""
+
+import pytest
+from fastapi.routing import APIRoute
+
+from pullback_cli.app import create_app
+from pullback_service.access.table import ENDPOINTS, OPEN, READ, is_page, need_of
+from pullback_service.addresses import OPENAPI
+from pullback_service.settings import Settings
+
+APP = create_app(Settings(database_url="postgresql://nowhere/nothing"))
+
+
+def walk(routes):
+    """Method and path of every endpoint; our routers are included without a further prefix."""
+    for route in routes:
+        if isinstance(route, APIRoute):
+            yield from ((method, route.path) for method in route.methods - {"HEAD"})
+        elif hasattr(route, "original_router"):
+            yield from walk(route.original_router.routes)
+
+
+ROUTES = sorted(walk(APP.routes))
+
+
+def test_the_walk_finds_what_the_description_lists():
+    described = {(method.upper(), path) for path, methods in APP.openapi()["paths"].items() for method in methods}
+    assert {(method, path.replace(":path}", "}")) for method, path in ROUTES} > described
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_an_endpoint_says_what_it_needs(method, path):
+    assert f"{method} {path}" in ENDPOINTS or is_page(method, path), f"{method} {path} is missing in access/table.py"
+
+
+def test_no_line_is_about_an_endpoint_that_is_gone():
+    known = {f"{method} {path}" for method, path in ROUTES} | {f"GET {OPENAPI}"}
+    assert set(ENDPOINTS) - known == set()
+
+
+def test_a_forgotten_endpoint_is_for_administrators_and_a_page_is_read():
+    assert need_of("POST", "/api/v1/forgotten").scope == "admin"
+    assert need_of("POST", "/forgotten").scope == "admin"
+    assert need_of("GET", "/projects/{project}/workloads/{workload}") == READ
+    assert need_of("HEAD", "/healthz") == OPEN
+
+
+def test_writes_are_never_public():
+    assert [line for line, need in ENDPOINTS.items() if need.public and not line.startswith("GET ")] == []

@@ -1,0 +1,49 @@
+"""A worker learns the branches of a real clone."""
+
+import subprocess
+
+import pytest
+
+from pullback_service.commits.branches import list_branches
+from pullback_service.commits.mirrors import Mirror, MirrorError, follow, read_heads
+from pullback_service.ids import ProjectId
+from pullback_service.projects.queries import ensure_project
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """Run git in a repository of its own."""
+
+    def git(*arguments):
+        identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(
+            ["git", *identity, "-C", str(tmp_path), *arguments], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    git("init", "--quiet", "--initial-branch=main")
+    for title in ("one", "two", "three"):
+        git("commit", "--quiet", "--allow-empty", "-m", title)
+    return git
+
+
+async def test_branches_follow_a_clone_through_pushes_and_force_pushes(session, clone, tmp_path):
+    project_id = ProjectId((await ensure_project(session, "demo")).id)
+    mirror = Mirror(project_id, "demo", tmp_path)
+    assert await follow(session, mirror, await read_heads(tmp_path)) == ["main"]
+    (branch,) = await list_branches(session, project_id)
+    assert (branch.head, branch.commits, branch.gaps) == (clone("rev-parse", "HEAD"), 3, 0)
+    assert await follow(session, mirror, await read_heads(tmp_path)) == []
+    old = clone("rev-parse", "HEAD")
+    clone("reset", "--quiet", "--hard", "HEAD~1")
+    clone("commit", "--quiet", "--allow-empty", "-m", "other", "--date=2038-01-01T00:00:00Z")
+    assert await follow(session, mirror, await read_heads(tmp_path)) == ["main"]
+    (branch,) = await list_branches(session, project_id)
+    assert (branch.head, branch.commits, branch.branch.forced_from) == (clone("rev-parse", "HEAD"), 3, old)
+
+
+async def test_a_folder_that_is_no_clone_is_said(tmp_path):
+    with pytest.raises(MirrorError, match="git cannot read"):
+        await read_heads(tmp_path / "nowhere")
