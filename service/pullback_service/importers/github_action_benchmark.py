@@ -7,18 +7,15 @@ in the name of the action's tool (customBiggerIsBetter, customSmallerIsBetter), 
 is free text and is not read. In the history the tool stands beside each entry and tells the direction.
 """
 
-import re
-
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.results import Asked, Failed, FoundCommit, Gathering, Imported, Metric, Result
-from pullback_service.importers.sources import Source, read_json
+from pullback_service.importers.sources import Source
 from pullback_service.importers.times import iso_time, milliseconds_time
 from pullback_service.importers.units import Direction, Unit, unit_of
 from pullback_service.importers.walking import At, text_at
 
-_SCRIPT = re.compile(rb"\s*window\.BENCHMARK_DATA\s*=\s*")
 # Every other tool of the action prints a time, a size or a rate, whose unit tells the direction.
 _DIRECTIONS: dict[str, Direction] = {"customBiggerIsBetter": "bigger", "customSmallerIsBetter": "smaller"}
 _METRIC_NAMES = {"s": "time", "B": "memory", "1/s": "rate"}
@@ -41,24 +38,19 @@ def recognises(source: Source) -> bool:
 
 def is_history(source: Source) -> bool:
     """Whether this is `data.js`, or the JSON in it."""
-    if source.files is not None:
-        return False
-    if _SCRIPT.match(source.body[:200]):
-        return True
-    return source.beginning.startswith(b"{") and source.document.is_object() and "entries" in source.document.value
-
-
-def history(source: Source) -> At:
-    """The JSON of `data.js`."""
-    script = _SCRIPT.match(source.body[:200])
-    return At(read_json(source.body[script.end() :].rstrip(b"; \r\n\t"))) if script else source.document
+    return (
+        source.files is None
+        and not source.is_lines()
+        and source.document.is_object()
+        and isinstance(source.document.value.get("entries"), dict)
+    )
 
 
 def commits_of(source: Source) -> list[str]:
     """The commits of a history, each once, in the order of the file."""
     found = (
         text_at(entry.need("commit").get("id"))
-        for _, entries in history(source).need("entries").members()
+        for _, entries in source.document.need("entries").members()
         for entry in entries.each()
     )
     return list(dict.fromkeys(sha for sha in found if sha is not None))
@@ -75,7 +67,7 @@ def read(source: Source, asked: Asked) -> Imported:
     sha = _chosen(commits_of(source), asked)
     commit, date = FoundCommit(sha), None
     chosen: dict[tuple[str, str], Result] = {}
-    for suite, entries in history(source).need("entries").members():
+    for suite, entries in source.document.need("entries").members():
         for entry in entries.each():
             if text_at(entry.need("commit").get("id")) != sha:
                 continue

@@ -290,7 +290,8 @@ class _Reader:
             self._end(response, number)
 
     def _end(self, response: At, number: int) -> None:
-        if response.need("success").value is not True or response.get("error") is not None:
+        # Logs before 2025 have no `success`: an output was success.
+        if response.value.get("success", True) is not True or response.get("error") is not None:
             reason = text_at(response.get("error")) or "The tool says that it failed."
             self._fail(number, Failed("failure", naming.message(reason)))
             return

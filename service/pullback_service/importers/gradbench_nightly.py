@@ -36,7 +36,10 @@ def read(source: Source, asked: Asked) -> Imported:
     for path in summaries:
         for result in _results(source.file(str(path)), path.parent.name, gathering):
             gathering.add(result)
-    date, sha = _about(source)
+    about = _about(source)
+    for result in _bad_outcomes(about):
+        gathering.add(result)
+    date, sha = _when(about)
     # The archive does not say when the commit was made; the day it was first measured is the nearest that is known.
     return Imported(
         "GradBench nightly",
@@ -52,12 +55,28 @@ def _summaries(source: Source) -> list[PurePosixPath]:
     return sorted(path for path in paths if path.name == "summary.json" and path.parent.parent.name == "evals")
 
 
-def _about(source: Source) -> tuple[datetime | None, str | None]:
+def _about(source: Source) -> At:
     names = [name for name in source.files or () if PurePosixPath(name).name == "summary.json"]
-    top = min(names, key=lambda name: len(PurePosixPath(name).parts))
-    about = source.file(top)
+    return source.file(min(names, key=lambda name: len(PurePosixPath(name).parts)))
+
+
+def _when(about: At) -> tuple[datetime | None, str | None]:
     date, sha = text_at(about.get("date")), text_at(about.get("commit"))
     return (iso_time(date) if date else None), (sha if sha and len(sha) in {40, 64} else None)
+
+
+def _bad_outcomes(about: At) -> Iterator[Result]:
+    """Tools that are known not to get through an eval; those that do not have it at all are none."""
+    table = about.get("table")
+    for row in table.each() if table is not None else ():
+        workload = naming.name(row.need("eval").text(), row.path)
+        for cell in row.need("tools").each():
+            outcome = text_at(cell.get("outcome"))
+            if outcome is not None and outcome not in {"undefined", "success"}:
+                failed = Failed(naming.name(outcome, cell.path), f"GradBench's outcome was {outcome[:40]}.")
+                yield Result(
+                    cell.path, workload, failed=failed, variant=naming.name(cell.need("tool").text(), cell.path)
+                )
 
 
 def _results(summary: At, evaluated: str, gathering: Gathering) -> Iterator[Result]:

@@ -54,7 +54,7 @@ def _result(result: At, gathering: Gathering) -> Result:
     command = _template(result.need("command").text(), params)
     workload = naming.name(command, f"{result.path}.command")
     codes = result.get("exit_codes")
-    failures = sum(1 for code in codes.each() if code.value not in {0, None}) if codes is not None else 0
+    failures = sum(1 for code in codes.each() if code.value is not None and code.value != 0) if codes is not None else 0
     if failures:
         gathering.note(f"`{workload[:60]}` ended {failures} times with an exit code other than 0")
     metrics = metrics_of(

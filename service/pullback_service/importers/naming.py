@@ -15,7 +15,6 @@ from pullback_service.fields import LARGEST_ID
 from pullback_service.importers.limits import LONGEST_MESSAGE, LONGEST_NAME, LONGEST_PARAMETER, MOST_PARAMETERS
 from pullback_service.importers.walking import refuse
 
-_CONTROL = re.compile("[\x00-\x20\x7f\ud800-\udfff\\s]+")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DIGEST_LENGTH = 12
 
@@ -24,7 +23,7 @@ Scalar = str | int | float | bool | None
 
 def name(text: str, path: str) -> str:
     """A name for a workload, a variant, a metric or a machine."""
-    plain = _CONTROL.sub(" ", text).strip()
+    plain = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     if not plain:
         refuse(path, "is an empty name")
     return _shortened(plain, LONGEST_NAME)

@@ -1,6 +1,7 @@
 """What was sent, as importers see it: one JSON document, lines of JSON, or the files of a folder."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,8 @@ from pullback_service.importers.unpacking import files_of, is_archive
 from pullback_service.importers.walking import At
 
 _BEGINNING = 4096
+# What github-action-benchmark writes for the page that shows its history.
+_SCRIPT = re.compile(rb"\s*window\.BENCHMARK_DATA\s*=\s*")
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,9 @@ class Source:
 
     @cached_property
     def document(self) -> At:
-        """The body as one JSON document."""
-        return At(read_json(self.body))
+        """The body as one JSON document; of a script that assigns one, that one."""
+        script = _SCRIPT.match(self.body[:_BEGINNING])
+        return At(read_json(self.body[script.end() :].rstrip(b"; \r\n\t") if script else self.body))
 
     @property
     def beginning(self) -> bytes:

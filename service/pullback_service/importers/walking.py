@@ -1,5 +1,6 @@
 """A value out of somebody's JSON together with where it stood, so that every complaint can say where."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -104,7 +105,7 @@ class At:
     def _below(self, key: str) -> str:
         if _PLAIN_KEY.match(key):
             return f"{self.path}.{key[:_LONGEST_KEY]}"
-        return f'{self.path}["{key[:_LONGEST_KEY]}"]'
+        return f"{self.path}[{json.dumps(key[:_LONGEST_KEY])}]"
 
 
 def text_at(value: At | None) -> str | None:
