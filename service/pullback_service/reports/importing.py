@@ -84,10 +84,10 @@ def _place(stated: Stated, imported: Imported, title: str) -> Place:
     ]
     if errors or stated.project is None or sha is None or named is None:
         raise IncompleteRequestError(f"{errors[0]['path']} {errors[0]['message']}.", errors=errors)
-    if commit.dirty and not stated.allow_dirty:
+    if commit.dirty and not stated.dirty:
         message = (
             "the file says that the tree had uncommitted changes, so it measured no commit: "
-            "commit them, or add allow_dirty=true to keep it as a contaminated result"
+            "commit them, or add dirty=true to keep it as a contaminated result"
         )
         raise InvalidInputError(f"$.commit_info.dirty: {message}.", errors=[FieldError(path="$", message=message)])
     return Place(
@@ -96,7 +96,7 @@ def _place(stated: Stated, imported: Imported, title: str) -> Place:
         branch=stated.branch or _shown(commit.branch),
         machine=named,
         authored_at=stated.authored_at or commit.authored_at,
-        dirty=commit.dirty,
+        dirty=stated.dirty,
         variant=stated.variant,
     )
 
@@ -146,7 +146,16 @@ def _directions(stated: str | None) -> Mapping[str | None, Literal["smaller", "b
 def _canonical(stated: Stated, place: Place) -> bytes:
     """Everything beside the file that changes what the report says."""
     return orjson.dumps(
-        [place.project, place.sha, place.branch, place.machine, stated.variant, stated.unit, stated.direction]
+        [
+            place.project,
+            place.sha,
+            place.branch,
+            place.machine,
+            place.dirty,
+            stated.variant,
+            stated.unit,
+            stated.direction,
+        ]
     )
 
 

@@ -50,7 +50,9 @@ class Stated(BaseModel):
     authored_at: Time | None = Field(
         None, description="When the commit was authored: its place in history, where nothing else tells."
     )
-    allow_dirty: bool = Field(default=False, description="Keep a file measured with uncommitted changes, marked so.")
+    dirty: bool = Field(
+        default=False, description="Measured with uncommitted changes: kept, but off the history where that has better."
+    )
     dry_run: bool = Field(default=False, description="Store nothing; answer what would have been stored.")
 
 
