@@ -178,7 +178,7 @@ def test_a_nightly_archive_imports_as_history_and_only_once(url, workplace):
     (one,) = [
         each
         for each in series
-        if (each["variant"], each["case"]) == ("manual", "gmm[function=jacobian,size=10_10_1000]")
+        if (each["variant"], each["case"]["label"]) == ("manual", "gmm[function=jacobian,size=10_10_1000]")
     ]
     points = httpx.get(f"{url}/api/v1/series/{one['id']}/points").json()["items"]
     assert len(points) == 4

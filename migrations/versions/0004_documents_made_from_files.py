@@ -7,7 +7,7 @@ column is null, so no row is rewritten. Back: drop the column; reports made from
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
+revision = "0004"
 down_revision = "0001"
 branch_labels = None
 depends_on = None
