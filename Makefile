@@ -38,7 +38,8 @@ format: $(STAMP) ## format and mend what can be mended
 	$(BIN)/ruff format .
 
 bench: $(STAMP) ## the project's own speed claims, measured again
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	$(BIN)/python -m benchmarks.tape_overhead
+	$(BIN)/python -m benchmarks.seeds
 
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \

@@ -1,4 +1,4 @@
-"""The examples in the documents run, and print what they say: every block marked python, page by page from the top.
+"""The examples in the README and in docs run, and print what they say: every block marked python, page by page from the top.
 
 A block is plain code, or a session with `>>>` whose output is compared.
 """
@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PAGES = [page for page in sorted(DOCS.rglob("*.md")) if BLOCK.search(page.read_text())]
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [page for page in DOCUMENTS if BLOCK.search(page.read_text())]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = page.read_text()
@@ -34,3 +37,30 @@ def _run_session(text, namespace, name):
     results = runner.run(example, out=complaints.append, clear_globs=False)
     namespace.update(example.globs)
     assert results.failed == 0, "".join(complaints)
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page):
+    for place, heading in LINK.findall(re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)):
+        target = page.parent / place if place else page
+        assert target.exists(), place
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in headings}, heading
+
+
+def test_the_index_lists_every_document():
+    index = (DOCS / "README.md").read_text()
+    listed = {place for place, _ in LINK.findall(index)}
+    assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"README.md"}
+
+
+def test_the_figures_of_the_readme_are_those_of_the_documents():
+    readme = (ROOT / "README.md").read_text()
+    names = re.search(r"^(\d+) names of NumPy", (DOCS / "numpy-coverage.md").read_text(), re.MULTILINE)
+    assert f"{names[1]} functions of NumPy" in readme
+    rates = re.findall(
+        r"^\| (HIPS autograd|pymanopt) .*\| ([\d.]+ %) \|$", (DOCS / "autograd-compat.md").read_text(), re.MULTILINE
+    )
+    assert len(rates) == 2
+    assert all(rate in readme for _, rate in rates)

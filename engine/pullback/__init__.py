@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pullback import contexts, debug, errors, inplace, nn, numpy, rule, scipy, testing
-    from pullback.batching import vmap
     from pullback.blocks import Block
-    from pullback.checkpoints import checkpoint
-    from pullback.compiling import compile_ as compile  # noqa: A004 (the public name)
-    from pullback.constants import cut, stop_gradient, uncut
+    from pullback.compiling.plan import compile_ as compile  # noqa: A004 (the public name)
+    from pullback.compiling.tracing import trace
     from pullback.control.branching import cond, switch
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
     from pullback.custom import primitive
-    from pullback.elementwise_maps import elementwise
-    from pullback.jacobians import hessian, hvp, jacobian
-    from pullback.linearizing import jvp, linearize, vjp
     from pullback.packing import pack
     from pullback.tiers import TIERS, tier
-    from pullback.tracing import trace
-    from pullback.transforms import grad, value_and_grad
+    from pullback.transforms.batching import vmap
+    from pullback.transforms.checkpoints import checkpoint
+    from pullback.transforms.constants import cut, stop_gradient, uncut
+    from pullback.transforms.elementwise_maps import elementwise
+    from pullback.transforms.jacobians import hessian, hvp, jacobian
+    from pullback.transforms.linearizing import jvp, linearize, vjp
+    from pullback.transforms.tiered import grad, value_and_grad
 
 __all__ = [
     "TIERS",
@@ -70,22 +70,22 @@ __all__ = [
 _HOMES = {
     "Block": "pullback.blocks:Block",
     "TIERS": "pullback.tiers:TIERS",
-    "checkpoint": "pullback.checkpoints:checkpoint",
-    "compile": "pullback.compiling:compile_",
+    "checkpoint": "pullback.transforms.checkpoints:checkpoint",
+    "compile": "pullback.compiling.plan:compile_",
     "cond": "pullback.control.branching:cond",
     "contexts": "pullback.contexts",
-    "cut": "pullback.constants:cut",
+    "cut": "pullback.transforms.constants:cut",
     "debug": "pullback.debug",
-    "elementwise": "pullback.elementwise_maps:elementwise",
+    "elementwise": "pullback.transforms.elementwise_maps:elementwise",
     "errors": "pullback.errors",
     "fori_loop": "pullback.control.looping:fori_loop",
-    "grad": "pullback.transforms:grad",
-    "hessian": "pullback.jacobians:hessian",
-    "hvp": "pullback.jacobians:hvp",
+    "grad": "pullback.transforms.tiered:grad",
+    "hessian": "pullback.transforms.jacobians:hessian",
+    "hvp": "pullback.transforms.jacobians:hvp",
     "inplace": "pullback.inplace",
-    "jacobian": "pullback.jacobians:jacobian",
-    "jvp": "pullback.linearizing:jvp",
-    "linearize": "pullback.linearizing:linearize",
+    "jacobian": "pullback.transforms.jacobians:jacobian",
+    "jvp": "pullback.transforms.linearizing:jvp",
+    "linearize": "pullback.transforms.linearizing:linearize",
     "nn": "pullback.nn",
     "numpy": "pullback.numpy",
     "pack": "pullback.packing:pack",
@@ -93,15 +93,15 @@ _HOMES = {
     "rule": "pullback.rule",
     "scan": "pullback.control.scanning:scan",
     "scipy": "pullback.scipy",
-    "stop_gradient": "pullback.constants:stop_gradient",
+    "stop_gradient": "pullback.transforms.constants:stop_gradient",
     "switch": "pullback.control.branching:switch",
     "testing": "pullback.testing",
     "tier": "pullback.tiers:tier",
-    "trace": "pullback.tracing:trace",
-    "uncut": "pullback.constants:uncut",
-    "value_and_grad": "pullback.transforms:value_and_grad",
-    "vjp": "pullback.linearizing:vjp",
-    "vmap": "pullback.batching:vmap",
+    "trace": "pullback.compiling.tracing:trace",
+    "uncut": "pullback.transforms.constants:uncut",
+    "value_and_grad": "pullback.transforms.tiered:value_and_grad",
+    "vjp": "pullback.transforms.linearizing:vjp",
+    "vmap": "pullback.transforms.batching:vmap",
     "while_loop": "pullback.control.looping:while_loop",
 }
 
@@ -120,9 +120,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-# The decorator `primitive` shares its name with the module of what all rules are made of. Importing a module makes it an
-# attribute of its package, once: it is done here, and undone, so that the name is the decorator's.
-importlib.import_module("pullback.primitive")
-del globals()["primitive"]

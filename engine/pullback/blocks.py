@@ -32,6 +32,13 @@ class Block(Mapping[str, Any]):
 
     `parts` gives a shape or an array for each name. Shapes are filled with zeros, or by `init`: a function of a shape, or
     a mapping from names to such functions. Without `dtype` it is that of the arrays, or float64.
+
+    >>> block = pb.Block({"w": (2, 3), "b": (2,)}, np.float32, init={"w": np.ones})
+    >>> block
+    Block(w (2, 3), b (2,); float32)
+    >>> gradient = pb.grad(lambda block: np.sum(block.w) + 2 * np.sum(block.b))(block)
+    >>> gradient.array, gradient.b
+    (array([1., 1., 1., 1., 1., 1., 2., 2.], dtype=float32), array([2., 2.], dtype=float32))
     """
 
     __slots__ = ("_array", "_layout")

@@ -9,6 +9,10 @@ State belongs to the run and not to the rule, so a loop, a recursion or two call
 before the first pullback. Nested and interleaved runs have a stack each. A run that raised, or whose pullback nobody can
 call any more, gives its stack back empty: the next run finds it so, and after the first visit makes no new arrays.
 Mooncake.jl keeps its stacks in the same way (src/stack.jl: a position and a vector that is never shortened).
+
+>>> with pb.contexts.using(pb.contexts.RunContext()):  # memory that goes when the context does
+...     pb.contexts.current().state_bytes
+0
 """
 
 import threading

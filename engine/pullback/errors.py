@@ -12,6 +12,12 @@ PullbackError
 ├── TierError            a tier this engine does not have
 ├── ControlFlowError     a loop or branch that does not keep structure, shapes or dtypes
 └── GraphError           our own invariant is broken (the type check between passes)
+
+>>> try:
+...     pb.grad(lambda x: 2 * x)(np.ones(3))
+... except pb.errors.PullbackError as error:
+...     print(type(error).__name__)
+DifferentiationError
 """
 
 

@@ -10,6 +10,14 @@ refused. (What no trace sees, such as `np.sum(c)` with nothing traced in it, rea
 
 Operands may share memory with the array that is written to, wholly or in part: they are copied first, and the result is
 that of operands that do not. Derivatives of the first order only in reverse; write `a @ b` for higher ones.
+
+>>> a, b, c = np.ones((2, 3)), np.ones((3, 2)), np.zeros((2, 2))
+>>> pb.grad(lambda a: np.sum(pb.inplace.matmul(c, a, b)))(a)
+array([[2., 2., 2.],
+       [2., 2., 2.]])
+>>> c  # as before
+array([[0., 0.],
+       [0., 0.]])
 """
 
 from collections.abc import Callable
@@ -19,16 +27,16 @@ from typing import Any
 import numpy as np
 
 from pullback.contexts import Frame
+from pullback.core.kinds import Scalar
+from pullback.core.primitive import Trace, Traced, innermost_trace
 from pullback.errors import NeedsValueError
-from pullback.kinds import Scalar
 from pullback.numpy_api.ufuncs import UFUNCS
 from pullback.numpy_api.valued import memory_of
-from pullback.primitive import Trace, Traced, innermost_trace
-from pullback.recorder import Recorder
 from pullback.rules.gemm import gemm_into
 from pullback.rules.inplace import Overwriting, copy, elementwise_into, matmul_into, may_overlap
-from pullback.tape import Tape
 from pullback.tiers import current_tier
+from pullback.traces.recorder import Recorder
+from pullback.traces.tape import Tape
 
 _FLAGS = ("N", "T", "C")
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import NeedsValueError
 from pullback.numpy_api.valued import ValuedTracer
-from pullback.primitive import Traced
 from pullback.rules import packing
 
 
@@ -18,7 +18,9 @@ def pack(*views: Any, copy: bool | None = None) -> Any:
     and arrays of different dtypes. `pb.debug.counting()` tells the cases apart as `tiles` and `concatenate`, and with
     `copy=False` a copy is an error that says so. In a compiled function memory is not known beforehand, and pack copies.
 
-    `pb.pack(block.Wi, block.Wh, block.b) is block.array`
+    >>> block = pb.Block({"w": (2, 2), "b": (2,)})
+    >>> pb.pack(block.w, block.b) is block.array
+    True
     """
     if not views:
         raise ValueError("pack needs at least one array")

@@ -1,17 +1,19 @@
 """Stateful rules: what a rule keeps from its forward visit to its pullback lives in memory that is kept between runs.
 
-    @pb.rule.stateful(reference=lambda x, w: np.tanh(x) * w)
-    def gated(signature):                     # built once per types of the operands
-        class Gated:
-            def forward(self, visit, x, w):
-                visit.t = np.tanh(x, out=visit.empty(x.shape, x.dtype))
-                visit.w = visit.save(w)
-                return visit.t * w
-            def pullback(self, visit, y_bar):
-                return y_bar * visit.w * (1 - visit.t**2), y_bar * visit.t
-        return Gated()
-
-    pb.grad(lambda x, w: np.sum(gated(x, w)))(x, w)
+>>> @pb.rule.stateful(reference=lambda x, w: np.tanh(x) * w)
+... def gated(signature):  # built once per types of the operands
+...     class Gated:
+...         def forward(self, visit, x, w):
+...             visit.t = np.tanh(x, out=visit.empty(x.shape, x.dtype))
+...             visit.w = visit.save(w)
+...             return visit.t * w
+...
+...         def pullback(self, visit, y_bar):
+...             return y_bar * visit.w * (1 - visit.t**2), y_bar * visit.t
+...
+...     return Gated()
+>>> pb.grad(lambda x, w: np.sum(gated(x, w)))(np.zeros(2), np.ones(2))
+array([1., 1.])
 
 The object that is built may hold what the types determine; what one visit saves belongs to the visit, whose memory is in
 the stack of the run (`pullback.contexts`). So a rule may be visited many times before its first pullback, from loops,
@@ -29,12 +31,12 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from pullback.contexts import Frame, Run
+from pullback.core.kinds import unbroadcast
+from pullback.core.primitive import Effect, Primitive, Trace, Traced
 from pullback.errors import DifferentiationError, NeedsValueError
 from pullback.ir.types import ArrayType, Shape, dtype_of, is_array_like, shape_of, type_of
-from pullback.kinds import unbroadcast
-from pullback.linearizing import vjp
-from pullback.primitive import Effect, Primitive, Trace, Traced
-from pullback.tape import Tape
+from pullback.traces.tape import Tape
+from pullback.transforms.linearizing import vjp
 
 __all__ = ["Rule", "Signature", "StatefulRule", "Visit", "stateful"]
 

@@ -1,6 +1,6 @@
 """Checks of derivatives, for our own rules and for yours.
 
-    pb.testing.check_grads(lambda x, w: np.tanh(w @ x), (x, w))
+>>> pb.testing.check_grads(lambda x, w: np.tanh(w @ x), (np.ones(3), np.ones((2, 3))))  # silent, for it is right
 
 What no such check can see, and what to do about it:
 
@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.core.primitive import Traced
 from pullback.ir.types import dtype_of, is_array_like
-from pullback.linearizing import jvp, vjp
-from pullback.primitive import Traced
+from pullback.transforms.linearizing import jvp, vjp
 
 Leaves = list[Any]
 
@@ -285,13 +285,4 @@ def _size(cotangents: Leaves, tangents: Leaves) -> float:
 
 def _names(args: tuple[Any, ...]) -> list[str]:
     """What to call every leaf of the arguments: "argument 1['w'][0]"."""
-    return [f"argument {number}{path}" for number, arg in enumerate(args) for path in _paths(arg)]
-
-
-def _paths(tree: Any) -> list[str]:
-    if isinstance(tree, tuple | list):
-        return [f"[{position}]{path}" for position, part in enumerate(tree) for path in _paths(part)]
-    if isinstance(tree, dict):
-        return [f"[{key!r}]{path}" for key, part in tree.items() for path in _paths(part)]
-    leaves = len(trees.flatten(tree)[0])
-    return [""] * leaves if leaves <= 1 else [f", leaf {number}" for number in range(leaves)]
+    return [f"argument {number}{path}" for number, arg in enumerate(args) for path in trees.paths(arg)]

@@ -13,12 +13,18 @@ TIERS: tuple[str, ...] = ("unfused", "fused", "stateful")
 #: Those whose plans keep their memory between calls.
 KEEPING = frozenset({"stateful"})
 
-_current: ContextVar[str] = ContextVar("pullback_tier", default="unfused")
+#: The tier in force, and whether gradients run as plans in it.
+_current: ContextVar[tuple[str, bool]] = ContextVar("pullback_tier", default=("unfused", False))
 
 
 def current_tier() -> str:
     """The tier in force."""
-    return _current.get()
+    return _current.get()[0]
+
+
+def gradients_are_planned() -> bool:
+    """Whether gradients run as plans here; where a plan has fallen back to the tape they do not, in any tier."""
+    return _current.get()[1]
 
 
 def checked(name: str) -> str:
@@ -30,8 +36,26 @@ def checked(name: str) -> str:
 
 @contextmanager
 def tier(name: str) -> Iterator[None]:
-    """Run what is inside the block in the named tier: `with pb.tier("fused"): ...`."""
-    token = _current.set(checked(name))
+    """Run what is inside the block in the named tier, one of `pb.TIERS`.
+
+    `unfused` is the eager tape, `fused` a planned graph, `stateful` a planned graph in memory that is kept between calls.
+
+    >>> gradient = pb.grad(lambda x: np.sum(np.tanh(x)))
+    >>> with pb.tier("fused"):
+    ...     gradient(np.zeros(2))
+    array([1., 1.])
+    """
+    token = _current.set((checked(name), name != "unfused"))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def on_the_tape(name: str) -> Iterator[None]:
+    """Run what is inside the block without plans, with the rules of the named tier."""
+    token = _current.set((checked(name), False))
     try:
         yield
     finally:

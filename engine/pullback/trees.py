@@ -110,6 +110,23 @@ def _with_members(instance: Any, members: dict[str, Any]) -> Any:
     return changed
 
 
+def paths(tree: Any) -> list[str]:
+    """Where each leaf is, as Python would say it after the name of the tree: `['w'][0]`, `.weights`."""
+    if isinstance(tree, np.ndarray | float | int):
+        return [""]
+    fields_of_tuple = getattr(tree, "_fields", None)
+    if isinstance(tree, tuple) and fields_of_tuple is not None:
+        return [f".{name}{path}" for name, part in zip(fields_of_tuple, tree, strict=True) for path in paths(part)]
+    if isinstance(tree, tuple | list):
+        return [f"[{position}]{path}" for position, part in enumerate(tree) for path in paths(part)]
+    if isinstance(tree, dict):
+        return [f"[{key!r}]{path}" for key, part in tree.items() for path in paths(part)]
+    if type(tree) not in _KINDS and is_dataclass(tree) and not isinstance(tree, type):
+        return [f".{field.name}{path}" for field in fields(tree) for path in paths(getattr(tree, field.name))]
+    leaves = len(flatten(tree)[0])
+    return [""] * leaves if leaves <= 1 else [f", leaf {number}" for number in range(leaves)]
+
+
 def structure(tree: Any) -> Any:
     """What a tree is besides its leaves, as a hashable value."""
     if tree is None:

@@ -68,6 +68,7 @@ def run_suite(
     progress = _Steps(len(chosen_cases) * (1 + chosen_suite.groups), on_progress)
     results: list[CaseResult] = []
     complete = True
+    by_name = frozenset(variants or ())
     try:
         for case in chosen_cases:
             results.append(
@@ -76,6 +77,7 @@ def run_suite(
                     chosen_variants,
                     chosen_suite,
                     cpu=preflight.pinned_cpu,
+                    by_name=by_name,
                     surroundings=surroundings,
                     steps=progress,
                 )
@@ -134,15 +136,21 @@ def _measure_case(
     suite: Suite,
     *,
     cpu: int | None,
+    by_name: frozenset[str],
     surroundings: Surroundings,
     steps: _Steps,
 ) -> CaseResult:
-    """Examine a case, then time it in groups until the suite is satisfied."""
+    """Examine a case, then time it in groups until the suite is satisfied.
+
+    A variant of the suite that this engine or workload does not have (a tier that came later) is absent; one that was
+    asked for by name has failed.
+    """
     # Not seeded: hash seed, padding and start order are to differ from run to run, that is what groups average over.
     rng = random.Random()  # noqa: S311 - no secret
     result = CaseResult(case, variants)
     steps.say("examine", case, "checking the gradient, counting memory")
     result.examinations, result.failures = examine(case, variants, surroundings, rng)
+    result.leave_out_unavailable(by_name | {BASELINE})
     steps.done += 1
     wanted = suite.groups
     while len(result.groups) < wanted and (alive := result.measured_variants()):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.primitive import Primitive
-from pullback.tape import Tape
+from pullback.core.primitive import Primitive
+from pullback.traces.tape import Tape
 from pullback_runners.allocations.arrays import ArrayCounter
 
 

@@ -121,6 +121,18 @@ def test_an_ambiguous_case_is_given_more_groups_up_to_the_suites_limit(monkeypat
     assert (steps[-1].done, steps[-1].total) == (5, 5)
 
 
+def test_a_variant_of_the_suite_that_is_not_there_is_absent_and_one_asked_for_by_name_has_failed(
+    monkeypatch, faulty_workloads
+):
+    coming = Suite("quick", 2, 2, 3, may_say_same=False, variants=("unfused", "native", "right"))
+    monkeypatch.setattr("pullback_runners.suites.SUITES", {"quick": coming})
+    (case,) = run(faulty_workloads)["cases"]
+    assert [variant["variant"] for variant in case["variants"]] == ["unfused", "right"]
+    (case,) = run(faulty_workloads, "native", "right")["cases"]
+    errors = {variant["variant"]: variant["error"] and variant["error"]["kind"] for variant in case["variants"]}
+    assert errors == {"unfused": None, "native": "unavailable", "right": None}
+
+
 def test_the_engine_of_another_checkout_is_the_one_that_runs(tiny_suite, faulty_workloads, tmp_path):
     def checkout(name, engine):
         package = tmp_path / name / "engine" / "pullback"

@@ -20,6 +20,7 @@ written in the text: to a ufunc a Python number is a new array each time.
         return (b1[()], b0)
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,10 +28,13 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.poison import check_own, poison
-from pullback.ir.graph import Atom, Literal, Node, Var
-from pullback.kinds import Scalar, promotable
+from pullback.backends.state import State
+from pullback.core.kinds import Scalar, promotable
+from pullback.core.primitive import Effect, Primitive
+from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.ir.types import type_of
+from pullback.planning.arena import lay_out
 from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory
-from pullback.primitive import Effect, Primitive
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.indexing import add_at, index
@@ -40,6 +44,7 @@ from pullback.rules.reductions import sum_
 Program = Callable[..., Any]
 
 _WRITTEN_AS_TEXT = (bool, int, str, type(None))
+_CONSTANT = re.compile(r"\bc\d+\b")
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 
 
@@ -51,8 +56,10 @@ class _Writer:
         self.keeps = keeps
         self.poisons = poisons
         self.namespace: dict[str, Any] = {"array": np.array}
+        self.constants: dict[str, str] = {}
         self.names: dict[Var, str] = {}
         self.lines: list[str] = []
+        self.bodies_nbytes = 0
         self.bodies: list[str] = []  # the texts of the bodies of loops and branches
         self.numbers = 0
         self.slots: list[np.dtype[Any]] = []  # kept arrays of shape () that hold numbers for ufuncs
@@ -63,6 +70,7 @@ class _Writer:
             for node in schedule.graph.nodes
             if isinstance(getattr(node.primitive, "ufunc", None), np.ufunc) or node.primitive in (sum_, matmul, index)
         }
+        self.made: set[int | None] = {*schedule.kept, *range(len(schedule.owned))}  # buffers that are there
         self.writes = any(step.node.primitive.effect.writes for step in schedule.steps)
 
     def write(self) -> str:
@@ -81,6 +89,7 @@ class _Writer:
         self.check(guards.get(-1, ()))
         for position, step in enumerate(self.schedule.steps):
             primitive, operands = step.node.primitive, [self.operand(atom) for atom in step.node.inputs]
+            self.make_scratch(step)
             if primitive.effect is Effect.OVERWRITES:
                 self.lines.append(f"overwritten.append(({operands[0]}, {operands[-1]}))")
             self.lines.append(self.statement(step))
@@ -97,6 +106,10 @@ class _Writer:
         returned = f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"
         names = [f"b{buffer}" for buffer in sorted(self.schedule.kept)] + [f"s{k}" for k in range(len(self.slots))]
         unpacked = [f"{', '.join(names)}{',' if len(names) == 1 else ''} = state"] if names else []
+        used = set(_CONSTANT.findall("\n".join([*self.lines, returned])))
+        constants = ", ".join(f"{name} = {shown}" for name, shown in self.constants.items() if name in used)
+        if constants:
+            unpacked.insert(0, f"# {constants}")
         if self.keeps:
             parameters.insert(0, "state")
         head = "".join(f"{line}\n" for line in (f"def program({', '.join(parameters)}):", *_indented(unpacked, 1)))
@@ -105,6 +118,16 @@ class _Writer:
         self.namespace["undo"] = _undo
         body = "".join(f"{line}\n" for line in _indented([*self.lines, returned], 2))
         return f"{head}    overwritten = []\n    try:\n{body}    except BaseException:\n        undo(overwritten)\n        raise\n"
+
+    def make_scratch(self, step: Step) -> None:
+        """Where memory is not kept, the buffers that a rule scribbles in and that nothing before has left behind."""
+        for buffer in step.scratch:
+            if buffer not in self.made:
+                type_ = self.schedule.buffers[buffer]
+                self.lines.append(
+                    f"b{buffer} = {self.bound('empty', np.empty)}({type_.shape}, {self.parameter(type_.dtype)})"
+                )
+        self.made.update(step.scratch, (place.buffer for place in step.places))
 
     def poison(self, buffers: Iterable[int]) -> None:
         """Make what is in dead buffers useless, where that is asked for."""
@@ -139,6 +162,8 @@ class _Writer:
         node = step.node
         if node.primitive is restore:
             return self.call(node, [self.operand(atom) for atom in node.inputs])
+        if node.bodies() and any(place.placement in WRITTEN for place in step.places):
+            return self.loop_statement(step)
         if any(place.placement in WRITTEN for place in step.places):
             operands = self.array_operands(node)
             for result, place in zip(node.outputs, step.places, strict=True):
@@ -190,9 +215,7 @@ class _Writer:
             except OverflowError:  # a comparison with an integer that no value of the dtype reaches
                 return self.constant(atom)
             value.flags.writeable = False
-            name = f"c{len(self.namespace)}"
-            self.namespace[name] = value
-            return name
+            return self.named_number(value)
         if not self.may_be_number(atom):
             return self.operand(atom)
         slot = self.slot_of.get((atom, dtype))
@@ -215,8 +238,13 @@ class _Writer:
         value = literal.value
         if literal.type.weak and not isinstance(value, complex) and (isinstance(value, int) or np.isfinite(value)):
             return f"({value!r})" if repr(value).startswith("-") else repr(value)  # (-2) ** x is not -2 ** x
+        return self.named_number(value)
+
+    def named_number(self, value: Any) -> str:
+        """A name for a number that is not written into the text; a comment tells what it is."""
         name = f"c{len(self.namespace)}"
         self.namespace[name] = value
+        self.constants[name] = f"{type_of(value).dtype.str[1:]}({value})"
         return name
 
     def bound(self, name: str, value: Any) -> str:
@@ -254,17 +282,49 @@ class _Writer:
     def with_bodies(self, node: Node) -> str:
         """A name for a loop or branch, whose bodies are programs of their own."""
         name = f"{node.primitive.name}{len(self.bodies)}"
-        emitted = {title: emit(plan_memory(body)) for title, body in node.bodies()}
-        self.bodies += [f"# {title} of {name}\n{body.text}" for title, body in emitted.items()]
-        programs = {title: body.program for title, body in emitted.items()}
+        programs = {title: self.body(body, f"{title} of {name}", node.primitive) for title, body in node.bodies()}
         return self.bound(name, node.primitive.compiled(programs, dict(node.params)))
+
+    def body(self, graph: Graph, title: str, primitive: Primitive) -> Callable[[], Program]:
+        """What gives, at the start of a loop or branch, the program of a body.
+
+        The steps of a loop share their memory; it is kept from call to call where the plan keeps its own.
+        """
+        keeps = self.keeps or primitive.repeats
+        schedule = plan_memory(graph, kept=keeps)
+        emitted = emit(schedule, keeps=keeps, poisons=self.poisons)
+        self.bodies.append(f"# {title}\n{emitted.text}")
+        if not keeps:
+            return lambda: emitted.program
+        if self.keeps:
+            state = State(schedule, lay_out(schedule), emitted.slots)
+            self.bodies_nbytes += state.nbytes + emitted.bodies_nbytes
+            kept = _in_frames(emitted.program, state)
+            return lambda: kept
+        arena = lay_out(schedule)
+        return lambda: _in_frames(emitted.program, State(schedule, arena, emitted.slots))
+
+    def loop_statement(self, step: Step) -> str:
+        """A loop or branch whose results go, but for Python numbers, into arrays that are there."""
+        names, outs = [], []
+        operands = [self.operand(atom) for atom in step.node.inputs]
+        for result, place in zip(step.node.outputs, step.places, strict=True):
+            if place.buffer is None:
+                names.append(f"n{self.numbers}")
+                self.numbers += 1
+            else:
+                names.append(f"b{place.buffer}")
+            outs.append("None" if place.placement not in WRITTEN else names[-1])
+            self.names[result] = names[-1]
+        function = self.with_bodies(step.node)
+        return f"{', '.join(names)}, = {function}({''.join(f'{name}, ' for name in operands)}out=({', '.join(outs)},))"
 
     def call_into(self, step: Step, operands: list[str]) -> str:
         """A statement that computes the results into buffers."""
         node, primitive = step.node, step.node.primitive
         outs = [f"b{place.buffer}" for place in step.places]
         if primitive is add_at and step.placement is Placement.IN_PLACE:
-            return f"{outs[0]}[{_key_text(dict(node.params)['key'])}] += {operands[1]}"
+            return f"{outs[0]}[{_key_text(dict(node.params)['key'])}] += {self.added(node.inputs[1], operands[1])}"
         ufunc = np.matmul if primitive is matmul else getattr(primitive, "ufunc", None)
         if isinstance(ufunc, np.ufunc):
             return f"{self.bound(ufunc.__name__, ufunc)}({', '.join(operands)}, out={outs[0]})"
@@ -274,6 +334,14 @@ class _Writer:
         if step.scratch:
             keywords.append(f"scratch=({''.join(f'b{buffer}, ' for buffer in step.scratch)})")
         return f"{function}({', '.join([target, *operands, *keywords])})"
+
+    def added(self, atom: Atom, operand: str) -> str:
+        """What is added at a key: to one element a number, for a number and an array of shape () would make an array."""
+        if atom.type.shape:
+            return operand
+        if isinstance(atom, Var) and not self.may_be_number(atom):
+            return f"{operand}[()]"
+        return self.operand(atom)
 
     def keywords(self, node: Node) -> list[str]:
         return [f"{name}={self.parameter(value)}" for name, value in node.params]
@@ -305,6 +373,8 @@ class Emitted:
     program: Program
     text: str
     slots: tuple[np.dtype[Any], ...]
+    bodies_nbytes: int = 0
+    """Bytes that the bodies of loops and branches keep."""
 
 
 def emit(schedule: Schedule, *, keeps: bool = False, poisons: bool = False) -> Emitted:
@@ -316,7 +386,22 @@ def emit(schedule: Schedule, *, keeps: bool = False, poisons: bool = False) -> E
     text = writer.write()
     code = compile(text, "<pullback program>", "exec")
     exec(code, writer.namespace)  # noqa: S102 (our own text, made of names and numbers above)
-    return Emitted(writer.namespace["program"], "\n".join([*writer.bodies, text]), tuple(writer.slots))
+    return Emitted(
+        writer.namespace["program"], "\n".join([*writer.bodies, text]), tuple(writer.slots), writer.bodies_nbytes
+    )
+
+
+def _in_frames(program: Program, state: State) -> Program:
+    """A program that takes its memory from a state, run by run."""
+
+    def run(*operands: Any) -> tuple[Any, ...]:
+        frame = state.take()
+        try:
+            return program(frame.arrays, *operands)  # type: ignore[no-any-return]  # by construction
+        finally:
+            state.give_back(frame)
+
+    return run
 
 
 def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:

@@ -6,15 +6,20 @@ alike, becomes operands of the loop, so that the graph is closed and derivatives
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
-from pullback.batching import BatchTrace
+import numpy as np
+
 from pullback.control.leaves import traced_type
+from pullback.core.primitive import Trace, Traced, innermost_recorder, tracing, watching
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Traced, innermost_recorder, tracing, watching
-from pullback.recorder import GraphTracer, Recorder
+from pullback.traces.recorder import GraphTracer, Recorder
+from pullback.transforms.batching import BatchTrace
+
+Program = Callable[..., Sequence[Any]]
+Pull = Callable[[Any], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,11 @@ class BodyRecorder(Recorder):
         self.captures.append(Capture(self.new_var(traced_type(value)), value))
         return self.captures[-1].var
 
+    def see(self, var: Var, kind: type) -> NoReturn:
+        """A body is one graph for all steps: it cannot go one way in one step and another in the next."""
+        del var, kind
+        raise self.refusal(NeedsValueError("the body of a loop or branch looks at a value; use pb.cond or numpy.where"))
+
     def kept(self, array: Any) -> Any:
         """The array itself: the loop runs before anybody can write to it."""
         return array
@@ -50,6 +60,8 @@ def record_body(function: Callable[..., tuple[Sequence[Any], Any]], types: Seque
     with tracing(BodyRecorder()) as recorder:
         inputs = tuple(recorder.new_var(type_) for type_ in types)
         values, rest = function(*(GraphTracer(recorder, var) for var in inputs))
+        if recorder.refused is not None:
+            raise NeedsValueError(recorder.refused)  # the function caught it, and went another way than values would
         outputs = tuple(recorder.atom_of(value) for value in values)
     if any(node.primitive.effect.writes for node in recorder.nodes):
         raise NeedsValueError("pb.inplace in the body of a loop or branch runs on the tape")
@@ -66,7 +78,10 @@ def keeps_form() -> bool:
 
 def run(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """Values of a closed graph, under whatever traces the operands."""
-    recorder = innermost_recorder()
+    return _walk(graph, operands, innermost_recorder())
+
+
+def _walk(graph: Graph, operands: Sequence[Any], recorder: Trace | None) -> list[Any]:
     source = recorder.source if isinstance(recorder, Recorder) else None
     values: dict[Var, Any] = dict(zip(graph.inputs, operands, strict=True))
 
@@ -89,6 +104,24 @@ def run(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     return [read(atom) for atom in graph.outputs]
 
 
-def run_on(graph: Graph, *operands: Any) -> list[Any]:
-    """The same, as a program would be called."""
-    return run(graph, operands)
+def walking(graph: Graph) -> Callable[[], Program]:
+    """What a backend makes of a body, without a backend: the graph is walked, on values and for values.
+
+    Also while a function is recorded: where it looks at a value, what leads to it is computed and not written down.
+    """
+    return lambda: lambda *operands: _walk(graph, operands, None)
+
+
+def handed_over(results: Sequence[Any], out: Sequence[Any] | None) -> tuple[Any, ...]:
+    """Results, copied into the arrays that are there for them."""
+    if out is None:
+        return tuple(results)
+    for result, target in zip(results, out, strict=True):
+        if target is not None and target is not result:
+            np.copyto(target, result)
+    return tuple(result if target is None else target for result, target in zip(results, out, strict=True))
+
+
+def write_results(out: Any, results: Any) -> None:
+    """`into` of a rule of several results: copy them, or the only one, to where they belong."""
+    handed_over(results, out if isinstance(out, tuple) else (out,))

@@ -22,7 +22,8 @@ Branch = Callable[..., Any]
 def cond(pred: Any, true_fun: Branch, false_fun: Branch, *operands: Any) -> Any:
     """`true_fun(*operands)` if pred is true, else `false_fun(*operands)`; the other is not run.
 
-    `pb.cond(x > 0, np.sqrt, lambda x: 0.0 * x, x)`
+    >>> pb.grad(lambda x: pb.cond(x > 0, np.sqrt, lambda x: 0.0 * x, x))(4.0)
+    0.25
     """
     require_number(pred, "cond: pred")
     if isinstance(pred, Tracer) and keeps_form():
@@ -34,7 +35,8 @@ def cond(pred: Any, true_fun: Branch, false_fun: Branch, *operands: Any) -> Any:
 def switch(index: Any, branches: Sequence[Branch], *operands: Any) -> Any:
     """`branches[index](*operands)`; the others are not run. An index out of range is an error, negative ones too.
 
-    `pb.switch(kind, [np.sin, np.cos], x)`
+    >>> pb.grad(lambda x: pb.switch(1, [np.sin, np.square], x))(3.0)
+    6.0
     """
     if isinstance(index, Tracer) and keeps_form() and index.dtype.kind in "iu" and not index.shape:
         named = {f"branch {number}": branch for number, branch in enumerate(branches)}

@@ -13,31 +13,36 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.cases import tested_in
-from pullback.control.body import record_body, run_on
+from pullback.control.body import Program, Pull, handed_over, record_body, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, moving_type, traced_type, zeros
 from pullback.control.parting import part
 from pullback.control.transformed import Transformed, batched, pulled, pushed
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive, Traced
 from pullback.ir.graph import Graph, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive, Traced
-
-Program = Callable[..., Sequence[Any]]
-Pull = Callable[[Any], Sequence[Any]]
 
 
 class _Checkpointed(Primitive):
     results = 2  # a tuple, of as many as the body gives
     joint = True
 
+    def into(self, out: Any, *operands: Any, **params: Any) -> None:
+        """Evaluate, and copy: backends write into arrays themselves."""
+        write_results(out, self.evaluate(*operands, **params))
+
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """By walking the graph."""
-        return tuple(run_on(params["body"], *operands))
+        return tuple(walking(params["body"])()(*operands))
 
-    def compiled(self, bodies: dict[str, Program], params: dict[str, Any]) -> Program:
+    def compiled(self, bodies: dict[str, Callable[[], Program]], params: dict[str, Any]) -> Program:
         """The program of the body as it is."""
         del params
-        return bodies["body"]
+
+        def once(*operands: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+            return handed_over(bodies["body"]()(*operands), out)
+
+        return once
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         body: Graph = params["body"]

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced, innermost_recorder
 from pullback.errors import ControlFlowError
 from pullback.ir.types import ArrayType, is_array_like, type_of
-from pullback.primitive import Traced, innermost_recorder
 from pullback.rules import shapes
 
 _KINDS = "bifc"

@@ -13,16 +13,18 @@ from pullback.control.body import Body, keeps_form, record_body
 from pullback.control.carry import Carry
 from pullback.control.leaves import leaf_type
 from pullback.control.scanning import scan
+from pullback.core.primitive import Traced
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Var
 from pullback.numpy_api.valued import ValuedTracer
-from pullback.primitive import Traced
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any) -> Any:
     """Run `carry = body(i, carry)` for i from lower up to, but not including, upper; give the last carry.
 
-    `pb.fori_loop(0, 10, lambda i, x: 0.5 * (x + 2 / x), 1.0)`  # the square root of two
+    >>> root = lambda a: pb.fori_loop(0, 10, lambda i, x: 0.5 * (x + a / x), 1.0)
+    >>> round(float(root(4.0)), 6), round(pb.grad(root)(4.0), 6)
+    (2.0, 0.25)
     """
     if keeps_form():
         if all(type(bound) is int or isinstance(bound, np.integer) for bound in (lower, upper)):
@@ -53,7 +55,9 @@ def _counted(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any)
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
     """Run `carry = body(carry)` as long as `condition(carry)` is true; give the last carry.
 
-    `pb.while_loop(lambda x: abs(x * x - 2) > 1e-12, lambda x: 0.5 * (x + 2 / x), 1.0)`
+    >>> root = lambda a: pb.while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), 1.0)
+    >>> round(float(root(4.0)), 6), round(pb.grad(root)(4.0), 6)
+    (2.0, 0.25)
     """
     if keeps_form():
         carry = Carry("while_loop", init)

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from pullback.control.transformed import Transformed
+from pullback.core.kinds import Scalar
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.kinds import Scalar
 from pullback.passes.algebra import simplify_algebra
 from pullback.passes.common import merge_common
 from pullback.passes.dead_code import drop_dead

@@ -9,22 +9,18 @@ Orders and modes: any; what is made here are scans again.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
-from pullback.control.body import run, run_on
+from pullback.control.body import Program, Pull, handed_over, run, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, zeros
 from pullback.control.parting import Parts, closed, part
 from pullback.control.transformed import Transformed, batched, pulled, pushed, repeated
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
-
-Program = Callable[..., Sequence[Any]]
-Pull = Callable[[Any], Sequence[Any]]
 
 
 class Layout:
@@ -58,31 +54,38 @@ class Layout:
 class _Scan(Primitive):
     results = 2  # a tuple, of as many as the body gives
     joint = True
+    repeats = True
+
+    def into(self, out: Any, *operands: Any, **params: Any) -> None:
+        """Evaluate, and copy: backends write into arrays themselves."""
+        write_results(out, self.evaluate(*operands, **params))
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Step by step, walking the graph of the body."""
-        return self.compiled({"body": partial(run_on, params["body"])}, params)(*operands)
+        return self.compiled({"body": walking(params["body"])}, params)(*operands)
 
-    def compiled(self, bodies: dict[str, Program], params: dict[str, Any]) -> Program:
+    def compiled(self, bodies: dict[str, Callable[[], Program]], params: dict[str, Any]) -> Program:
         """Step by step, with a program for the body."""
-        layout, program = Layout(params), bodies["body"]
+        layout = Layout(params)
         consts, carries = layout.consts, layout.consts + layout.carries
         weak = [layout.body.inputs[number].type.weak for number in layout.x_inputs]
         rows = [self._result_type(layout, number) for number in layout.y_outputs]
         steps = range(layout.length)[::-1] if layout.reverse else range(layout.length)
 
-        def loop(*operands: Any) -> tuple[Any, ...]:
+        def loop(*operands: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
             constants, carry, xs = operands[:consts], operands[consts:carries], operands[carries:]
-            ys = [np.empty(type_.shape, type_.dtype) for type_ in rows]
+            ys = [np.empty(type_.shape, type_.dtype) for type_ in rows] if out is None else out[layout.carries :]
+            program = bodies["body"]()
             for step in steps:
-                entries = [x[step].item() if is_number else x[step] for x, is_number in zip(xs, weak, strict=True)]
+                entries = [x.item(step) if is_number else x[step] for x, is_number in zip(xs, weak, strict=True)]
                 results = program(*constants, *carry, *entries)
                 carry = tuple(results[: layout.carries])
                 for y, result in zip(ys, results[layout.carries :], strict=True):
                     y[step] = result
-            if not steps:
+                del results  # what the caller does not have any more is written to again in the next step
+            if not steps and out is None:
                 carry = tuple(np.array(value) if isinstance(value, np.ndarray) else value for value in carry)
-            return (*carry, *ys)
+            return (*handed_over(carry, None if out is None else out[: layout.carries]), *ys)
 
         return loop
 

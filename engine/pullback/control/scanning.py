@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.checkpoints import checkpoint
 from pullback.control import scan_rule
 from pullback.control.body import record_body
 from pullback.control.carry import Carry, common_length, places, stacked
 from pullback.control.leaves import leaf_type
+from pullback.core.primitive import innermost_recorder
 from pullback.errors import ControlFlowError, TracingError
 from pullback.ir.types import ArrayType
-from pullback.primitive import innermost_recorder
+from pullback.transforms.checkpoints import checkpoint
 
 StepFunction = Callable[[Any, Any], tuple[Any, Any]]
 
@@ -30,13 +30,15 @@ def scan(
 ) -> tuple[Any, Any]:
     """Run `carry, y = f(carry, x)` for every x along the leading axis of xs; give the last carry and all y, stacked.
 
-    `last, states = pb.scan(lambda h, x: (np.tanh(w @ h + x),) * 2, h0, inputs)`
-
-    init, xs and y are arrays, numbers or nested tuples, lists, dicts and dataclasses of them. With `reverse` the steps go
-    from the last x to the first, and every y keeps the place of its x.
+    init, xs and y are arrays, numbers or nested tuples, lists, dicts and dataclasses of them. Without xs, `length` says
+    how many steps there are. With `reverse` the steps go from the last x to the first, and every y keeps the place of its x.
 
     With `checkpoint_every=k` the derivative keeps the carry of every k-th step only and computes the k steps between two of
     them again on its way back: memory for T/k + k steps instead of T, least at k = sqrt(T), for one more run forward.
+
+    >>> last, sums = pb.scan(lambda total, x: (total + x, total + x), 0.0, np.array([1.0, 2.0, 3.0]))
+    >>> print(last, sums)
+    6.0 [1. 3. 6.]
     """
     leaves, steps = common_length(xs, length)
     _, rebuild_x = trees.flatten(xs)

@@ -10,47 +10,46 @@ example is given its own.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
-from pullback.control.body import run, run_on
+from pullback.control.body import Program, Pull, handed_over, run, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.control.parting import Parts, closed, part
 from pullback.control.transformed import Transformed, batched, pulled, pushed
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.types import ArrayType, type_of
-from pullback.primitive import Primitive
 from pullback.rules import shapes
-
-Program = Callable[..., Sequence[Any]]
-Pull = Callable[[Any], Sequence[Any]]
 
 
 class _Switch(Primitive):
     results = 2  # a tuple, of as many as the branches give
     joint = True
 
+    def into(self, out: Any, *operands: Any, **params: Any) -> None:
+        """Evaluate, and copy: backends write into arrays themselves."""
+        write_results(out, self.evaluate(*operands, **params))
+
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """The branch that is taken, by walking its graph."""
-        programs: dict[str, Program] = {
-            f"branches[{k}]": partial(run_on, branch) for k, branch in enumerate(params["branches"])
-        }
-        return self.compiled(programs, params)(*operands)
+        bodies = {f"branches[{k}]": walking(branch) for k, branch in enumerate(params["branches"])}
+        return self.compiled(bodies, params)(*operands)
 
-    def compiled(self, bodies: dict[str, Program], params: dict[str, Any]) -> Program:
+    def compiled(self, bodies: dict[str, Callable[[], Program]], params: dict[str, Any]) -> Program:
         """The program of the branch that is taken."""
-        programs = [bodies[f"branches[{k}]"] for k in range(len(params["branches"]))]
+        branches = [bodies[f"branches[{k}]"] for k in range(len(params["branches"]))]
 
-        def taken(index: Any, *operands: Any) -> Sequence[Any]:
-            if not 0 <= index < len(programs):
+        def taken(index: Any, *operands: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+            position = int(bool(index) if isinstance(index, np.bool_) else index)  # int of it makes an array
+            if not 0 <= position < len(branches):
                 raise ControlFlowError(
-                    f"switch: index is {int(index)}, there are {len(programs)} branches, numbered from 0"
+                    f"switch: index is {position}, there are {len(branches)} branches, numbered from 0"
                 )
-            return tuple(programs[int(index)](*operands))
+            return handed_over(branches[position]()(*operands), out)
 
         return taken
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from pullback.batching import BatchTrace, BatchTracer
 from pullback.control.body import record_body, run
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
+from pullback.core.primitive import innermost_recorder, tracing
 from pullback.ir.graph import Graph, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.differentiate import SourceKeepingTape
-from pullback.primitive import innermost_recorder, tracing
-from pullback.recorder import Recorder
-from pullback.tangents import DualTracer, ForwardTrace
-from pullback.tape import Tape, TapeTracer
+from pullback.traces.recorder import Recorder
+from pullback.traces.tangents import DualTracer, ForwardTrace
+from pullback.traces.tape import Tape, TapeTracer
+from pullback.transforms.batching import BatchTrace, BatchTracer
 
 
 @dataclass(frozen=True, slots=True)

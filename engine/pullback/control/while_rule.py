@@ -9,45 +9,47 @@ Batched: the loop goes on until it is over for all examples; those that are done
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
-from pullback.control.body import record_body, run, run_on
+from pullback.control.body import Program, Pull, handed_over, record_body, run, walking, write_results
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.control.transformed import batched, pushed, repeated
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Graph, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
 from pullback.rules.reductions import sum_
-
-Program = Callable[..., Sequence[Any]]
-Pull = Callable[[Any], Sequence[Any]]
 
 
 class _While(Primitive):
     results = 2  # a tuple, of as many as are carried
     joint = True
+    repeats = True
+
+    def into(self, out: Any, *operands: Any, **params: Any) -> None:
+        """Evaluate, and copy: backends write into arrays themselves."""
+        write_results(out, self.evaluate(*operands, **params))
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Step by step, walking the graphs."""
-        return self.compiled({name: partial(run_on, params[name]) for name in ("condition", "body")}, params)(*operands)
+        return self.compiled({name: walking(params[name]) for name in ("condition", "body")}, params)(*operands)
 
-    def compiled(self, bodies: dict[str, Program], params: dict[str, Any]) -> Program:
+    def compiled(self, bodies: dict[str, Callable[[], Program]], params: dict[str, Any]) -> Program:
         """Step by step, with programs."""
-        condition, body, consts = bodies["condition"], bodies["body"], params["consts"]
+        consts = params["consts"]
 
-        def loop(*operands: Any) -> tuple[Any, ...]:
+        def loop(*operands: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+            condition, body = bodies["condition"](), bodies["body"]()
             constants, carry = operands[:consts], operands[consts:]
             first = carry
             while condition(*constants, *carry)[0]:
                 carry = tuple(body(*constants, *carry))
-            if carry is first:
+            if carry is first and out is None:
                 carry = tuple(np.array(value) if isinstance(value, np.ndarray) else value for value in carry)
-            return carry
+            return handed_over(carry, out)
 
         return loop
 

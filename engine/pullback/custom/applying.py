@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.core.primitive import Effect, Primitive, Traced
 from pullback.custom.derivative import Derivative, fitted, transposed
 from pullback.errors import DifferentiationError, NeedsValueError, TracingError
 from pullback.ir.types import ArrayType, is_array_like, type_of
-from pullback.linearizing import zero_like
-from pullback.primitive import Effect, Primitive, Traced
-from pullback.recorder import GraphTracer, Recorder
+from pullback.traces.recorder import GraphTracer, Recorder
+from pullback.transforms.linearizing import zero_like
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from pullback import trees
+from pullback.core.primitive import Trace, Traced
 from pullback.custom.applying import Applied, Call
 from pullback.custom.derivative import Derivative
 from pullback.errors import NoRuleError, TracingError
 from pullback.ir.types import is_array_like
-from pullback.primitive import Trace, Traced
-from pullback.recorder import Recorder
-from pullback.tangents import ForwardTrace
-from pullback.tape import Tape
+from pullback.traces.recorder import Recorder
+from pullback.traces.tangents import ForwardTrace
+from pullback.traces.tape import Tape
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -154,13 +154,16 @@ def primitive(
 ) -> CustomPrimitive | Callable[[Callable[..., Any]], CustomPrimitive]:
     """Make a function one that the engine does not look into: its derivative is what you give it.
 
-    With `results` the function returns a tuple of that many arrays, and a rule gets a tuple of cotangents.
+    Positional arguments are operands, keyword-only ones are options. `.pulls` gives a map per operand for reverse mode,
+    `.pushes` for forward mode, `.pull` and `.push` one for all. With `results` the function returns a tuple of that many
+    arrays, and a rule gets a tuple of cotangents.
 
-        @pb.primitive
-        def cube(x):
-            return x**3
-
-        cube.pulls(x=lambda y_bar, y, x: y_bar * 3 * x**2)
+    >>> @pb.primitive
+    ... def cube(x):
+    ...     return x**3
+    >>> _ = cube.pulls(x=lambda y_bar, y, x: y_bar * 3 * x**2)
+    >>> pb.grad(cube)(2.0)
+    12.0
     """
     if function is not None:
         return CustomPrimitive(function, results)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.kinds import unbroadcast
+from pullback.core.primitive import Traced
 from pullback.errors import DifferentiationError, NoRuleError, TracingError
 from pullback.ir.types import dtype_of, shape_of
-from pullback.kinds import unbroadcast
-from pullback.linearizing import vjp, zero_like
-from pullback.primitive import Traced
+from pullback.transforms.linearizing import vjp, zero_like
 
 Maps = dict[int, Callable[..., Any] | None]
 

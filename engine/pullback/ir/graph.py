@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
 
 
 @dataclass(frozen=True, slots=True, eq=False)

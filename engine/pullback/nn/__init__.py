@@ -1,4 +1,10 @@
-"""Layers as functions: activations under NNlib's names, and fused rules behind plain signatures."""
+"""Layers as functions: activations under NNlib's names, and fused rules behind plain signatures.
+
+>>> w, x, b = np.ones((2, 3)), np.ones((3, 4)), np.zeros(2)
+>>> pb.nn.dense_bias_act(w, x, b, act="relu").shape
+(2, 4)
+>>> dw, db = pb.grad(lambda w, b: np.sum(pb.nn.dense_bias_act(w, x, b, act=np.tanh)), wrt=(0, 1))(w, b)
+"""
 
 from pullback.nn.activations import (
     celu,

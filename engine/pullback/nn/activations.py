@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import innermost_recorder
 from pullback.errors import NeedsValueError
-from pullback.primitive import innermost_recorder
 from pullback.rules import activations as rules
 from pullback.rules.trigonometric import tanh as tanh_rule
 

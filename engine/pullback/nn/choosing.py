@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.kinds import Scalar
 from pullback.ir.graph import Var
 from pullback.ir.types import ArrayType
-from pullback.kinds import Scalar
 from pullback.nn import activations
 from pullback.numpy_api.ufuncs import UFUNCS
-from pullback.recorder import record
 from pullback.rules import activations as rules
 from pullback.rules.trigonometric import tanh
+from pullback.traces.recorder import record
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ def dense_bias_act(w: Any, x: Any, b: Any = None, act: Act = "identity") -> Any:
         raise ValueError(
             f"dense_bias_act: w is (out, in) and x is (in,) or (in, batch), got shapes {np.shape(w)} and {np.shape(x)}"
         )
+    if np.shape(w)[1] != np.shape(x)[0]:
+        raise ValueError(
+            f"dense_bias_act: w of shape {np.shape(w)} takes {np.shape(w)[1]} inputs, x has {np.shape(x)[0]}"
+        )
     operands = (w, x) if b is None else (w, x, b)
     outputs = np.shape(w)[0]
     fitting = ((), (outputs,), (outputs, 1)) if np.ndim(x) == 2 else ((), (outputs,))

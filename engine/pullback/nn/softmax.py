@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.numpy_api.operands import as_operand
-from pullback.primitive import Traced
 from pullback.rules import softmax as rules
 from pullback.rules.constants import stop
 from pullback.tiers import current_tier

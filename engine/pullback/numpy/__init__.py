@@ -3,6 +3,9 @@
 Everything here is NumPy's, under NumPy's names. Most of it is NumPy's own function, because traced values take part in
 NumPy's protocols and plain `import numpy as np` is enough. The exceptions are the functions that never ask their
 arguments: they build arrays out of what they are given (`array`, `full`, `r_`…), and here they accept traced values.
+
+>>> pb.grad(lambda x: np.sum(pb.numpy.array([x, 2 * x]) ** 2))(3.0)
+30.0
 """
 
 import numpy as np

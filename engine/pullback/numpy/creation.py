@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitive import Traced
+from pullback.core.primitive import Traced
 
 
 def array(

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to, moveaxis, reshape
 from pullback.numpy_api.table import implements, refuse
-from pullback.primitive import Traced
 from pullback.rules import exponential
 
 _ORDINARY = {"order": "K", "subok": True, "device": None}

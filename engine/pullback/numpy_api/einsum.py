@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand, number_of
 from pullback.numpy_api.reductions import sum_
 from pullback.numpy_api.selecting import diagonal
 from pullback.numpy_api.shapes import astype, broadcast_to, reshape, transpose
 from pullback.numpy_api.table import implements, refuse
-from pullback.primitive import Traced
 from pullback.rules import elementwise
 from pullback.rules.contractions import matmul
 

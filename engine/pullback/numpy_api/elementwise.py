@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.numpy_api.operands import as_operand
+from pullback.numpy_api.operands import as_operand, number_or_array
 from pullback.numpy_api.shapes import astype
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import elementwise as e
@@ -60,13 +60,8 @@ def clip(
     """At a bound the number and the bound share the cotangent, as in maximum and minimum."""
     refuse("numpy.clip", out=out, **keywords)
     lower, upper = a_min if min is None else min, a_max if max is None else max
-    raised = a if lower is None else e.maximum(as_operand_or_number(a), as_operand_or_number(lower))
-    return raised if upper is None else e.minimum(raised, as_operand_or_number(upper))
-
-
-def as_operand_or_number(x: Any) -> Any:
-    """A Python number stays one: it takes part in promotion by its kind alone."""
-    return x if isinstance(x, bool | int | float | complex) else as_operand(x)
+    raised = a if lower is None else e.maximum(number_or_array(a), number_or_array(lower))
+    return raised if upper is None else e.minimum(raised, number_or_array(upper))
 
 
 @implements(np.round, np.around)

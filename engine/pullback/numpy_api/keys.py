@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import concrete
-from pullback.primitive import Traced
 from pullback.rules.gathering import ARRAY, gather
 from pullback.rules.indexing import index
 
@@ -22,7 +22,7 @@ def read(x: Any, key: Any) -> Any:
 
 def _parts(key: Any, x: Any) -> tuple[list[Any], list[Any]]:
     """The key with the ellipsis written out and ARRAY for each array, and the arrays."""
-    given = [_array_or_part(part, x) for part in (key if isinstance(key, tuple) else (key,))]
+    given = [_array_or_part(part) for part in (key if isinstance(key, tuple) else (key,))]
     taken = sum(_axes_of(part) for part in given)
     if taken > np.ndim(x):
         raise IndexError(f"too many indices: {taken} for an array of {np.ndim(x)} dimensions")
@@ -50,7 +50,7 @@ def _axes_of(part: Any) -> int:
     return len(part) if isinstance(part, tuple) else 1
 
 
-def _array_or_part(part: Any, x: Any) -> Any:
+def _array_or_part(part: Any) -> Any:
     """A number, slice, None or Ellipsis as it is; an array of positions; a tuple of them for a mask."""
     if part is None or part is Ellipsis:
         return part
@@ -67,11 +67,6 @@ def _array_or_part(part: Any, x: Any) -> Any:
     if kind in "iu":
         return array
     if kind == "b" and np.ndim(array):
-        return _kept_by(array, x)
+        return tuple(np.nonzero(concrete(array, "indexing by a mask")))
     what = "a traced value of dtype" if isinstance(part, Traced) else f"a {type(part).__name__} of dtype"
     raise TracingError(f"an array cannot be indexed by {what} {array.dtype}; index by integers, slices or masks")
-
-
-def _kept_by(mask: Any, x: Any) -> tuple[Any, ...]:
-    del x
-    return tuple(np.nonzero(concrete(mask, "indexing by a mask")))

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced, watching
 from pullback.errors import NeedsValueError, TracingError
-from pullback.primitive import Traced, watching
 
 NONE = np._NoValue  # noqa: SLF001 (NumPy's own mark of an option that was not given)
 
@@ -13,6 +13,11 @@ NONE = np._NoValue  # noqa: SLF001 (NumPy's own mark of an option that was not g
 def as_operand(x: Any) -> Any:
     """An array or a traced value as it is; a list or a Python number as an array."""
     return x if isinstance(x, Traced | np.ndarray | np.generic) else np.asarray(x)
+
+
+def number_or_array(x: Any) -> Any:
+    """As an operand, but a Python number stays one: it takes part in promotion by its kind alone."""
+    return x if isinstance(x, bool | int | float | complex) else as_operand(x)
 
 
 def normalized_axis(axis: Any, ndim: int) -> int:

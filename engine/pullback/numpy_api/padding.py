@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to
 from pullback.numpy_api.table import implements
-from pullback.primitive import Traced
 from pullback.rules.joining import along
 
 _REPEATING = ("edge", "reflect", "symmetric", "wrap")

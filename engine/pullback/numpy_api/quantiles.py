@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import reshape, squeeze
 from pullback.numpy_api.sorting import sort
 from pullback.numpy_api.table import implements, refuse
-from pullback.primitive import Traced
 from pullback.rules import elementwise as e
 from pullback.rules import gathering, logic
 
@@ -149,7 +149,7 @@ def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
         raise TracingError(f"quantiles by method={method!r} have no rule; use one of {[*_PICKS, *_ESTIMATES]}")
     place = np.minimum(np.maximum(place, 0), length - 1)
     below = np.floor(place)
-    share = astype_of(place - below, ordered)
+    share = _weight(place - below, ordered)
     if isinstance(length, int):
         low = int(below)
         high = min(low + 1, length - 1)
@@ -166,6 +166,6 @@ def _read(ordered: Any, at: Any) -> Any:
     return squeeze(gathering.take_along(ordered, reshape(at, (*np.shape(at), 1)), axis=np.ndim(ordered) - 1), -1)
 
 
-def astype_of(x: Any, model: Any) -> Any:
+def _weight(x: Any, model: Any) -> Any:
     """A weight in the precision of what is weighed."""
     return float(x) if np.ndim(x) == 0 and not isinstance(x, Traced) else x.astype(model.dtype)

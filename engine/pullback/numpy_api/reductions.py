@@ -24,7 +24,7 @@ def sum_(
 ) -> Any:
     refuse("numpy.sum", out=out)
     a = _chosen(a if dtype is None else astype(a, dtype), where, 0)
-    axes = normalized_axes(axis, np.ndim(a))
+    axes = _axes_of(a, axis)
     if axes:
         summed = reductions.sum_(a, axes=axes, keepdims=bool(keepdims))
     else:
@@ -44,7 +44,7 @@ def prod(
 ) -> Any:
     refuse("numpy.prod", out=out)
     a = _chosen(a if dtype is None else astype(a, dtype), where, 1)
-    axes = normalized_axes(axis, np.ndim(a))
+    axes = _axes_of(a, axis)
     if len(axes) == 1:
         product = reductions.prod(a, axis=axes[0])
     else:  # several axes are made one
@@ -52,7 +52,7 @@ def prod(
         behind = moveaxis(a, axes, tuple(range(rest, np.ndim(a))))
         lengths = np.shape(behind)
         product = reductions.prod(reshape(behind, (*lengths[:rest], number_of(lengths[rest:]))), axis=rest)
-    product = _with_kept(product, np.shape(a), axes, keepdims)
+    product = expand_dims(product, axes) if keepdims else product
     return product if _absent(initial) else product * initial
 
 
@@ -74,7 +74,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     a = as_operand(a)
     if weights is None:
         averaged = mean(a, axis, keepdims=keepdims)
-        total = averaged * 0 + float(_count(a, axis, keepdims, True))
+        total = np.asarray(_count(a, axis, keepdims, True), averaged.dtype)
     else:
         weights = as_operand(weights)
         if np.shape(weights) != np.shape(a):
@@ -166,7 +166,7 @@ def _extremum(reduce: Any, pair: Any, a: Any, axis: Any, keepdims: Any, initial:
         if _absent(initial):
             raise ValueError("a maximum or minimum with where= needs initial=")
         a = _chosen(a, where, initial)
-    axes = normalized_axes(axis, np.ndim(a))
+    axes = _axes_of(a, axis)
     found = reduce(a, axes=axes, keepdims=bool(keepdims)) if axes else a
     return found if _absent(initial) else pair(found, initial)
 
@@ -180,13 +180,13 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 @implements(np.all)
 def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     refuse("numpy.all", out=out)
-    return reductions.all_(_chosen(a, where, True), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
+    return reductions.all_(_chosen(a, where, True), axes=_axes_of(a, axis), keepdims=bool(keepdims))
 
 
 @implements(np.any)
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     refuse("numpy.any", out=out)
-    return reductions.any_(_chosen(a, where, False), axes=normalized_axes(axis, np.ndim(a)), keepdims=bool(keepdims))
+    return reductions.any_(_chosen(a, where, False), axes=_axes_of(a, axis), keepdims=bool(keepdims))
 
 
 @implements(np.count_nonzero)
@@ -287,6 +287,11 @@ def _numbers(a: Any, where: Any) -> Any:
     return present if where is True else logic.logical_and(present, where)
 
 
+def _axes_of(a: Any, axis: Any) -> tuple[int, ...]:
+    """The axes to reduce. An array of shape () has none, yet NumPy reduces it along 0 and -1 as well."""
+    return () if np.ndim(a) == 0 and axis in (0, -1) else normalized_axes(axis, np.ndim(a))
+
+
 def _absent(option: Any) -> bool:
     return option is None or option is NONE
 
@@ -301,10 +306,3 @@ def _count(a: Any, axis: Any, keepdims: Any, where: Any) -> Any:
     if where is not True:
         return sum_(broadcast_to(as_operand(where), np.shape(a)), axis, keepdims=keepdims)
     return number_of(np.shape(a)[place] for place in normalized_axes(axis, np.ndim(a)))
-
-
-def _with_kept(x: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any) -> Any:
-    if not keepdims:
-        return x
-    del shape
-    return expand_dims(x, axes)

@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.errors import TracingError
 from pullback.numpy_api.keys import read
-from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
+from pullback.numpy_api.operands import as_operand, concrete, normalized_axis, number_or_array
 from pullback.numpy_api.shapes import broadcast_to, ravel, reshape
 from pullback.numpy_api.sorting import in_line
 from pullback.numpy_api.table import implements, refuse
@@ -22,11 +22,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         return nonzero(condition)
     if x is None or y is None:
         raise ValueError("numpy.where takes both branches or neither: where(c, x, y)")
-    return elementwise.where(*(_number_or_array(part) for part in (condition, x, y)))
-
-
-def _number_or_array(x: Any) -> Any:
-    return x if isinstance(x, bool | int | float | complex) else as_operand(x)
+    return elementwise.where(*(number_or_array(part) for part in (condition, x, y)))
 
 
 @implements(np.nonzero)
@@ -48,7 +44,7 @@ def argwhere(a: Any) -> Any:
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError("numpy.select takes as many choices as conditions, and at least one")
-    chosen = _number_or_array(default)
+    chosen = number_or_array(default)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         chosen = where(condition, choice, chosen)
     return chosen

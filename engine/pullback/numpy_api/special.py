@@ -5,7 +5,7 @@ import sys
 from functools import cache
 from typing import Any
 
-from pullback.primitive import Primitive
+from pullback.core.primitive import Primitive
 
 # SciPy's names for what has a rule under another one, or lies behind a plain function (zeta is one).
 _ALIASES = {"psi": "digamma", "jn": "jv", "_zeta": "zeta"}

@@ -5,18 +5,21 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
-from pullback.primitive import Traced
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules.contractions import matmul
 
-_CONCRETE_REMEDY = "return it from the function, or compute it from arguments that are not differentiated"
+_REMEDY = (
+    "build arrays with numpy.stack or pb.numpy.array, call SciPy's functions through pb.scipy, return it from the "
+    "function, or compute it from arguments that are not differentiated"
+)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -111,6 +114,13 @@ class Tracer(Traced):
     def __repr__(self) -> str:
         return f"<traced {self.dtype}{list(self.shape)}>"
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise TracingError(
+                f"a traced value cannot be formatted as {spec!r}; print it without a format, or return it with has_aux=True"
+            )
+        return repr(self)
+
     # --- NumPy's protocols ------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         if method == "__call__" and not keywords:
@@ -128,15 +138,13 @@ class Tracer(Traced):
 
     # --- what a trace cannot give -----------------------------------------------------------------------------------
     def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
-        raise TracingError(
-            f"a traced value cannot become a plain array (numpy.asarray, a store into one); {_CONCRETE_REMEDY}"
-        )
+        raise TracingError(f"a traced value cannot become a plain array (numpy.asarray, a store into one); {_REMEDY}")
 
     def __float__(self) -> NoReturn:
-        raise TracingError(f"a traced value cannot become a float; {_CONCRETE_REMEDY}")
+        raise TracingError(f"a traced value cannot become a float (float, math.sin, a store y[0] = x); {_REMEDY}")
 
     def __complex__(self) -> NoReturn:
-        raise TracingError(f"a traced value cannot become a complex number; {_CONCRETE_REMEDY}")
+        raise TracingError(f"a traced value cannot become a complex number; {_REMEDY}")
 
     def __iter__(self) -> Any:
         if not self.shape:
@@ -328,12 +336,12 @@ class Tracer(Traced):
         return self
 
     # --- what would write, or give plain values away -----------------------------------------------------------------
-    item = _refused("item", _CONCRETE_REMEDY)
-    tolist = _refused("tolist", _CONCRETE_REMEDY)
-    tobytes = _refused("tobytes", _CONCRETE_REMEDY)
-    dump = _refused("dump", _CONCRETE_REMEDY)
-    dumps = _refused("dumps", _CONCRETE_REMEDY)
-    tofile = _refused("tofile", _CONCRETE_REMEDY)
+    item = _refused("item", _REMEDY)
+    tolist = _refused("tolist", _REMEDY)
+    tobytes = _refused("tobytes", _REMEDY)
+    dump = _refused("dump", _REMEDY)
+    dumps = _refused("dumps", _REMEDY)
+    tofile = _refused("tofile", _REMEDY)
     view = _refused("view", "use astype, or real and imag")
     byteswap = _refused("byteswap", "swap the bytes of the arguments")
     getfield = _refused("getfield", "structured arrays have no derivative")

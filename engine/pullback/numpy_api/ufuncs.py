@@ -129,9 +129,9 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict
         if translation is not None:
             return _called(ufunc, translation, inputs, keywords) if keywords else translation(*inputs)
     elif method == "reduce" and ufunc in REDUCTIONS:
-        return REDUCTIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(ufunc, keywords))
+        return REDUCTIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(keywords))
     elif method == "accumulate" and ufunc in ACCUMULATIONS:
-        return ACCUMULATIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(ufunc, keywords))
+        return ACCUMULATIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(keywords))
     elif method == "outer" and ufunc in UFUNCS:
         a, b = map(as_operand, inputs)
         return apply_ufunc(ufunc, "__call__", (reshape(a, np.shape(a) + (1,) * np.ndim(b)), b), keywords)
@@ -142,7 +142,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict
 
 def _called(ufunc: Any, translation: Callable[..., Any], inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Honour `dtype`, by which NumPy computes in another precision; refuse what writes or skips."""
-    options = _plain(ufunc, keywords)
+    options = _plain(keywords)
     dtype = options.pop("dtype", None)
     for option in options:
         raise TracingError(
@@ -160,9 +160,8 @@ def _called(ufunc: Any, translation: Callable[..., Any], inputs: tuple[Any, ...]
 _DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "initial": NONE}
 
 
-def _plain(ufunc: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+def _plain(keywords: dict[str, Any]) -> dict[str, Any]:
     """The keywords that say something else than NumPy's default."""
-    del ufunc
     return {
         name: value
         for name, value in keywords.items()

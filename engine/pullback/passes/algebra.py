@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from pullback.core.kinds import Scalar
+from pullback.core.primitive import Effect
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.kinds import Scalar
 from pullback.passes.rewriting import rewrite
-from pullback.primitive import Effect
 from pullback.rules import elementwise, shapes
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Effect
 from pullback.ir.graph import Atom, Graph, Literal, Node
 from pullback.ir.printer import format_graph
 from pullback.passes.rewriting import rewrite
-from pullback.primitive import Effect
 
 
 def merge_common(graph: Graph) -> Graph:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pullback.core.primitive import Effect, Primitive
 from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var, with_guards_of, with_guards_returned
 from pullback.ir.types import ArrayType, type_of
-from pullback.primitive import Effect, Primitive
-from pullback.recorder import Recorder, evaluate_graph, record
-from pullback.tape import Record, Tape
+from pullback.traces.recorder import Recorder, evaluate_graph, record
+from pullback.traces.tape import Record, Tape
 
 
 class SourceKeepingTape(Tape):
@@ -48,8 +48,11 @@ class SourceKeepingTape(Tape):
 
 
 def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tuple[Graph, tuple[bool, ...]]:
-    """Joint graph of (value,) gradients, and which inputs of `wrt` have a gradient at all; the others lead nowhere."""
-    joint, mask = with_pullback(graph, wrt)
+    """Joint graph of (value,) gradients and what else is returned beside the value, which is the first output.
+
+    Also which inputs of `wrt` have a gradient at all; the others lead nowhere.
+    """
+    joint, mask = with_pullback(graph, wrt, 1)
     *inputs, seed = joint.inputs
     one = graph.outputs[0].type.dtype.type(1)
     outputs = joint.outputs if with_value else joint.outputs[1:]
@@ -57,13 +60,14 @@ def differentiate(graph: Graph, wrt: Sequence[int], *, with_value: bool) -> tupl
     return _with_literal(joint, seed, Literal(one, type_of(one))), mask
 
 
-def with_pullback(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, tuple[bool, ...]]:
+def with_pullback(graph: Graph, wrt: Sequence[int], values_count: int | None = None) -> tuple[Graph, tuple[bool, ...]]:
     """Joint graph of values and gradients, with a cotangent of each value as further inputs.
 
-    Also which inputs of `wrt` have a gradient at all; the others lead nowhere.
+    Values are the first outputs, `values_count` of them, or all; the others come last, as they are. Also which inputs of
+    `wrt` have a gradient at all; the others lead nowhere.
     """
     forward = with_guards_returned(graph)
-    count, values_count = len(graph.inputs), len(graph.outputs)
+    count, values_count = len(graph.inputs), len(graph.outputs) if values_count is None else values_count
 
     def joint(*traced: Any) -> tuple[list[Any], tuple[bool, ...]]:
         arguments, seeds = list(traced[:count]), traced[count : count + values_count]
@@ -84,7 +88,7 @@ def with_pullback(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, tuple[bool, 
         mask = tuple(gradient is not None for gradient in gradients)
         return [*plain[:values_count], *present, *plain[values_count:]], mask
 
-    seed_types = [ArrayType(atom.type.shape, atom.type.dtype) for atom in graph.outputs]
+    seed_types = [ArrayType(atom.type.shape, atom.type.dtype) for atom in graph.outputs[:values_count]]
     types = [*(var.type for var in graph.inputs), *seed_types, *(capture.var.type for capture in graph.captures)]
     recorded, mask = record(joint, types)
     inputs, captured = recorded.inputs[: count + values_count], recorded.inputs[count + values_count :]

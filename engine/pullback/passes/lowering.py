@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.kinds import Scalar
+from pullback.core.pieces import Pieces
+from pullback.core.primitive import Primitive, tracing
 from pullback.errors import PullbackError
 from pullback.ir.graph import Capture, Graph, Literal, Node, with_guards_of, with_guards_returned
-from pullback.kinds import Scalar
-from pullback.pieces import Pieces
-from pullback.primitive import Primitive, tracing
-from pullback.recorder import GraphTracer, Recorder
+from pullback.traces.recorder import GraphTracer, Recorder
 
 
 class _Lowering(Recorder):

@@ -7,8 +7,8 @@ they are views of, since that costs nothing.
 
 from dataclasses import dataclass, replace
 
+from pullback.core.primitive import Effect
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.primitive import Effect
 
 
 @dataclass(frozen=True, slots=True)

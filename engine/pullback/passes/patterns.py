@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.passes.rewriting import rewrite
-from pullback.primitive import Primitive
 from pullback.rules.activations import sigmoid, softplus
 from pullback.rules.elementwise import add, div, neg
 from pullback.rules.exponential import exp, log, log1p

@@ -8,6 +8,7 @@ from pullback.ir.graph import Graph
 from pullback.passes.algebra import simplify_algebra
 from pullback.passes.common import merge_common
 from pullback.passes.dead_code import drop_dead
+from pullback.passes.layouts import copy_for_layouts
 from pullback.passes.loops.carries import drop_dead_carries
 from pullback.passes.loops.hoisting import hoist_invariants
 from pullback.passes.loops.products import split_products
@@ -57,6 +58,8 @@ class Stages:
     """The graph after each pass, for `plan.explain()`."""
 
     graphs: list[tuple[str, Graph]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """What the caller calls the inputs of the first graph."""
 
     def add(self, name: str, graph: Graph) -> Graph:
         """Note a checked graph."""
@@ -70,4 +73,4 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False) -> Graph:
         graph = stages.add("lowered", lower(graph))
     for name, run_pass in _passes_for(graph):
         graph = stages.add(name, run_pass(graph))
-    return graph
+    return stages.add("layouts", copy_for_layouts(graph)) if lowered else graph

@@ -7,6 +7,8 @@ it fits beside those placed before that are alive when it is; a buffer begins on
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+
 from pullback.ir.graph import Var
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule
@@ -28,23 +30,36 @@ def lay_out(schedule: Schedule) -> Arena:
     spans = lifetimes(schedule)
     inner = [buffer for buffer in schedule.kept if buffer not in schedule.output_buffers and buffer in spans]
     sizes = {buffer: _aligned(schedule.buffers[buffer].nbytes) for buffer in inner}
-    placed: list[int] = []
-    offsets: dict[int, int] = {}
-    for buffer in sorted(inner, key=lambda number: (-sizes[number], number)):
-        first, last = spans[buffer]
-        neighbours = sorted(
-            (offsets[other], offsets[other] + sizes[other])
-            for other in placed
-            if spans[other][0] <= last and first <= spans[other][1]
-        )
-        offset = 0
-        for begin, end in neighbours:
-            if begin - offset >= sizes[buffer]:
-                break
-            offset = max(offset, end)
-        offsets[buffer] = offset
-        placed.append(buffer)
+    placed = _Placed(len(inner))
+    offsets = {
+        buffer: placed.add(sizes[buffer], *spans[buffer])
+        for buffer in sorted(inner, key=lambda number: (-sizes[number], number))
+    }
     return Arena(offsets, max((offsets[buffer] + sizes[buffer] for buffer in inner), default=0))
+
+
+class _Placed:
+    """The buffers that have their place, in the order of their offsets.
+
+    As columns, because thousands may be alive at once and each new one is compared with all of them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._count = 0
+        self._columns = np.empty((4, most), np.int64)  # begin, end, first step, last step
+
+    def add(self, nbytes: int, first: int, last: int) -> int:
+        """The lowest offset at which a buffer fits beside those that are alive when it is."""
+        begins, ends, firsts, lasts = self._columns[:, : self._count]
+        alive = (firsts <= last) & (first <= lasts)
+        floors = np.maximum.accumulate(np.concatenate([[0], ends[alive]]))  # where a gap would begin
+        fitting = np.flatnonzero(begins[alive] - floors[:-1] >= nbytes)
+        offset = int(floors[fitting[0] if fitting.size else -1])
+        place = int(np.searchsorted(begins, offset))
+        self._columns[:, place + 1 : self._count + 1] = self._columns[:, place : self._count].copy()
+        self._columns[:, place] = offset, offset + nbytes, first, last
+        self._count += 1
+        return offset
 
 
 def lifetimes(schedule: Schedule) -> dict[int, tuple[int, int]]:

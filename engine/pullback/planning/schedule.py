@@ -14,17 +14,14 @@ Inputs and captures are the caller's and are never written to, but for what in-p
 inputs that are said to be `owned`. What is returned gets memory that nothing else returned shares.
 """
 
-from collections.abc import Collection
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-import numpy as np
-
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
-from pullback.kinds import Scalar
 from pullback.planning.liveness import Liveness, analyse
-from pullback.rules.elementwise import where
 from pullback.rules.indexing import add_at
 from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate
@@ -100,7 +97,9 @@ class _Memory:
     keeps: bool
     places: dict[Var, int] = field(default_factory=dict)  # root -> buffer
     buffers: list[ArrayType] = field(default_factory=list)
-    free: list[int] = field(default_factory=list)
+    free: dict[ArrayType, deque[int]] = field(default_factory=lambda: defaultdict(deque))
+    holders: Counter[int] = field(default_factory=Counter)
+    """How many values live in a buffer: two while a result is computed in place."""
     kept: set[int] = field(default_factory=set)
 
     def new(self, type_: ArrayType, *, kept: bool) -> int:
@@ -110,8 +109,18 @@ class _Memory:
             self.kept.add(number)
         return number
 
-    def free_one(self, type_: ArrayType) -> int | None:
-        return next((buffer for buffer in self.free if self.buffers[buffer] == type_), None)
+    def put(self, value: Var, buffer: int) -> None:
+        self.places[value] = buffer
+        self.holders[buffer] += 1
+
+    def take_free(self, type_: ArrayType) -> int | None:
+        """The buffer of this type that has been free for longest."""
+        free = self.free[type_]
+        return free.popleft() if free else None
+
+    def give_free(self, buffers: Iterable[int]) -> None:
+        for buffer in buffers:
+            self.free[self.buffers[buffer]].append(buffer)
 
     def place(self, node: Node, position: int, result: Var) -> Place:
         primitive = node.primitive
@@ -126,9 +135,8 @@ class _Memory:
                 return Place(Placement.IN_PLACE, self.places[operand])
         # A rule of several results writes into arrays that are there, or makes them all itself.
         if writes and (len(node.outputs) == 1 or self.keeps):
-            buffer = self.free_one(result.type)
+            buffer = self.take_free(result.type)
             if buffer is not None:
-                self.free.remove(buffer)
                 return Place(Placement.REUSED, buffer)
         if writes and self.keeps:
             return Place(Placement.KEPT, self.new(result.type, kept=True))
@@ -150,16 +158,10 @@ class _Memory:
 
     def scratch(self, node: Node) -> tuple[int, ...]:
         """Buffers for what a rule needs while it writes; free again after it."""
-        if not self.keeps or node.primitive.into is None:
-            return ()
         taken: list[int] = []
         for type_ in node.primitive.scratch(*(atom.type for atom in node.inputs), **dict(node.params)):
-            buffer = self.free_one(type_)
-            if buffer is None:
-                buffer = self.new(type_, kept=True)
-            else:
-                self.free.remove(buffer)
-            taken.append(buffer)
+            buffer = self.take_free(type_)
+            taken.append(self.new(type_, kept=self.keeps) if buffer is None else buffer)
         return tuple(taken)
 
     def release(self, node: Node, position: int) -> list[int]:
@@ -169,9 +171,10 @@ class _Memory:
         for root in dict.fromkeys(self.liveness.root(atom) for atom in atoms):
             if root in self.places and self.liveness.dies_at(root, position):
                 buffer = self.places.pop(root)
-                if buffer not in self.places.values():  # an in-place result lives on in it
+                self.holders[buffer] -= 1
+                if not self.holders[buffer]:  # else an in-place result lives on in it
                     freed.append(buffer)
-        self.free.extend(freed)
+        self.give_free(freed)
         return freed
 
 
@@ -183,15 +186,15 @@ def plan_memory(graph: Graph, *, kept: bool = False, owned: Collection[int] = ()
     memory = _Memory(graph, analyse(graph), kept)
     for position in owned:
         var = graph.inputs[position]
-        memory.places[var] = memory.new(var.type, kept=False)
+        memory.put(var, memory.new(var.type, kept=False))
     steps: list[Step] = []
     for position, node in enumerate(graph.nodes):
         places = tuple(memory.place(node, position, result) for result in node.outputs)
         scratch = memory.scratch(node) if any(place.placement in WRITTEN for place in places) else ()
         for result, place in zip(node.outputs, places, strict=True):
             if place.buffer is not None:
-                memory.places[result] = place.buffer
-        memory.free.extend(scratch)
+                memory.put(result, place.buffer)
+        memory.give_free(scratch)
         freed = memory.release(node, position)
         steps.append(Step(node, places, scratch, (*scratch, *freed)))
     copied = _copied_outputs(graph, memory)
@@ -233,19 +236,17 @@ def transient(schedule: Schedule) -> list[str]:
 
     Also NumPy itself buffers what it has to cast, in memory that is not an array's.
     """
-    return sorted(
-        {
-            step.node.primitive.name
-            for step in schedule.steps
-            if step.node.primitive.needs_scratch
-            or any(place.placement is Placement.FRESH for place in step.places)
-            or (isinstance(step.node.primitive, Scalar) and _is_composed(step.node.primitive))
-        }
-    )
+    names = {
+        step.node.primitive.name
+        for step in schedule.steps
+        if any(place.placement is Placement.FRESH for place in step.places) or _makes_arrays(step.node)
+    }
+    bodies = [body for step in schedule.steps for _, body in step.node.bodies()]
+    return sorted(names.union(*(transient(plan_memory(body, kept=True)) for body in bodies)))
 
 
-def _is_composed(rule: Scalar) -> bool:
-    return rule is not where and not isinstance(rule.ufunc, np.ufunc)
+def _makes_arrays(node: Node) -> bool:
+    return node.primitive.makes_arrays(*(atom.type for atom in node.inputs), **dict(node.params))
 
 
 def _flops(node: Node) -> int:

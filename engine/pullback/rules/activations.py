@@ -5,7 +5,7 @@ keeps one array. Which ones these are is found by tracing the maps (`pullback.nn
 Near saturation a derivative from the output is right absolutely, not relatively: y * (1 - y) loses digits as y -> 1.
 
 At a kink the derivative is that of the piece named in docs/activations.md. Expressions are evaluated in pieces
-(`pullback.pieces`), on plain numbers only; the maps are written in operations that can be differentiated again.
+(`pullback.core.pieces`), on plain numbers only; the maps are written in operations that can be differentiated again.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal, positive
-from pullback.kinds import Scalar, ScalarMap
-from pullback.pieces import Pieces
+from pullback.core.cases import away_from, cases, normal, positive
+from pullback.core.kinds import Scalar, ScalarMap
+from pullback.core.pieces import Pieces
 
 #: Beyond this every gate is 0 or 1 to the last bit, in every precision; infinities are brought here before products.
 FAR = 1000.0

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import cast
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType, dtype_of
-from pullback.kinds import cast
-from pullback.primitive import Primitive
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

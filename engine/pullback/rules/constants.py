@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
 
 
 class _Stop(Primitive):

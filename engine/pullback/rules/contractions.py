@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Bilinear, behind_batch, unbroadcast
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Bilinear, behind_batch, unbroadcast
 
 
 def _matmul_type(a: ArrayType, b: ArrayType) -> ArrayType:

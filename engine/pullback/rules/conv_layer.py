@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal
+from pullback.core.cases import away_from, cases, normal
 from pullback.ir.types import ArrayType
 from pullback.rules import activations
 from pullback.rules.bias_act import ActivatedLayer, Params

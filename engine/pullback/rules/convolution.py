@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Bilinear, cast
 from pullback.ir.types import ArrayType, Shape, type_of
-from pullback.kinds import Bilinear, cast
 from pullback.rules.sliding import Pads, Sliding
 
 #: Half a second-level cache of 1 MiB; all of a common one of 512 KiB.

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
-from pullback.ir.types import ArrayType
-from pullback.kinds import Linear, unbroadcast
-from pullback.primitive import Primitive
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Linear, unbroadcast
+from pullback.core.primitive import Primitive
+from pullback.ir.types import ArrayType, type_of
 from pullback.rules.indexing import scatter
 from pullback.rules.joining import along
 
@@ -49,15 +49,28 @@ class _LinearRecurrence(Primitive):
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         a, b = operands
-        y = np.array(b, dtype=np.result_type(a, b))
-        rows, factors = np.moveaxis(y, params["axis"], 0), np.moveaxis(a, params["axis"], 0)
-        steps = range(len(rows))
-        previous = None
-        for k in reversed(steps) if params["reverse"] else steps:
-            if previous is not None:
-                rows[k] += factors[k] * rows[previous]
-            previous = k
+        (type_,) = self.infer(type_of(a), type_of(b), **params)
+        (row,) = self.scratch(type_of(a), type_of(b), **params)
+        y = np.empty(type_.shape, type_.dtype)
+        self.into(y, a, b, **params, scratch=(np.empty(row.shape, row.dtype),))
         return y
+
+    def into(self, out: Any, a: Any, b: Any, axis: int, *, reverse: bool, scratch: Sequence[Any]) -> None:
+        np.copyto(out, b)
+        (product,) = scratch
+        rows, factors = np.moveaxis(out, axis, 0), np.moveaxis(a, axis, 0)
+        steps = range(len(rows))
+        previous: Any = None
+        for k in reversed(steps) if reverse else steps:
+            row = slice(k, k + 1)  # an array also where a row is one number
+            if previous is not None:
+                np.multiply(factors[row], rows[previous], out=product)
+                np.add(rows[row], product, out=rows[row])
+            previous = row
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        (y,), axis = self.infer(*types, **params), params["axis"]
+        return (ArrayType((1, *y.shape[:axis], *y.shape[axis + 1 :]), y.dtype),)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         a, b = types
@@ -94,6 +107,8 @@ linear_recurrence = _LinearRecurrence("linear_recurrence")
 
 class _Cumprod(Primitive):
     """Running product along an axis."""
+
+    into = staticmethod(lambda out, x, axis: np.multiply.accumulate(x, axis=axis, out=out))
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return np.multiply.accumulate(operands[0], axis=params["axis"])

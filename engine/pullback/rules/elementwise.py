@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal, positive, tested_in
+from pullback.core.cases import away_from, cases, normal, positive, tested_in
+from pullback.core.kinds import Scalar
 from pullback.errors import DifferentiationError
-from pullback.kinds import Scalar
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 add = Scalar("add", np.add, lambda v, a, b, y: v, lambda v, a, b, y: v, operator=operator.add)
@@ -81,6 +81,7 @@ where = Scalar(
     lambda v, c, a, b, y: np.where(c, 0, v),
     into=_write_chosen,
 )
+where.needs_scratch = False
 where.in_place = False  # written in two steps: an operand must outlive the first
 
 for _binary in (add, sub, mul):

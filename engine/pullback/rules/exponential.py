@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal, positive
-from pullback.kinds import Scalar
+from pullback.core.cases import away_from, cases, normal, positive
+from pullback.core.kinds import Scalar
 
 LN_2 = log_of(2.0)
 LN_10 = log_of(10.0)

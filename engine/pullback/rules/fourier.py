@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal, tested_in
+from pullback.core.cases import cases, normal, tested_in
+from pullback.core.kinds import Linear, cast
 from pullback.ir.types import ArrayType, dtype_of
-from pullback.kinds import Linear, cast
 
 OTHER_NORM = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 

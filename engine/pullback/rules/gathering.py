@@ -5,15 +5,18 @@ is a constant of a graph and the positions may be computed.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal, whole
+from pullback.core.cases import cases, normal, whole
+from pullback.core.kinds import behind_batch
+from pullback.core.numbers import number
+from pullback.core.scattered import Scattered
+from pullback.core.selection import Selection
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import behind_batch
-from pullback.scattered import Scattered
-from pullback.selection import Selection
 
 ARRAY = "array"
 
@@ -78,12 +81,92 @@ def _scatter_add_batch(
     return scatter_add(v, *positions, key=(slice(None), *key), shape=(np.shape(v)[0], *shape), dtype=dtype)
 
 
-gather: Selection = Selection(
+# --- written into memory of a plan ----------------------------------------------------------------------------------
+
+_POSITION = np.dtype(np.intp)
+
+
+def _is_taken(type_: ArrayType, key: Any, count: int) -> bool:
+    """Whether a key is arrays next to each other among whole axes, which is what `np.take` reads without a copy."""
+    places = [place for place, part in enumerate(key) if isinstance(part, str)]
+    others = [part for part in key if not isinstance(part, str)]
+    return len(places) == count and _are_adjacent(places) and all(_is_whole(part) for part in others)
+
+
+def _is_whole(part: Any) -> bool:
+    return isinstance(part, slice) and part == slice(None)
+
+
+def _flat_scratch(*positions: ArrayType) -> tuple[ArrayType, ...]:
+    """The positions on one axis, those of one array meanwhile, and the lowest and highest of them."""
+    all_of_them = ArrayType(np.broadcast_shapes(*(array.shape for array in positions)), _POSITION)
+    return (
+        all_of_them,
+        *(ArrayType(array.shape, _POSITION) for array in positions[1:]),
+        *[ArrayType((), _POSITION)] * 2,
+    )
+
+
+def _check_bounds(positions: Any, axis: int, size: int, low: Any, high: Any) -> None:
+    """As NumPy does where it makes the result itself."""
+    if positions.size:
+        np.minimum.reduce(positions, axis=None, out=low)
+        np.maximum.reduce(positions, axis=None, out=high)
+        for bad in (low.item(), high.item()):
+            if not -size <= bad < size:
+                raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {size}")
+
+
+def _gather_into(out: Any, x: Any, *positions: Any, key: Any, scratch: Sequence[Any] = ()) -> None:
+    if not scratch:
+        np.copyto(out, x[filled(key, positions)])
+        return
+    first = key.index(ARRAY)
+    sizes = x.shape[first : first + len(positions)]
+    flat, *others, low, high = scratch
+    np.copyto(flat, positions[0])
+    _check_bounds(flat, first, sizes[0], low, high)
+    for offset, (array, other) in enumerate(zip(positions[1:], others, strict=True), start=1):
+        size = number(sizes[offset], _POSITION)
+        np.copyto(other, array)
+        _check_bounds(other, first + offset, sizes[offset], low, high)
+        np.remainder(other, size, out=other)  # counted from the end where below zero
+        np.multiply(flat, size, out=flat)
+        np.add(flat, other, out=flat)
+    whole = x.reshape(*x.shape[:first], prod(sizes), *x.shape[first + len(positions) :])
+    np.take(whole, flat, axis=first, out=out, mode="wrap")
+
+
+def _gather_scratch(type_: ArrayType, *positions: ArrayType, key: Any) -> tuple[ArrayType, ...]:
+    return _flat_scratch(*positions) if _is_taken(type_, key, len(positions)) else ()
+
+
+def _scatter_add_into(out: Any, v: Any, *positions: Any, key: Any, shape: Shape, dtype: Any, scratch: Any = ()) -> None:
+    del shape, dtype
+    out.fill(0)
+    cast = iter(scratch)
+    own = [array if array.dtype == _POSITION else _copied(next(cast), array) for array in positions]
+    np.add.at(out, filled(key, own), v)
+
+
+def _copied(out: Any, x: Any) -> Any:
+    np.copyto(out, x)
+    return out
+
+
+class _Gather(Selection):
+    def makes_arrays(self, *types: ArrayType, **params: Any) -> bool:
+        return not _is_taken(types[0], params["key"], len(types) - 1)
+
+
+gather: Selection = _Gather(
     "gather",
     lambda x, *positions, key: x[filled(key, positions)],
     _gathered_type,
     lambda v, x, *positions, key: Scattered(v, key, np.shape(x), x.dtype, positions),
     _gather_batch,
+    into=_gather_into,
+    scratch=_gather_scratch,
 )
 scatter_add: Selection = Selection(
     "scatter_add",
@@ -91,6 +174,10 @@ scatter_add: Selection = Selection(
     lambda type_, *positions, key, shape, dtype: ArrayType(shape, dtype),
     lambda v, x, *positions, key, shape, dtype: gather(v, *positions, key=key),
     _scatter_add_batch,
+    into=_scatter_add_into,
+    scratch=lambda type_, *positions, **_: [
+        ArrayType(array.shape, _POSITION) for array in positions if array.dtype != _POSITION
+    ],
 )
 
 
@@ -120,12 +207,49 @@ def _put_along_batch(
     return put_along(v, positions, axis=axis + 1, shape=(np.shape(v)[0], *shape), dtype=dtype)
 
 
+@lru_cache(maxsize=512)
+def _steps(size: int, step: int, axes_behind: int) -> Any:
+    """Where the elements of one axis lie in an array that is one line."""
+    return (np.arange(size) * step).reshape(-1, *[1] * axes_behind)
+
+
+def _in_line(positions: Any, axis: int, x: Any, scratch: Sequence[Any]) -> Any:
+    """Where the elements that positions along an axis name lie in the memory of x."""
+    line, low, high = scratch
+    np.copyto(line, positions)
+    _check_bounds(line, axis, x.shape[axis], low, high)
+    np.remainder(line, number(x.shape[axis], _POSITION), out=line)
+    steps = [stride // x.itemsize for stride in x.strides]
+    np.multiply(line, number(steps[axis], _POSITION), out=line)
+    for place, (size, step) in enumerate(zip(x.shape, steps, strict=True)):
+        if place != axis:
+            np.add(line, _steps(size, step, x.ndim - 1 - place), out=line)
+    return line
+
+
+def _take_along_into(out: Any, x: Any, positions: Any, axis: int, scratch: Sequence[Any]) -> None:
+    if positions.size:
+        x = np.ascontiguousarray(x)
+        np.take(x.reshape(-1), _in_line(positions, axis, x, scratch), out=out, mode="wrap")
+
+
+def _put_along_into(
+    out: Any, v: Any, positions: Any, axis: int, shape: Shape, dtype: Any, scratch: Sequence[Any]
+) -> None:
+    del shape, dtype
+    out.fill(0)
+    if positions.size:
+        np.add.at(out.reshape(-1), (_in_line(positions, axis, out, scratch),), v)
+
+
 take_along: Selection = Selection(
     "take_along",
     np.take_along_axis,
     lambda type_, positions, axis: ArrayType(positions.shape, type_.dtype),
     lambda v, x, positions, axis: put_along(v, positions, axis=axis, shape=np.shape(x), dtype=x.dtype),
     lambda operands, batched, axis: take_along(*_all_batched(operands, batched), axis=axis + 1),
+    into=_take_along_into,
+    scratch=lambda type_, positions, **_: _flat_scratch(positions),
 )
 put_along: Selection = Selection(
     "put_along",
@@ -133,7 +257,11 @@ put_along: Selection = Selection(
     lambda type_, positions, axis, shape, dtype: ArrayType(shape, dtype),
     lambda v, x, positions, axis, shape, dtype: take_along(v, positions, axis=axis),
     _put_along_batch,
+    into=_put_along_into,
+    scratch=lambda type_, positions, **_: _flat_scratch(positions),
 )
+
+gather.in_lines = take_along.in_lines = (0,)
 
 cases(gather, normal(5), whole(5, 4), key=(ARRAY,), because="one element may be read many times")
 cases(gather, normal(3, 4, 2), whole(3, 6), whole(2, 6), key=(ARRAY, slice(None), ARRAY))

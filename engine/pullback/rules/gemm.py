@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
+from pullback.core.cases import tested_in
+from pullback.core.kinds import cast, unbroadcast
 from pullback.ir.types import ArrayType, dtype_of
-from pullback.kinds import cast, unbroadcast
 from pullback.rules.contractions import matmul
 from pullback.rules.inplace import Overwriting
 

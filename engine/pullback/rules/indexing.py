@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Linear
+from pullback.core.primitive import Primitive
+from pullback.core.scattered import Scattered
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Linear
-from pullback.primitive import Primitive
-from pullback.scattered import Scattered
 
 
 def _indexed_type(type_: ArrayType, key: Any) -> ArrayType:

@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pullback.cases import tested_in
 from pullback.contexts import Frame
+from pullback.core.cases import tested_in
+from pullback.core.kinds import Linear, Scalar
+from pullback.core.primitive import Effect, Primitive
 from pullback.ir.types import ArrayType, type_of
-from pullback.kinds import Linear, Scalar
 from pullback.numpy_api.valued import ValuedTracer
-from pullback.primitive import Effect, Primitive
 from pullback.rules.contractions import matmul
 
 copy = Linear(

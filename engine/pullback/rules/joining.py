@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import unbroadcast
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
-from pullback.kinds import unbroadcast
-from pullback.primitive import Primitive
 
 
 def along(axis: int, part: Any) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from pullback.kinds import Scalar
+from pullback.core.kinds import Scalar
 
 equal = Scalar("equal", np.equal, None, None, operator=operator.eq)
 not_equal = Scalar("not_equal", np.not_equal, None, None, operator=operator.ne)

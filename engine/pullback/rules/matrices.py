@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
+from pullback.core.cases import tested_in
+from pullback.core.kinds import behind_batch, cast, unbroadcast
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType, Shape, dtype_of
-from pullback.kinds import behind_batch, cast, unbroadcast
-from pullback.primitive import Primitive
 
 
 class MatrixFunction(Primitive):

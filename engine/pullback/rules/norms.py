@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal
+from pullback.core.cases import away_from, cases, normal
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
 from pullback.rules.matrices import conjugate, is_complex, matrix_dtype, real, real_dtype
 from pullback.rules.quotients import quotient
 from pullback.rules.reductions import reduced_shape
@@ -39,6 +39,12 @@ class _PNorm(Primitive):
             squares = np.square(x.real) + np.square(x.imag) if is_complex(x) else np.square(x)
             return np.sqrt(np.add.reduce(squares, axis=axes, keepdims=keepdims))
         return np.add.reduce(np.abs(x) ** p, axis=axes, keepdims=keepdims) ** (1 / p)
+
+    def lower(self, x: Any, p: float, axes: tuple[int, ...], *, keepdims: bool) -> Any:
+        if p != 2:
+            return np.sum(np.abs(x) ** p, axis=axes, keepdims=keepdims) ** (1 / p)
+        squares = np.square(np.real(x)) + np.square(np.imag(x)) if is_complex(x) else np.square(x)
+        return np.sqrt(np.sum(squares, axis=axes, keepdims=keepdims))
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         dtype = real_dtype(matrix_dtype("norm", types[0]))

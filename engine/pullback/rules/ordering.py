@@ -1,10 +1,11 @@
 """Orders and positions: which element comes where. Reading by them is `gathering`."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.flat import Flat
+from pullback.core.flat import Flat
 from pullback.ir.types import ArrayType
 
 _POSITION = np.dtype(np.intp)
@@ -15,17 +16,35 @@ def _position_type(type_: ArrayType, axis: int, *, keepdims: bool) -> ArrayType:
     return ArrayType((*before, *([1] if keepdims else []), *after), _POSITION)
 
 
+def _in_front(type_: ArrayType, axis: int, **_: Any) -> tuple[ArrayType, ...]:
+    """NumPy looks along the last axis; of another it makes a copy, which here has memory of the plan's."""
+    if axis == len(type_.shape) - 1:
+        return ()
+    return (ArrayType((*type_.shape[:axis], *type_.shape[axis + 1 :], type_.shape[axis]), type_.dtype),)
+
+
+def _position_into(find: Any, out: Any, x: Any, axis: int, *, keepdims: bool, scratch: Any = ()) -> None:
+    for moved in scratch:
+        np.copyto(moved, np.moveaxis(x, axis, -1))
+        x = moved
+    find(x, axis=-1, out=np.squeeze(out, axis) if keepdims else out)
+
+
 argmax: Flat = Flat(
     "argmax",
     lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     lambda type_, axis, keepdims: _position_type(type_, axis, keepdims=keepdims),
     lambda x, axis, keepdims: argmax(x, axis=axis + 1, keepdims=keepdims),
+    into=partial(_position_into, np.argmax),
+    scratch=_in_front,
 )
 argmin: Flat = Flat(
     "argmin",
     lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
     lambda type_, axis, keepdims: _position_type(type_, axis, keepdims=keepdims),
     lambda x, axis, keepdims: argmin(x, axis=axis + 1, keepdims=keepdims),
+    into=partial(_position_into, np.argmin),
+    scratch=_in_front,
 )
 argsort: Flat = Flat(
     "argsort",

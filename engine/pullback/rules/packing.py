@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
 from pullback.rules.joining import concatenate
 
 

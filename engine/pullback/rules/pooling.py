@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal, tested_in
+from pullback.core.cases import cases, normal, tested_in
+from pullback.core.kinds import Linear
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Linear
-from pullback.primitive import Primitive
 from pullback.rules.sliding import Pads, Sliding
 
 

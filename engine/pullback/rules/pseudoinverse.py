@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import (
     MatrixFunction,

@@ -11,20 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal
+from pullback.core.cases import away_from, cases, normal
+from pullback.core.kinds import Scalar
+from pullback.core.numbers import number
 from pullback.errors import DifferentiationError
 from pullback.ir.types import ArrayType
-from pullback.kinds import Scalar
 from pullback.rules.matrices import MatrixFunction
+
+_REFUSED = (
+    "this derivative does not exist: it divides by zero (repeated eigenvalues or singular values, a singular "
+    "value of zero, a second derivative of a norm at zero); if only the values are wanted use eigvalsh or svdvals"
+)
 
 
 def _divide(x: Any, d: Any) -> Any:
     zero = d == 0
     if np.any(zero & (x != 0)):
-        raise DifferentiationError(
-            "this derivative does not exist: it divides by zero (repeated eigenvalues or singular values, a singular "
-            "value of zero, a second derivative of a norm at zero); if only the values are wanted use eigvalsh or svdvals"
-        )
+        raise DifferentiationError(_REFUSED)
     return x / np.where(zero, np.ones((), np.result_type(d)), d)
 
 
@@ -48,12 +51,36 @@ def _push_gaps(tangents: Sequence[Any], y: Any, operands: Sequence[Any]) -> Any:
     return np.expand_dims(dw, -2) - np.expand_dims(dw, -1)
 
 
-quotient: Scalar = Scalar(
+class _Quotient(Scalar):
+    """Written with memory of the plan's: where the divisor is zero, where both are, and a divisor without zeros."""
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        (y,) = self.infer(*types, **params)
+        truth = np.dtype(bool)
+        return (ArrayType(types[1].shape, truth), ArrayType(y.shape, truth), ArrayType((), truth), types[1])
+
+
+def _write_quotient(out: Any, x: Any, d: Any, scratch: Sequence[Any]) -> None:
+    zero, wrong, is_wrong, divisor = scratch
+    np.equal(d, number(0, d.dtype), out=zero)
+    np.not_equal(x, number(0, x.dtype), out=wrong)
+    np.logical_and(wrong, zero, out=wrong)
+    np.logical_or.reduce(wrong, axis=None, out=is_wrong)
+    if is_wrong.item():
+        raise DifferentiationError(_REFUSED)
+    np.copyto(divisor, d)
+    np.copyto(divisor, number(1, d.dtype), where=zero)
+    np.divide(x, divisor, out=out)
+
+
+quotient: Scalar = _Quotient(
     "quotient",
     _divide,
     lambda v, x, d, y: quotient(v, d),
     lambda v, x, d, y: -quotient(v * y, d),
+    into=_write_quotient,
 )
+quotient.needs_scratch = False
 gaps = MatrixFunction(
     "gaps", _gaps, _gaps_type, _push_gaps, lambda needed, v, y, operands: (_sum_by_index(v),), stacks=True
 )

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
-from pullback.flat import Flat
+from pullback.core.cases import cases, normal
+from pullback.core.flat import Flat
+from pullback.core.kinds import Linear, unbroadcast
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType, Shape
-from pullback.kinds import Linear, unbroadcast
-from pullback.primitive import Primitive
 from pullback.rules.cumulative import products_after, products_before
 
 Axes = tuple[int, ...]
@@ -67,6 +67,9 @@ class _Extremum(Primitive):
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return self._ufunc.reduce(operands[0], axis=params["axes"], keepdims=params["keepdims"])
 
+    def into(self, out: Any, x: Any, axes: Axes, *, keepdims: bool) -> None:
+        self._ufunc.reduce(x, axis=axes, out=out, keepdims=keepdims)
+
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         (type_,), axes = types, params["axes"]
         if any(type_.shape[axis] == 0 for axis in axes):
@@ -107,6 +110,8 @@ min_ = _Extremum("min", np.minimum, operator.gt)
 class _Prod(Primitive):
     """Product along one axis. The derivative multiplies the others up, so that zeros are right to every order."""
 
+    into = staticmethod(lambda out, x, axis: np.multiply.reduce(x, axis=axis, out=out))
+
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return np.multiply.reduce(operands[0], axis=params["axis"])
 
@@ -142,12 +147,14 @@ all_: Flat = Flat(
     lambda x, axes, keepdims: np.logical_and.reduce(x, axis=axes, keepdims=keepdims),
     lambda type_, axes, keepdims: ArrayType(reduced_shape(type_.shape, axes, keepdims=keepdims), np.dtype(bool)),
     lambda x, axes, keepdims: all_(x, axes=behind_the_batch(axes), keepdims=keepdims),
+    into=lambda out, x, axes, keepdims: np.logical_and.reduce(x, axis=axes, out=out, keepdims=keepdims),
 )
 any_: Flat = Flat(
     "any",
     lambda x, axes, keepdims: np.logical_or.reduce(x, axis=axes, keepdims=keepdims),
     lambda type_, axes, keepdims: ArrayType(reduced_shape(type_.shape, axes, keepdims=keepdims), np.dtype(bool)),
     lambda x, axes, keepdims: any_(x, axes=behind_the_batch(axes), keepdims=keepdims),
+    into=lambda out, x, axes, keepdims: np.logical_or.reduce(x, axis=axes, out=out, keepdims=keepdims),
 )
 
 cases(sum_, normal(3, 4), axes=(0, 1), keepdims=False)

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal, positive, tested_in
-from pullback.flat import Flat
+from pullback.core.cases import cases, normal, positive, tested_in
+from pullback.core.flat import Flat
+from pullback.core.kinds import Scalar
 from pullback.ir.types import ArrayType
-from pullback.kinds import Scalar
 
 sign = Scalar("sign", np.sign, None)
 floor = Scalar("floor", np.floor, None)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Linear, behind_batch, cast, unbroadcast
 from pullback.ir.types import ArrayType, Shape, dtype_of
-from pullback.kinds import Linear, behind_batch, cast, unbroadcast
 
 
 def _reshaped(type_: ArrayType, shape: Shape) -> ArrayType:

@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal, positive, whole
+from pullback.core.cases import cases, normal, positive, whole
+from pullback.core.flat import Flat
+from pullback.core.kinds import cast
+from pullback.core.numbers import number
+from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType
-from pullback.kinds import cast
-from pullback.primitive import Primitive
 from pullback.rules.reductions import reduced_shape
 
 
@@ -67,11 +69,14 @@ def _crossentropy(x: Any, target: Any, axis: int) -> Any:
 
 def checked_classes(labels: Any, classes: int) -> Any:
     """Class numbers, if they are; one below 0 would count from the end."""
-    if labels.size and not (labels.min() >= 0 and labels.max() < classes):
-        raise ValueError(
-            f"logitcrossentropy: class numbers go from 0 to {classes - 1}, got {labels.min()} to {labels.max()}"
-        )
+    if labels.size:
+        _check_classes(labels.min(), labels.max(), classes)
     return labels
+
+
+def _check_classes(low: Any, high: Any, classes: int) -> None:
+    if not (low >= 0 and high < classes):
+        raise ValueError(f"logitcrossentropy: class numbers go from 0 to {classes - 1}, got {low} to {high}")
 
 
 def one_hot(labels: Any, x: Any, axis: int) -> Any:
@@ -87,6 +92,91 @@ def _float_type(type_: ArrayType) -> np.dtype[Any]:
 def _over(v: Any, axis: int) -> Any:
     """A value of every row, beside the rows."""
     return np.expand_dims(v, axis)
+
+
+# --- the same steps in primitives, for plans that keep all memory ----------------------------------------------------
+
+
+class _QuietLog(Primitive):
+    """The logarithm of sums of exponentials: of no probability it is -inf, which is nothing to warn of."""
+
+    in_place = True
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(*operands)
+
+    def into(self, out: Any, x: Any) -> None:
+        with np.errstate(divide="ignore"):
+            np.log(x, out=out)
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        return types
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        return (y_bar / operands[0],)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        return tangents[0] / operands[0]
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        return self(*operands)
+
+
+def _write_class_numbers(out: Any, labels: Any, classes: int, scratch: Sequence[Any]) -> None:
+    low, high = scratch
+    np.copyto(out, labels)
+    if labels.size:
+        np.minimum.reduce(labels, axis=None, out=low)
+        np.maximum.reduce(labels, axis=None, out=high)
+        _check_classes(low.item(), high.item(), classes)
+
+
+quiet_log = _QuietLog("quiet_log")
+#: Class numbers as they are, if they are; a rule, so that a plan looks at them on every call.
+class_numbers: Flat = Flat(
+    "class_numbers",
+    checked_classes,
+    lambda type_, **_: type_,
+    lambda labels, classes: class_numbers(labels, classes=classes),
+    into=_write_class_numbers,
+    scratch=lambda type_, **_: [ArrayType((), type_.dtype)] * 2,
+)
+
+
+def _shifted_steps(x: Any, axis: int) -> tuple[Any, Any]:
+    """The largest elements, and what is left without them."""
+    if not np.shape(x)[axis]:
+        raise ValueError("rows of no elements are left to the rule as it stands")
+    x = x if x.dtype.kind == "f" else x.astype(float)
+    top = np.max(x, axis=axis, keepdims=True)
+    top = np.where(np.isinf(top), number(0, x.dtype), top)
+    return top, x - top
+
+
+def _softmax_steps(x: Any, axis: int) -> Any:
+    e = np.exp(_shifted_steps(x, axis)[1])
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+def _logsumexp_steps(x: Any, axis: int, keepdims: bool = False) -> Any:  # noqa: FBT001, FBT002 (a parameter of the rule)
+    top, rest = _shifted_steps(x, axis)
+    y = top + quiet_log(np.sum(np.exp(rest), axis=axis, keepdims=True))
+    return y if keepdims else np.squeeze(y, axis=axis)
+
+
+def _logsoftmax_steps(x: Any, axis: int) -> Any:
+    return x - _logsumexp_steps(x, axis, keepdims=True)
+
+
+def _crossentropy_steps(x: Any, target: Any, axis: int) -> Any:
+    terms = _logsoftmax_steps(x, axis)
+    if np.ndim(target) < np.ndim(x):
+        labels = class_numbers(target, classes=np.shape(x)[axis])
+        return -np.squeeze(np.take_along_axis(terms, _over(labels, axis), axis), axis)
+    return -np.sum(target * np.where(target == 0, number(0, terms.dtype), terms), axis=axis)
 
 
 class _AlongAxis(Primitive):
@@ -105,6 +195,8 @@ class _AlongAxis(Primitive):
 
 
 class _Softmax(_AlongAxis):
+    lower = staticmethod(_softmax_steps)
+
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return _softmax(*operands, **params)
 
@@ -120,6 +212,8 @@ class _Softmax(_AlongAxis):
 
 
 class _LogSoftmax(_AlongAxis):
+    lower = staticmethod(_logsoftmax_steps)
+
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return _logsoftmax(*operands, **params)
 
@@ -134,6 +228,8 @@ class _LogSoftmax(_AlongAxis):
 
 
 class _LogSumExp(_AlongAxis):
+    lower = staticmethod(_logsumexp_steps)
+
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return _logsumexp(*operands, **params)
 
@@ -156,6 +252,8 @@ class _LogSumExp(_AlongAxis):
 
 class _LogitCrossEntropy(_AlongAxis):
     """Operands: logits, and targets of their shape or class numbers of that shape without the axis. One loss for each row."""
+
+    lower = staticmethod(_crossentropy_steps)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return _crossentropy(*operands, **params)
@@ -204,6 +302,7 @@ logsoftmax = _LogSoftmax("logsoftmax")
 logsumexp = _LogSumExp("logsumexp")
 logitcrossentropy = _LogitCrossEntropy("logitcrossentropy")
 
+cases(quiet_log, positive(3, 4))
 for _rule in (softmax, logsoftmax, logsumexp):
     cases(_rule, normal(3, 4), axis=0)
     cases(_rule, normal(2, 3, 4), axis=1)

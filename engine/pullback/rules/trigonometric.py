@@ -4,8 +4,8 @@ from math import pi
 
 import numpy as np
 
-from pullback.cases import away_from, cases, normal, positive
-from pullback.kinds import Scalar
+from pullback.core.cases import away_from, cases, normal, positive
+from pullback.core.kinds import Scalar
 
 sin = Scalar("sin", np.sin, lambda v, x, y: v * np.cos(x))
 cos = Scalar("cos", np.cos, lambda v, x, y: -(v * np.sin(x)))

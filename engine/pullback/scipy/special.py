@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.errors import NoRuleError, TracingError
 from pullback.namespaces import the_rest_of
 from pullback.numpy.creation import asarray
-from pullback.primitive import Traced
 from pullback.rules.activations import softplus as _softplus
 from pullback.rules.constants import stop
 from pullback.rules.special import gammas

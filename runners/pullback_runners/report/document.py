@@ -1,7 +1,7 @@
 """A case of a report, from what was measured. Pure: plain values in, plain values out."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,13 @@ class CaseResult:
     examinations: dict[str, Examination] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     failures: dict[str, VariantError] = field(default_factory=dict)
+
+    def leave_out_unavailable(self, wanted: Collection[str]) -> None:
+        """Forget the variants that do not exist here, but for those that are wanted: their absence is a failure."""
+        absent = {name for name, failure in self.failures.items() if failure.kind == "unavailable"} - set(wanted)
+        self.variants = [variant for variant in self.variants if variant not in absent]
+        for name in absent:
+            del self.failures[name]
 
     def measured_variants(self) -> list[str]:
         """The variants that nothing went wrong with; none if the baseline failed, since every ratio is against it."""

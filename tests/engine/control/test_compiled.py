@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback import trees
-from pullback.primitive import Primitive
+from pullback.core.primitive import Primitive
 
 
 def rk4(rate, y, times):
@@ -51,7 +51,7 @@ def random_walk(scale, drift, noise):
         position = position + drift + scale * e
         return (position, np.maximum(longest, position * position)), position
 
-    (last, longest), path = pb.scan(step, (0 * drift, 0 * drift + 1), noise, reverse=True)
+    (last, longest), path = pb.scan(step, (np.zeros(2), np.ones(2)), noise, reverse=True)
     return np.sum(last) + np.sum(longest) + np.sum(np.sin(path))
 
 
@@ -402,3 +402,19 @@ def test_random_bodies_against_the_unrolled_loop(program, outputs, reverse, leng
 
     assert_same(pb.compile(tangent(looped), tier="fused")(*args), tangent(unrolled)(*args))
     assert_same(pb.compile(curvature(looped), tier="fused")(*args), curvature(unrolled)(*args))
+
+
+@pytest.mark.parametrize("tier", ["fused", "stateful"])
+def test_a_value_that_leads_through_loops_can_be_looked_at(tier):
+    def function(x):
+        y = pb.scan(lambda h, row: (np.tanh(h + row), h * row), x[0], x)[1]
+        y = pb.cond(np.sum(y) > 0, np.sin, np.cos, y)
+        y = pb.checkpoint(lambda y: y * 2)(y)
+        y = pb.fori_loop(0, 3, lambda _, h: h * 0.9, y)
+        y = pb.while_loop(lambda h: np.sum(h * h) > 1, lambda h: h * 0.5, y)
+        return y if np.sum(y) > 0 else -y
+
+    plan = pb.compile(function, tier=tier)
+    for x in (np.linspace(-1, 1, 12).reshape(3, 4), np.linspace(0.1, -2, 12).reshape(3, 4)):
+        np.testing.assert_allclose(plan(x), function(x))
+        assert plan.summary()["fallbacks"] == []

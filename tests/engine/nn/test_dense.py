@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core.primitive import Primitive
 from pullback.nn.choosing import FUNCTIONS, Chosen, reads_output_only
-from pullback.primitive import Primitive
 from pullback.rules import activations
 
 RNG = np.random.default_rng(0)

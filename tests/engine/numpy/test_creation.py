@@ -41,3 +41,34 @@ def test_a_traced_value_is_an_array_already():
 def test_directives_of_joining_are_refused():
     with pytest.raises(TracingError, match="concatenate"):
         pb.grad(lambda x: np.sum(np.r_["0,2", x, x]))(1.0)
+
+
+PARTS = {
+    "a list": (lambda m, x, y: m.array([x[0], 2 * y[1], 3.0]), (2,), (2,)),
+    "nested lists": (lambda m, x, y: m.array([[x[0], 1.0], [y[1], x[1]]]), (2,), (2,)),
+    "arrays in a list": (lambda m, x, y: m.array([x, y, onp.ones(2)]), (2,), (2,)),
+    "more dimensions": (lambda m, x, y: m.array([x, y], ndmin=3), (2,), (2,)),
+    "an array of objects": (lambda m, x, y: m.array([x * y, y]), (), ()),
+    "r_": (lambda m, x, y: m.r_[x, 1.0, y, 0:2], (2,), (3,)),
+    "c_": (lambda m, x, y: m.c_[x, y], (3,), (3,)),
+    "c_ of matrices": (lambda m, x, y: m.c_[x, y], (3, 1), (3, 2)),
+    "sum of a list": (lambda m, x, y: m.sum([x, y], axis=0), (2,), (2,)),
+    "mean of a list": (lambda m, x, y: m.mean([x, y]), (2,), (2,)),
+    "max of a list": (lambda m, x, y: m.max([x, y], axis=0), (2,), (2,)),
+    "var of a list": (lambda m, x, y: m.var([x, y]), (2,), (2,)),
+    "ascontiguousarray": (lambda m, x, y: m.ascontiguousarray(x) * y, (), ()),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_arrays_of_traced_parts(name):
+    function, *shapes = PARTS[name]
+    args = [onp.asarray(onp.random.default_rng(i).normal(size=shape)) for i, shape in enumerate(shapes)]
+    value, _ = pb.vjp(lambda *xs: function(np, *xs), *args)
+    onp.testing.assert_allclose(value, function(onp, *args))
+    pb.testing.check_grads(lambda *xs: function(np, *xs), args)
+
+
+def test_a_dtype_is_honoured():
+    value, _ = pb.vjp(lambda x: np.array([x, x], dtype=onp.float32), 1.0)
+    assert value.dtype == onp.float32

@@ -45,6 +45,7 @@ def test_over_axes(reduce, axis, like_numpy):
         lambda a: np.average(a, weights=np.abs(A)),
         lambda a: np.average(a, axis=(0, 1), weights=np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), keepdims=True),
         lambda a: np.average(a, axis=2, weights=np.abs(A) + a * a, returned=True),
+        lambda a: np.average(a, axis=1, returned=True),
         lambda a: np.add.reduce(a),
         lambda a: np.add.reduce(a, axis=(0, 1)),
         lambda a: np.multiply.reduce(a, axis=1, keepdims=True),

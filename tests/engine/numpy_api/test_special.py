@@ -5,10 +5,10 @@ import pytest
 import scipy.special as sc
 
 import pullback as pb
+from pullback.core.kinds import Scalar
+from pullback.core.primitive import Primitive
 from pullback.errors import NoRuleError
-from pullback.kinds import Scalar
 from pullback.numpy_api.special import special_primitive
-from pullback.primitive import Primitive
 from pullback.rules import special
 
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
+from pullback.core.kinds import Linear
+from pullback.core.primitive import Primitive
 from pullback.errors import GraphError
-from pullback.kinds import Linear
-from pullback.primitive import Primitive
 
 UNARY = {
     "sin": np.sin,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.primitive import Primitive
+from pullback.core.primitive import Primitive
 
 
 class _SumAndDifference(Primitive):

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import control, elementwise_maps, nn, rules
-from pullback.cases import ALL, ELSEWHERE, Case
+from pullback import control, nn, rules
+from pullback.core.cases import ALL, ELSEWHERE, Case
+from pullback.core.primitive import Primitive
 from pullback.ir.types import type_of
-from pullback.primitive import Primitive
+from pullback.transforms import elementwise_maps
 
 assert all((rules, control, elementwise_maps, nn))  # importing them fills the table
 
@@ -49,7 +50,7 @@ every_case = pytest.mark.parametrize("case", ALL, ids=_name)
 @pytest.fixture(scope="module")
 def rules_of_this_folder():
     """Their names, asked of a process that has loaded no other rules: those have tests of their own."""
-    program = "import pullback.rules; from pullback.primitive import Primitive; print(*Primitive.table)"
+    program = "import pullback.rules; from pullback.core.primitive import Primitive; print(*Primitive.table)"
     return set(
         subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
     )

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core.primitive import Primitive
 from pullback.nn.choosing import FUNCTIONS, Chosen, activation, reads_output_only
-from pullback.primitive import Primitive
 from pullback.rules import activations
 from pullback_runners.allocations.arrays import ArrayCounter
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.cotangents import Accumulator, Lazy
-from pullback.tape import Tape
+from pullback.traces.cotangents import Accumulator, Lazy
+from pullback.traces.tape import Tape
 
 RNG = np.random.default_rng(0)
 LENGTHS = (10, 1_000, 100_000)
@@ -126,6 +126,18 @@ def test_s2_4_n_reads_of_an_array_of_n_make_one_dense_buffer(length, count_array
     np.testing.assert_allclose(gradient, 0.5 ** np.arange(length)[::-1])
     assert counted.arrays == 1
     assert counted.bytes == gradient.nbytes
+
+
+def test_s2_4_n_reads_make_no_array_in_a_plan_that_keeps_its_memory(arrays_in_steady_state):
+    def weighted(c):
+        return reduce(lambda total, position: total * c[0] + c[position], range(20), 0.0)
+
+    gradient = pb.compile(pb.grad(weighted), tier="stateful")
+    constant = pb.compile(pb.grad(lambda c: reduce(operator.add, (c[k] for k in range(20)))), tier="stateful")
+    c = RNG.normal(size=20)
+    np.testing.assert_allclose(gradient(c), pb.grad(weighted)(c))
+    assert arrays_in_steady_state(lambda: constant(c)) == {0}
+    assert arrays_in_steady_state(lambda: gradient(c)) == {0}
 
 
 def test_s2_4_the_rules_that_n_reads_run_grow_like_n():

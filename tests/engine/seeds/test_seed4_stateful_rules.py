@@ -14,7 +14,7 @@ import pytest
 
 import pullback as pb
 from pullback import contexts
-from pullback.primitive import Primitive
+from pullback.core.primitive import Primitive
 from pullback_runners.allocations import ArrayCounter
 
 KEPT = [tier for tier in pb.TIERS if tier != "unfused"]

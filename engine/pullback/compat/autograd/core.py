@@ -21,9 +21,9 @@ from pullback.compat.autograd.primitives import (
     primitive_vjps,
 )
 from pullback.compat.autograd.vector_spaces import VSpace, vspace
+from pullback.core.primitive import Traced
 from pullback.ir.types import dtype_of
-from pullback.linearizing import Linearization, jvp
-from pullback.primitive import Traced
+from pullback.transforms.linearizing import Linearization, jvp
 
 __all__ = [
     "VSpace",

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback import checkpoints, jacobians
 from pullback.compat.autograd import core
 from pullback.compat.autograd.vector_spaces import VSpace, vspace
 from pullback.compat.autograd.wrap_util import Function, unary_to_nary
+from pullback.transforms import checkpoints, jacobians
 
 make_vjp = unary_to_nary(core.make_vjp)
 make_jvp = unary_to_nary(core.make_jvp)

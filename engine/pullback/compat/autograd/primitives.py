@@ -19,9 +19,9 @@ from pullback import trees
 from pullback.compat.autograd import deprecated
 from pullback.compat.autograd.aligned import leaves_like
 from pullback.compat.autograd.vector_spaces import vspace
+from pullback.core.primitive import Primitive, Traced
 from pullback.errors import DifferentiationError, NeedsValueError, NoRuleError, TracingError
 from pullback.ir.types import ArrayType, dtype_of, is_array_like
-from pullback.primitive import Primitive, Traced
 
 Maker = Callable[..., Any]
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.numbers import number
+
 Array = np.ndarray[Any, Any]
 
 
@@ -15,17 +17,17 @@ def sigmoid_in_place(z: Array) -> None:
     with np.errstate(over="ignore"):
         np.negative(z, out=z)
         np.exp(z, out=z)
-        z += 1
+        np.add(z, number(1, z.dtype), out=z)
         np.reciprocal(z, out=z)
 
 
 def slope_of_sigmoid(y: Array, out: Array) -> None:
     """The slope y (1 - y); `out` is another array."""
-    np.subtract(1, y, out=out)
+    np.subtract(number(1, y.dtype), y, out=out)
     out *= y
 
 
 def slope_of_tanh(y: Array, out: Array) -> None:
     """The slope 1 - y^2; `out` may be y."""
     np.square(y, out=out)
-    np.subtract(1, out, out=out)
+    np.subtract(number(1, out.dtype), out, out=out)

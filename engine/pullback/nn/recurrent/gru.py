@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.numbers import number
 from pullback.ir.types import Shape
 from pullback.nn.recurrent.cells import gru_step
 from pullback.nn.recurrent.gate_kernels import sigmoid_in_place, slope_of_sigmoid, slope_of_tanh
-from pullback.nn.recurrent.reverse import Array, Reverse, rows, scratch
+from pullback.nn.recurrent.reverse import Array, Reverse, rows
 from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 
@@ -41,42 +42,47 @@ class _ResetAfter(_Gru):
     def saved(self, steps: int, batch: int, hidden: int, params: dict[str, Any]) -> tuple[Shape, ...]:
         return (*super().saved(steps, batch, hidden, params), (steps, batch, hidden))
 
-    def forward(self, x: Array, weights: Weights, initial: Sequence[Any], params: dict[str, Any]) -> tuple[Array, ...]:
+    def forward_spare(self, batch: int, hidden: int) -> tuple[Shape, ...]:
+        return ((batch, 3 * hidden), (batch, hidden))
+
+    def forward(
+        self,
+        results: Sequence[Array],
+        spare: Sequence[Array],
+        x: Array,
+        weights: Weights,
+        initial: Sequence[Any],
+        params: dict[str, Any],
+    ) -> None:
         del params
-        steps, batch, _ = x.shape
         hidden = weights.hidden
-        states, gates, u, product, reset = scratch(
-            x.dtype,
-            (steps, batch, hidden),
-            (steps, batch, 3 * hidden),
-            (steps, batch, hidden),
-            (batch, 3 * hidden),
-            (batch, hidden),
-        )
+        (states, gates, u), (product, reset) = results, spare
         product_with_input(x, weights, gates)
         (before,) = initial
         for step, (h, gate) in enumerate(zip(states, gates, strict=True)):
             r, z, n = split(gate)
             if before is None:
-                u[step] = 0
+                u[step].fill(0)
             else:
                 np.matmul(before, weights.wh.T, out=product)
                 gate[:, : 2 * hidden] += product[:, : 2 * hidden]
-                u[step] = product[:, 2 * hidden :]
+                np.copyto(u[step], product[:, 2 * hidden :])
             sigmoid_in_place(gate[:, : 2 * hidden])
             n += np.multiply(r, u[step], out=reset)
             np.tanh(n, out=n)
             mix(z, n, before, h)
             before = h
-        return states, gates, u
 
-    def backward(self, reverse: Reverse, params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+    def backward_spare(self, steps: int, batch: int, hidden: int) -> tuple[Shape, ...]:
+        return ((steps, batch, 3, hidden), (steps, batch, hidden), (batch, hidden), (batch, hidden))
+
+    def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
         del params
         (h, gates, u), (h_bar, *_), (h0,) = reverse.results, reverse.bars, reverse.initial
-        hidden = h.shape[-1]
-        steps, batch, _ = h.shape
+        steps = len(h)
+        (h0_bar,) = reverse.initial_bars
         # Of the candidate dz has what Wh sees, r * dn, until Wh is done; dn is what Wi sees.
-        dz, dn, dh, product = scratch(h.dtype, (steps, batch, 3, hidden), h.shape, *[(batch, hidden)] * 2)
+        dz, dn, dh, product, of_product = reverse.spare
         r, z, n = split(gates)
         slopes_of_mix(z, n, h, h0, dz[:, :, 1], dn, spare=dz[:, :, 0])
         np.multiply(dn, r, out=dz[:, :, 2])
@@ -84,19 +90,21 @@ class _ResetAfter(_Gru):
         dz[:, :, 0] *= u
         dz[:, :, 0] *= dn
         flat = dz.reshape(gates.shape)
-        dh[...] = h_bar[-1]
+        np.copyto(dh, h_bar[-1])
         for step in range(steps - 1, -1, -1):
             dz[step] *= dh[:, None]
             dn[step] *= dh
-            if step or reverse.needs_initial[0]:
+            if step or h0_bar is not None:
                 dh *= z[step]
                 dh += np.matmul(flat[step], reverse.weights.wh, out=product)
             if step:
                 dh += h_bar[step - 1]
         if reverse.gradient is not None:
-            reverse.pull_product(flat, h[:-1], h0, reverse.gradient.wh)
-        dz[:, :, 2] = dn
-        return reverse.pull_input(rows(flat)), (dh if reverse.needs_initial[0] else None,)
+            reverse.pull_product(flat, h[:-1], h0, reverse.gradient.wh, of_product)
+        np.copyto(dz[:, :, 2], dn)
+        if h0_bar is not None:
+            np.copyto(h0_bar, dh)
+        reverse.pull_input(rows(flat))
 
     def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         del params
@@ -104,18 +112,21 @@ class _ResetAfter(_Gru):
 
 
 class _ResetBefore(_Gru):
-    def forward(self, x: Array, weights: Weights, initial: Sequence[Any], params: dict[str, Any]) -> tuple[Array, ...]:
+    def forward_spare(self, batch: int, hidden: int) -> tuple[Shape, ...]:
+        return ((batch, 2 * hidden), (batch, hidden), (batch, hidden))
+
+    def forward(
+        self,
+        results: Sequence[Array],
+        spare: Sequence[Array],
+        x: Array,
+        weights: Weights,
+        initial: Sequence[Any],
+        params: dict[str, Any],
+    ) -> None:
         del params
-        steps, batch, _ = x.shape
         hidden = weights.hidden
-        states, gates, product, reset, candidate = scratch(
-            x.dtype,
-            (steps, batch, hidden),
-            (steps, batch, 3 * hidden),
-            (batch, 2 * hidden),
-            (batch, hidden),
-            (batch, hidden),
-        )
+        (states, gates), (product, reset, candidate) = results, spare
         product_with_input(x, weights, gates)
         (before,) = initial
         for h, gate in zip(states, gates, strict=True):
@@ -129,30 +140,31 @@ class _ResetBefore(_Gru):
             np.tanh(n, out=n)
             mix(z, n, before, h)
             before = h
-        return states, gates
 
-    def backward(self, reverse: Reverse, params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+    def backward_spare(self, steps: int, batch: int, hidden: int) -> tuple[Shape, ...]:
+        return ((steps, batch, 3, hidden), (steps - 1, batch, hidden), *[(batch, hidden)] * 3)
+
+    def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
         del params
         (h, gates), (h_bar, *_), (h0,) = reverse.results, reverse.bars, reverse.initial
         hidden = h.shape[-1]
         steps, batch, _ = h.shape
-        dz, reset, product, dh, dq = scratch(
-            h.dtype, (steps, batch, 3, hidden), (steps - 1, batch, hidden), *[(batch, hidden)] * 3
-        )
+        (h0_bar,) = reverse.initial_bars
+        dz, reset, product, dh, dq, of_product = reverse.spare
         r, z, n = split(gates)
         slopes_of_mix(z, n, h, h0, dz[:, :, 1], dz[:, :, 2], spare=dz[:, :, 0])
         slope_of_sigmoid(r, dz[:, :, 0])
         dz[1:, :, 0] *= h[:-1]
-        dz[0, :, 0] *= 0 if h0 is None else h0
+        np.multiply(dz[0, :, 0], number(0, h.dtype) if h0 is None else h0, out=dz[0, :, 0])
         flat = dz.reshape(steps, batch, 3 * hidden)
-        dh[...] = h_bar[-1]
+        np.copyto(dh, h_bar[-1])
         for step in range(steps - 1, -1, -1):
             dz[step, :, 1:] *= dh[:, None]
             if not step and h0 is None:
                 break  # the state before was zero: nothing went through r and Wh
             np.matmul(dz[step, :, 2], reverse.weights.wh[2 * hidden :], out=dq)  # r * h gets this
             dz[step, :, 0] *= dq
-            if step or reverse.needs_initial[0]:
+            if step or h0_bar is not None:
                 dh *= z[step]
                 dh += np.multiply(dq, r[step], out=dq)
                 dh += np.matmul(flat[step, :, : 2 * hidden], reverse.weights.wh[: 2 * hidden], out=product)
@@ -160,10 +172,14 @@ class _ResetBefore(_Gru):
                 dh += h_bar[step - 1]
         if reverse.gradient is not None:
             wh = reverse.gradient.wh
-            reverse.pull_product(flat[:, :, : 2 * hidden], h[:-1], h0, wh[: 2 * hidden])
+            of_gates, of_candidate = of_product[: 2 * hidden], of_product[2 * hidden :]
+            reverse.pull_product(flat[:, :, : 2 * hidden], h[:-1], h0, wh[: 2 * hidden], of_gates)
             np.multiply(r[1:], h[:-1], out=reset)
-            reverse.pull_product(flat[:, :, 2 * hidden :], reset, None if h0 is None else r[0] * h0, wh[2 * hidden :])
-        return reverse.pull_input(rows(flat)), (dh if reverse.needs_initial[0] else None,)
+            first = None if h0 is None else np.multiply(r[0], h0, out=product)
+            reverse.pull_product(flat[:, :, 2 * hidden :], reset, first, wh[2 * hidden :], of_candidate)
+        if h0_bar is not None:
+            np.copyto(h0_bar, dh)
+        reverse.pull_input(rows(flat))
 
     def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         del params
@@ -185,18 +201,18 @@ def split(gates: Array) -> tuple[Array, Array, Array]:
 
 def mix(z: Array, n: Array, before: Any, h: Array) -> None:
     """The next state (1 - z) * n + z * before, as n + z * (before - n)."""
-    np.subtract(0 if before is None else before, n, out=h)
+    np.subtract(number(0, n.dtype) if before is None else before, n, out=h)
     h *= z
     h += n
 
 
 def slopes_of_mix(z: Array, n: Array, h: Array, h0: Any, by_update: Array, by_candidate: Array, spare: Array) -> None:
     """How h moves with z and with n, each before its activation: (before - n) * z * (1 - z), and (1 - z) * (1 - n^2)."""
-    np.subtract(1, z, out=spare)
+    np.subtract(number(1, z.dtype), z, out=spare)
     slope_of_tanh(n, by_candidate)
     by_candidate *= spare
     np.subtract(h[:-1], n[1:], out=by_update[1:])
-    np.subtract(0 if h0 is None else h0, n[0], out=by_update[0])
+    np.subtract(number(0, n.dtype) if h0 is None else h0, n[0], out=by_update[0])
     by_update *= z
     by_update *= spare
 

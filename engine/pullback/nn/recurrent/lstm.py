@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.numbers import number
 from pullback.ir.types import Shape
 from pullback.nn.recurrent.cells import lstm_step
 from pullback.nn.recurrent.gate_kernels import sigmoid_in_place, slope_of_sigmoid, slope_of_tanh
-from pullback.nn.recurrent.reverse import Array, Reverse, rows, scratch
+from pullback.nn.recurrent.reverse import Array, Reverse, rows
 from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 
@@ -29,18 +30,21 @@ class _Lstm(Recurrence):
         del params
         return ((steps, batch, 4 * hidden),)
 
-    def forward(self, x: Array, weights: Weights, initial: Sequence[Any], params: dict[str, Any]) -> tuple[Array, ...]:
+    def forward_spare(self, batch: int, hidden: int) -> tuple[Shape, ...]:
+        return ((batch, 4 * hidden), (batch, hidden))
+
+    def forward(
+        self,
+        results: Sequence[Array],
+        spare: Sequence[Array],
+        x: Array,
+        weights: Weights,
+        initial: Sequence[Any],
+        params: dict[str, Any],
+    ) -> None:
         del params
-        steps, batch, _ = x.shape
         hidden = weights.hidden
-        all_h, all_c, gates, product, kept = scratch(
-            x.dtype,
-            (steps, batch, hidden),
-            (steps, batch, hidden),
-            (steps, batch, 4 * hidden),
-            (batch, 4 * hidden),
-            (batch, hidden),
-        )
+        (all_h, all_c, gates), (product, kept) = results, spare
         np.matmul(rows(x), weights.wi.T, out=rows(gates))
         if weights.b is not None:
             gates += weights.b
@@ -57,21 +61,26 @@ class _Lstm(Recurrence):
             np.tanh(c, out=h)
             np.multiply(h, o, out=h)
             h_before, c_before = h, c
-        return all_h, all_c, gates
 
-    def backward(self, reverse: Reverse, params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+    def backward_spare(self, steps: int, batch: int, hidden: int) -> tuple[Shape, ...]:
+        return ((steps, batch, 4 * hidden), (steps, batch, hidden), (batch, hidden), (batch, hidden))
+
+    def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
         del params
         (h, c, gates), (h_bar, c_bar), (h0, c0) = reverse.results, reverse.bars, reverse.initial
         hidden = h.shape[-1]
-        dz, through_h, dh, dc = scratch(h.dtype, gates.shape, h.shape, h.shape[1:], h.shape[1:])
+        dz, through_h, dh, dc, of_product = reverse.spare
         _slopes(dz, through_h, c, gates, c0)
         parts = dz.reshape(*h.shape[:2], 4, hidden)
         forget = gates[:, :, 2 * hidden : 3 * hidden]
         for step in range(len(h) - 1, -1, -1):
             last = step == len(h) - 1
             if last:
-                dh[...] = 0 if h_bar is None else h_bar[step]
-                dc[...] = 0
+                if h_bar is None:
+                    dh.fill(0)
+                else:
+                    np.copyto(dh, h_bar[step])
+                dc.fill(0)
             else:
                 np.matmul(dz[step + 1], reverse.weights.wh, out=dh)
                 if h_bar is not None:
@@ -83,11 +92,13 @@ class _Lstm(Recurrence):
             parts[step, :, 0] *= dh
             parts[step, :, 1:] *= dc[:, None]
         if reverse.gradient is not None:
-            reverse.pull_product(dz, h[:-1], h0, reverse.gradient.wh)
-        needs_h0, needs_c0 = reverse.needs_initial
-        h0_bar = np.matmul(dz[0], reverse.weights.wh) if needs_h0 else None
-        c0_bar = np.multiply(dc, forget[0], out=dc) if needs_c0 else None
-        return reverse.pull_input(rows(dz)), (h0_bar, c0_bar)
+            reverse.pull_product(dz, h[:-1], h0, reverse.gradient.wh, of_product)
+        h0_bar, c0_bar = reverse.initial_bars
+        if h0_bar is not None:
+            np.matmul(dz[0], reverse.weights.wh, out=h0_bar)
+        if c0_bar is not None:
+            np.multiply(dc, forget[0], out=c0_bar)
+        reverse.pull_input(rows(dz))
 
     def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         del params
@@ -110,7 +121,7 @@ def _slopes(dz: Array, through_h: Array, c: Array, gates: Array, c0: Any) -> Non
     through_h *= o
     d_i *= g
     d_f[1:] *= c[:-1]
-    d_f[0] *= 0 if c0 is None else c0
+    np.multiply(d_f[0], number(0, c.dtype) if c0 is None else c0, out=d_f[0])
     slope_of_tanh(g, d_g)
     d_g *= i
 

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import cases, normal
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Scalar
+from pullback.core.numbers import number
+from pullback.ir.types import Shape
 from pullback.layouts import Layout
 from pullback.nn.recurrent.cells import rnn_step
-from pullback.nn.recurrent.reverse import Array, Reverse, rows, scratch
+from pullback.nn.recurrent.reverse import Array, Reverse, rows
 from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 from pullback.rules.activations import relu
@@ -24,17 +26,17 @@ from pullback.rules.trigonometric import tanh
 
 def _slope_of_tanh(h: Array, out: Array) -> None:
     np.square(h, out=out)
-    np.subtract(1, out, out=out)
+    np.subtract(number(1, out.dtype), out, out=out)
 
 
 def _slope_of_relu(h: Array, out: Array) -> None:
-    np.greater(h, 0, out=out, casting="unsafe")  # truth values as numbers
+    np.greater(h, number(0, h.dtype), out=out, casting="unsafe")  # truth values as numbers
 
 
 SLOPES: dict[Any, Callable[[Array, Array], None]] = {tanh: _slope_of_tanh, relu: _slope_of_relu}
 IN_PLACE: dict[Scalar, Callable[[Array], Any]] = {
     tanh: lambda z: np.tanh(z, out=z),
-    relu: lambda z: np.maximum(z, 0, out=z),
+    relu: lambda z: np.maximum(z, number(0, z.dtype), out=z),
 }
 
 
@@ -43,11 +45,20 @@ class _Rnn(Recurrence):
 
     gates = 1
 
-    def forward(self, x: Array, weights: Weights, initial: Sequence[Any], params: dict[str, Any]) -> tuple[Array, ...]:
-        steps, batch, _ = x.shape
-        hidden = weights.hidden
+    def forward_spare(self, batch: int, hidden: int) -> tuple[Shape, ...]:
+        return ((batch, hidden),)
+
+    def forward(
+        self,
+        results: Sequence[Array],
+        spare: Sequence[Array],
+        x: Array,
+        weights: Weights,
+        initial: Sequence[Any],
+        params: dict[str, Any],
+    ) -> None:
         activate = IN_PLACE[params["act"]]
-        states, product = scratch(x.dtype, (steps, batch, hidden), (batch, hidden))
+        (states,), (product,) = results, spare
         np.matmul(rows(x), weights.wi.T, out=rows(states))
         if weights.b is not None:
             states += weights.b
@@ -57,11 +68,13 @@ class _Rnn(Recurrence):
                 np.add(h, np.matmul(before, weights.wh.T, out=product), out=h)
             activate(h)
             before = h
-        return (states,)
 
-    def backward(self, reverse: Reverse, params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
+    def backward_spare(self, steps: int, batch: int, hidden: int) -> tuple[Shape, ...]:
+        return ((steps, batch, hidden), (batch, hidden))
+
+    def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
         (states,), (h_bar,), (initial,) = reverse.results, reverse.bars, reverse.initial
-        dz, dh = scratch(states.dtype, states.shape, states.shape[1:])
+        dz, dh, of_product = reverse.spare
         SLOPES[params["act"]](states, dz)
         dz[-1] *= h_bar[-1]
         for step in range(len(dz) - 2, -1, -1):
@@ -69,9 +82,11 @@ class _Rnn(Recurrence):
             dh += h_bar[step]
             dz[step] *= dh
         if reverse.gradient is not None:
-            reverse.pull_product(dz, states[:-1], initial, reverse.gradient.wh)
-        initial_bar = np.matmul(dz[0], reverse.weights.wh) if reverse.needs_initial[0] else None
-        return reverse.pull_input(rows(dz)), (initial_bar,)
+            reverse.pull_product(dz, states[:-1], initial, reverse.gradient.wh, of_product)
+        (initial_bar,) = reverse.initial_bars
+        if initial_bar is not None:
+            np.matmul(dz[0], reverse.weights.wh, out=initial_bar)
+        reverse.pull_input(rows(dz))
 
     def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         return (rnn_step(weights, x, states[0], params["act"]),)

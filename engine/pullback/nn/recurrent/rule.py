@@ -17,19 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from pullback.cases import tested_in
-from pullback.ir.types import ArrayType, Shape
+from pullback.core.cases import tested_in
+from pullback.core.primitive import Primitive
+from pullback.ir.types import ArrayType, Shape, type_of
 from pullback.layouts import Layout
-from pullback.linearizing import jvp, vjp
 from pullback.nn.recurrent.cells import run_steps
-from pullback.nn.recurrent.reverse import Array, Reverse, scratch
+from pullback.nn.recurrent.reverse import Array, Reverse
 from pullback.nn.recurrent.weights import Weights
-from pullback.primitive import Primitive
+from pullback.transforms.linearizing import jvp, vjp
 
 
 class Recurrence(Primitive):
     """Parameters: layout of the block, which initial states are given, and what the cell takes besides."""
 
+    in_lines = (0,)
     gates: int
     states: int = 1
 
@@ -38,12 +39,28 @@ class Recurrence(Primitive):
         self.gradient = _Gradient(self)
 
     @abstractmethod
-    def forward(self, x: Array, weights: Weights, initial: Sequence[Any], params: dict[str, Any]) -> tuple[Array, ...]:
-        """States of all steps, and what is saved beside them."""
+    def forward(
+        self,
+        results: Sequence[Array],
+        spare: Sequence[Array],
+        x: Array,
+        weights: Weights,
+        initial: Sequence[Any],
+        params: dict[str, Any],
+    ) -> None:
+        """Write the states of all steps, and what is saved beside them, into `results`."""
 
     @abstractmethod
-    def backward(self, reverse: Reverse, params: dict[str, Any]) -> tuple[Any, Sequence[Any]]:
-        """Cotangents of x and of the initial states; those by the weights go into `reverse.gradient`."""
+    def forward_spare(self, batch: int, hidden: int) -> tuple[Shape, ...]:
+        """Shapes of what `forward` needs while it runs."""
+
+    @abstractmethod
+    def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
+        """Write the cotangents of x, of the weights and of the initial states to where `reverse` says."""
+
+    @abstractmethod
+    def backward_spare(self, steps: int, batch: int, hidden: int) -> tuple[Shape, ...]:
+        """Shapes of what `backward` needs while it runs, before one of the shape of `Wh` for the initial state's share."""
 
     @abstractmethod
     def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
@@ -64,9 +81,22 @@ class Recurrence(Primitive):
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run forward."""
-        x, w, *given = operands
-        results = self.forward(x, read(w, params["layout"]), _spread(given, params["given"]), params)
-        return results if self.results > 1 else results[0]
+        types = [type_of(operand) for operand in operands]
+        results = tuple(map(_new, self.infer(*types, **params)))
+        out = results if self.results > 1 else results[0]
+        self.into(out, *operands, **params, scratch=[*map(_new, self.scratch(*types, **params))])
+        return out
+
+    def into(self, out: Any, x: Any, w: Any, *given: Any, scratch: Sequence[Any], **params: Any) -> None:
+        """Run forward, in memory that is there."""
+        results = out if self.results > 1 else (out,)
+        self.forward(results, scratch, x, read(w, params["layout"]), _spread(given, params["given"]), params)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """A step's worth of a few arrays."""
+        batch = types[0].shape[1]
+        shapes = self.forward_spare(batch, _hidden(params["layout"]))
+        return [ArrayType(shape, types[1].dtype) for shape in shapes]
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         """States of all steps, and what is saved."""
@@ -133,29 +163,41 @@ class _Gradient(Primitive):
     def __init__(self, rule: Recurrence) -> None:
         super().__init__(f"{rule.name}_gradient")
         self.rule = rule
+        self.in_lines = (0,)
         self.results = 2 + rule.states
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
+        types = [type_of(operand) for operand in operands]
+        out = tuple(map(_new, self.infer(*types, **params)))
+        self.into(out, *operands, **params, scratch=[*map(_new, self.scratch(*types, **params))])
+        return out
+
+    def into(self, out: Any, *operands: Any, scratch: Sequence[Any], **params: Any) -> None:
         layout: Layout = params["layout"]
         (x, w, *given), results, bars = self._roles(operands, params)
         needs_x, needs_w, *needs_given = params["needed"]
-        w_bar = None
-        if needs_w:
-            (w_bar,) = scratch(w.dtype, (layout.size,))
-            if any(name not in {"Wi", "Wh", "b"} for name in layout):
-                w_bar[...] = 0  # the block holds more than this layer reads
+        x_bar, w_bar, *initial_bars = out
+        if needs_w and any(name not in {"Wi", "Wh", "b"} for name in layout):
+            w_bar.fill(0)  # the block holds more than this layer reads
+        needs_initial = _spread(needs_given, params["given"])
         reverse = Reverse(
             x,
             read(w, layout),
             tuple(_spread(given, params["given"])),
             tuple(results),
             tuple(_spread(bars, params["leading"])),
-            None if w_bar is None else read(w_bar, layout),
-            needs_x,
-            tuple(need is True for need in _spread(needs_given, params["given"])),
+            read(w_bar, layout) if needs_w else None,
+            x_bar if needs_x else None,
+            tuple(bar if need else None for bar, need in zip(initial_bars, needs_initial, strict=True)),
+            tuple(scratch),
         )
-        x_bar, initial = self.rule.backward(reverse, params)
-        return tuple(_absent(w.dtype) if bar is None else bar for bar in (x_bar, w_bar, *initial))
+        self.rule.backward(reverse, params)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        steps, batch, _ = types[0].shape
+        hidden, dtype = _hidden(params["layout"]), types[1].dtype
+        of_product = (self.rule.gates * hidden, hidden) if any(params["given"]) and params["needed"][1] else (0,)
+        return [ArrayType(shape, dtype) for shape in (*self.rule.backward_spare(steps, batch, hidden), of_product)]
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         inputs, _, _ = self._roles(types, params)
@@ -229,6 +271,10 @@ def read(w: Any, layout: Layout) -> Weights:
 def _absent(dtype: np.dtype[Any]) -> Array:
     """What stands where no cotangent was needed; made once, so that it costs no array."""
     return np.empty(0, dtype)
+
+
+def _new(type_: ArrayType) -> Array:
+    return _absent(type_.dtype) if type_.shape == (0,) else np.empty(type_.shape, type_.dtype)
 
 
 def _hidden(layout: Layout) -> int:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pullback.control.scan_rule import scan
+from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
-from pullback.primitive import Primitive
 
 
 @dataclass

@@ -10,9 +10,9 @@ A loop of no steps is left alone, as it would be spared the work.
 
 from dataclasses import replace
 
+from pullback.core.primitive import Effect
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.loops.form import Loop, rewrite_loops
-from pullback.primitive import Effect
 
 
 def hoist_invariants(graph: Graph) -> Graph:

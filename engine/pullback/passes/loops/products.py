@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pullback.control.transformed import batched
+from pullback.core.kinds import Bilinear, Linear, Scalar
+from pullback.core.primitive import Effect, Primitive
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.kinds import Bilinear, Linear, Scalar
 from pullback.passes.loops.form import Loop, rewrite_loops
-from pullback.primitive import Effect, Primitive
 
 
 def split_products(graph: Graph) -> Graph:

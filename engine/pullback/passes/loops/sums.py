@@ -15,9 +15,9 @@ So is a plain sum of something that is collected anyway. The additions come in B
 from collections.abc import Sequence
 from math import prod
 
+from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.passes.loops.form import Carried, Loop, applied, rewrite_loops
-from pullback.primitive import Primitive
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.reductions import sum_
@@ -129,7 +129,7 @@ def _stacked_outer(loop: Loop, maker: Node, makers: dict[Var, Node]) -> tuple[li
     """sum_t u_t[:, None] * v_t is one product u^T (m, T) @ v (T, n)."""
     rows, columns = maker.outputs[0].type.shape
     for column, row in (maker.inputs, maker.inputs[::-1]):
-        if column.type.shape == (rows, 1) and prod(row.type.shape) == columns == row.type.shape[-1]:
+        if column.type.shape == (rows, 1) and row.type.shape[-1:] == (columns,) and prod(row.type.shape) == columns:
             u, v = (_without_ones(atom, makers) for atom in (column, row))
             nodes: list[Node] = []
             left, right = (

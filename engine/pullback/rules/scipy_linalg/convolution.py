@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Bilinear, cast
 from pullback.ir.types import ArrayType, dtype_of
-from pullback.kinds import Bilinear, cast
 
 
 def _evaluate(a: Any, b: Any, *, mode: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pullback.cases import cases, normal
+from pullback.core.cases import cases, normal
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, matrix_dtype, matrix_type, stack_shape, transposed
 from pullback.rules.scipy_linalg.stacks import over_stacks

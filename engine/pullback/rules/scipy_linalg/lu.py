@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pullback.cases import tested_in
+from pullback.core.cases import tested_in
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, identity_like, matrix_type, strictly_lower, transposed
 from pullback.rules.scipy_linalg.triangular import solve_triangular

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pullback.cases import cases, normal, tested_in
+from pullback.core.cases import cases, normal, tested_in
 from pullback.errors import NeedsValueError
 from pullback.ir.types import ArrayType
 from pullback.rules.matrices import MatrixFunction, matrix_dtype, matrix_type, stack_shape, transposed

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, positive, tested_in
+from pullback.core.cases import cases, positive, tested_in
+from pullback.core.kinds import Scalar
 from pullback.errors import NoRuleError
 from pullback.ir.types import dtype_of
-from pullback.kinds import Scalar
 from pullback.rules.undefined import Undefined
 
 

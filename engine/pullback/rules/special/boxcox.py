@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, positive
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, positive
+from pullback.core.kinds import Scalar
 from pullback.rules.special.hypergeometric import hyp1f1
 
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, normal
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Scalar
 
 _DEGREE = math.pi / 180
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, normal, positive
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, normal, positive
+from pullback.core.kinds import Scalar
 
 
 def _ratio(x: Any, y: Any) -> Any:

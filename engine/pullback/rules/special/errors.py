@@ -8,8 +8,8 @@ import math
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, normal, positive, tested_in
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, normal, positive, tested_in
+from pullback.core.kinds import Scalar
 
 _SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 _PEAK = 1 / math.sqrt(2 * math.pi)  # of the normal density

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, normal, positive
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, normal, positive
+from pullback.core.kinds import Scalar
 
 exp10 = Scalar("exp10", sc.exp10, lambda v, x, y: v * (math.log(10) * y))
 exp1 = Scalar("exp1", sc.exp1, lambda v, x, y: -v * (np.exp(-x) / x))

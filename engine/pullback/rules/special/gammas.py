@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from pullback.cases import cases, positive, tested_in
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, positive, tested_in
+from pullback.core.kinds import Scalar
 from pullback.rules.special.entropy import xlog1py, xlogy
 from pullback.rules.undefined import Undefined
 

@@ -10,8 +10,8 @@ import math
 
 import scipy.special as sc
 
-from pullback.cases import cases, normal, tested_in
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, normal, tested_in
+from pullback.core.kinds import Scalar
 from pullback.rules.undefined import Undefined
 
 hyp0f1: Scalar = Scalar("hyp0f1", sc.hyp0f1, Undefined("hyp0f1", "v"), lambda v, b, z, y: v * (hyp0f1(b + 1, z) / b))

@@ -2,8 +2,8 @@
 
 import scipy.special as sc
 
-from pullback.cases import cases, normal
-from pullback.kinds import Scalar
+from pullback.core.cases import cases, normal
+from pullback.core.kinds import Scalar
 
 expit = Scalar("expit", sc.expit, lambda v, x, y: v * (y * (1 - y)))
 log_expit = Scalar("log_expit", sc.log_expit, lambda v, x, y: v * expit(-x))

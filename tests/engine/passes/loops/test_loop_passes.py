@@ -166,3 +166,11 @@ def test_loops_in_loops_are_simplified_too():
     text = str([body for loop in loops_of(graph) for _, body in loop.bodies()])
     assert "exp" not in text
     np.testing.assert_allclose(pb.compile(pb.grad(nested), tier="fused")(*args), pb.grad(nested)(*args), rtol=1e-10)
+
+
+def test_a_product_with_a_number_of_the_step_is_no_outer_product():
+    def loss(x, y):
+        return np.sum(pb.fori_loop(0, 3, lambda i, h: np.tanh(h + x * i), x) * y)
+
+    args = np.ones((1, 1)), np.ones(1)
+    np.testing.assert_allclose(pb.compile(pb.grad(loss))(*args), pb.grad(loss)(*args))

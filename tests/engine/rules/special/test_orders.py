@@ -5,9 +5,9 @@ import pytest
 import scipy.special as sc
 
 import pullback as pb
+from pullback.core.kinds import Scalar
+from pullback.core.primitive import Primitive
 from pullback.errors import NoRuleError
-from pullback.kinds import Scalar
-from pullback.primitive import Primitive
 from pullback.rules import special
 from pullback.rules.undefined import Undefined
 

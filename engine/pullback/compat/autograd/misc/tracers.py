@@ -6,7 +6,7 @@ from typing import Any
 
 from pullback import trees
 from pullback.errors import TracingError
-from pullback.tape import Tape, TapeTracer
+from pullback.traces.tape import Tape, TapeTracer
 
 
 def const_graph(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
 from pullback.numpy import array
-from pullback.primitive import Traced
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:

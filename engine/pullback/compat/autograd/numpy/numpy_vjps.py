@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback import kinds
+from pullback.core import kinds
 
 
 def unbroadcast(g: Any, target: Any) -> Any:

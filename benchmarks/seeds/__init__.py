@@ -1,0 +1,1 @@
+"""The requirements of the four seeds that time: rows by seed, measured and printed by `python -m benchmarks.seeds`."""

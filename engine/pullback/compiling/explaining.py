@@ -1,0 +1,112 @@
+"""The page that `plan.explain()` and `pb.trace(f)(x).explain()` give: what came in, each pass, the program, its memory.
+
+Sections begin with `# ` and their name, and are parted by an empty line.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from pullback import trees
+from pullback.compiling.compiled import Compiled
+from pullback.ir.graph import Graph, Guard
+from pullback.ir.printer import format_graph, input_names
+from pullback.ir.types import ArrayType
+from pullback.passes.pipeline import Stages
+
+
+def names_of_leaves(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+    """What the caller calls each leaf of the arguments: `params['w'][0]`."""
+    parameters = _parameters(function)
+    called = (parameters[place] if place < len(parameters) else f"argument {place}" for place in range(len(args)))
+    return [f"{name}{path}" for name, arg in zip(called, args, strict=True) for path in trees.paths(arg)]
+
+
+def arguments(graph: Graph, names: Sequence[str], *, in_program: bool = False) -> str:
+    """The inputs of a graph under the names that it and the program print, and where each comes from."""
+    inputs = [(var, name or "made on the way") for var, name in zip_longest(graph.inputs, names[: len(graph.inputs)])]
+    captured = [(capture.var, "an array that the function makes for itself") for capture in graph.captures]
+    printed = input_names(graph)
+    inside = [f"in{position}" for position in range(len(inputs))] + [""] * len(captured)
+    rows = [
+        (printed[var], *([place] if in_program else []), _with_bytes(var.type), name)
+        for (var, name), place in zip([*inputs, *captured], inside, strict=True)
+    ]
+    return _section("arguments", _aligned(rows) if rows else "none")
+
+
+def passes(stages: Stages) -> Iterator[str]:
+    """The graph as it was recorded and after each pass; of a pass that changed nothing only its name."""
+    before = None
+    for name, graph in stages.graphs:
+        text = format_graph(graph)
+        yield _section(name, "nothing changed" if text == before else text)
+        before = text
+
+
+def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
+    """The text of a program, and the memory it works in."""
+    yield _section(title, compiled.text.rstrip("\n"))
+    yield _section(f"memory of the {title}", _memory(compiled))
+
+
+def counts(summary: dict[str, Any], guards: Sequence[Guard]) -> str:
+    """What `plan.summary()` holds, in words."""
+    transient = f"; on the way {', '.join(summary['transient'])} allocate" if summary["transient"] else ""
+    return (
+        f"{summary['kernels']} kernels, {summary['flops']} flops, {summary['copies']} copies\n"
+        f"new arrays on each call: {summary['arrays']} ({bytes_of(summary['bytes'])}){transient}; "
+        f"kept between calls: {bytes_of(summary['state_bytes'])}{_guarded(len(guards))}"
+    )
+
+
+def _guarded(guards: int) -> str:
+    if not guards:
+        return ""
+    values = "1 value that the function looked at" if guards == 1 else f"{guards} values that the function looked at"
+    return f"\nright as long as {values} (guard, in the graph) would be the same; otherwise recorded anew"
+
+
+def bytes_of(nbytes: int) -> str:
+    """A number of bytes for people."""
+    if nbytes < 10_000:
+        return f"{nbytes} bytes"
+    return f"{nbytes / 1024:.1f} KiB" if nbytes < 10_000_000 else f"{nbytes / 1024**2:.1f} MiB"
+
+
+def _memory(compiled: Compiled) -> str:
+    schedule = compiled.schedule
+    outputs = set(schedule.output_buffers)
+    rows = []
+    for number, type_ in enumerate(schedule.buffers):
+        if number < len(schedule.owned):
+            where = "the caller's, given up"
+        elif number in outputs:
+            where = "returned"
+        else:
+            where = "kept" if number in schedule.kept else "allocated on each call"
+        rows.append((f"b{number}", _with_bytes(type_), where))
+    total = f"at most {bytes_of(compiled.summary['peak_bytes'])} of it in use at once"
+    return f"{_aligned(rows)}\n{total}" if rows else "none: every result is a number or a view"
+
+
+def _with_bytes(type_: ArrayType) -> str:
+    return f"{type_}, {bytes_of(type_.nbytes)}" if type_.shape else str(type_)
+
+
+def _section(title: str, text: str) -> str:
+    return f"# {title}\n{text}"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a function in C that does not tell
+        return []
+    return [parameter.name for parameter in parameters if parameter.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]

@@ -1,0 +1,293 @@
+"""Compiled functions: record once per signature, plan, and run the plan from then on.
+
+Where the function looks at values (`if`, `while`, `range`), what it saw is guarded: a call that would see something else
+is recorded again and gets a program of its own. What cannot be compiled (surroundings that cannot be watched, functions
+without a rule) runs on the tape, and the summary says why.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from pullback import tiers
+from pullback.backends.interpreter import Changed
+from pullback.backends.poison import is_poisoning
+from pullback.compiling import explaining
+from pullback.compiling.keywords import by_position, with_names
+from pullback.compiling.outputs import written_into
+from pullback.compiling.program import Fallback, Program, build, inner_function
+from pullback.compiling.pullbacks import build_pullback
+from pullback.compiling.signatures import signature
+from pullback.compiling.surroundings import Surroundings
+from pullback.transforms.arguments import name_of
+from pullback.transforms.gradients import Gradient
+from pullback.transforms.linearizing import jvp, vjp
+
+#: Signatures kept per function; the least recently used one goes first.
+PLANS_KEPT = 64
+
+#: Ways through a function that are compiled for one signature; one that takes more of them stays on the tape.
+WAYS_KEPT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What is known of one signature: its surroundings, and a program for each way through the function so far."""
+
+    surroundings: Surroundings
+    programs: tuple[Program, ...]
+    fallback: Fallback | None = None
+
+    def following(self, program: Program, changed: Changed) -> Program | None:
+        """The program that saw the same up to this guard and there what was seen now: the only ones that can be right."""
+        seen = [guard.seen for guard in program.guards[: changed.guard]]
+        seen.append(changed.seen)
+        for other in self.programs:
+            if [guard.seen for guard in other.guards[: len(seen)]] == seen:
+                return other
+        return None
+
+
+class Plan:
+    """A function that is compiled when it is called: call it like the function."""
+
+    def __init__(self, function: Callable[..., Any], tier: str) -> None:
+        self.function = function
+        self.tier = tiers.checked(tier)
+        self._lock = threading.Lock()
+        self._families: OrderedDict[Any, Family] = OrderedDict()
+        self._by_names: dict[tuple[int, tuple[str, ...]], Plan] = {}
+        self._last: Program | Fallback | None = None
+
+    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
+        """Run, compiling first if arguments of these types have not been seen.
+
+        In the stateful tier a result is an array of the plan's state as long as the caller does not have it any more: what
+        is still referred to is never written to again, what was dropped is. With `out`, arrays in the structure of the
+        result, the result is written into them, and they are what is returned.
+
+            dw = plan(w, x, out=dw)
+        """
+        result = self._call(args, keywords)
+        return result if out is None else written_into(out, result)
+
+    def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if self.tier == "unfused":
+            return self._on_the_tape(args, keywords, "the tier is unfused")
+        if keywords:
+            return self._call_by_keyword(args, keywords)
+        key, leaves = signature(args)
+        if is_poisoning():
+            key = ("poisoning", key)
+        family = self._families.get(key)
+        if family is None or not family.surroundings.unchanged():
+            family = self._compile(key, args, Family(Surroundings(inner_function(self.function)), ()))
+        elif len(self._families) == PLANS_KEPT:
+            self._keep(key, family)  # in use: not the next to go
+        return self._run(key, family, args, leaves)
+
+    def _call_by_keyword(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Arguments by keyword are further arguments of a plan of their own, one for each set of names."""
+        args, keywords = by_position(self.function, args, keywords)
+        if not keywords:
+            return self._call(args, {})
+        names = tuple(sorted(keywords))
+        plan = self._by_names.get((len(args), names))
+        if plan is None:
+            if len(self._by_names) == PLANS_KEPT:
+                return self._on_the_tape(args, keywords, f"called with more than {PLANS_KEPT} sets of keywords")
+            plan = self._by_names[len(args), names] = Plan(with_names(self.function, len(args), names), self.tier)
+        try:
+            return plan(*args, *(keywords[name] for name in names))
+        finally:
+            self._last = plan._last
+
+    def _run(self, key: Any, family: Family, args: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
+        """Run the program whose guards hold, compiling one if there is none."""
+        values = [*leaves, *family.surroundings.read()]
+        program: Program | None = None
+        recorded = False
+        while family.fallback is None:
+            program = program or family.programs[0]
+            overwritten = program.compiled.overwritten
+            if overwritten and _share_memory(values, overwritten):
+                return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
+            outputs = program.compiled.run(values)
+            if not isinstance(outputs, Changed):
+                self._last = program
+                return program.finish(outputs, values)
+            program = family.following(program, outputs)
+            if program is None and recorded:
+                return self._on_the_tape(args, {}, "a guard sees in the plan what it did not see while recording")
+            if program is None:
+                family, recorded = self._compile(key, args, family), True
+        return self._on_the_tape(args, {}, family.fallback.reason)
+
+    def vjp(self, *args: Any, once: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+        """Value and pullback, as `pb.vjp` gives them, each a plan of its own; `plan.pullbacks[once]` tells about them.
+
+        y, pullback = plan.vjp(w, x)
+        """
+        result: tuple[Any, Callable[[Any], tuple[Any, ...]]] = self.pullbacks[once](*args)
+        return result
+
+    @cached_property
+    def pullbacks(self) -> dict[bool, "PullbackPlan"]:
+        """The plans of value and pullback: by False the one to be called many times, by True the one to be called once."""
+        return {once: PullbackPlan(self.function, self.tier, once=once) for once in (False, True)}
+
+    def jvp(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Value and tangent, as `pb.jvp` gives them, in one plan."""
+        result: tuple[Any, Any] = self.pushed(primals, tangents)
+        return result
+
+    @cached_property
+    def pushed(self) -> "Plan":
+        """The plan of value and tangent."""
+        return Plan(partial(jvp, self.function), self.tier)
+
+    def summary(self) -> dict[str, Any]:
+        """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and a hash."""
+        last = self._latest()
+        if isinstance(last, Fallback):
+            counts = dict.fromkeys(("arrays", "bytes", "copies", "peak_bytes", "state_bytes", "kernels", "flops"))
+            return {**counts, "fallbacks": [last.reason], "hash": None}
+        summary = dict(last.compiled.summary)
+        if last.backward is not None:
+            summary["backward"] = dict(last.backward.summary)
+        return summary
+
+    def explain(self) -> str:
+        """The page of the latest call: what it cost, the arguments, the graph after each pass, programs and their memory."""
+        last = self._latest()
+        if isinstance(last, Fallback):
+            return f"# plan\n{self!r}\nruns on the tape: {last.reason}"
+        first_graph = last.stages.graphs[0][1]
+        parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.summary, last.guards)}"]
+        parts.append(explaining.arguments(first_graph, last.stages.names, in_program=True))
+        parts.extend(explaining.passes(last.stages))
+        parts.extend(explaining.program(last.compiled))
+        if last.backward is not None:
+            parts.extend(explaining.program(last.backward, "backward program"))
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        kinds = len(self._families)
+        ways = sum(len(family.programs) for family in self._families.values())
+        compiled = f"{_counted(ways, 'program')} for {_counted(kinds, 'signature')}" if kinds else "not called yet"
+        return f"<plan of {self._title()}, tier {self.tier}: {compiled}>"
+
+    def _title(self) -> str:
+        name = name_of(inner_function(self.function))
+        if not isinstance(self.function, Gradient):
+            return name
+        return f"{'value_and_grad' if self.function.with_value else 'grad'}({name}, wrt={self.function.wrt!r})"
+
+    def _latest(self) -> Program | Fallback:
+        if self._last is None:
+            raise ValueError("this plan has not been called yet; call it once, then ask what it did")
+        return self._last
+
+    def _on_the_tape(self, args: tuple[Any, ...], keywords: dict[str, Any], reason: str) -> Any:
+        self._last = Fallback(reason)
+        with tiers.on_the_tape(self.tier):
+            return self._eagerly(args, keywords)
+
+    def _compile(self, key: Any, args: tuple[Any, ...], family: Family) -> Family:
+        """The family with one program more, which comes first."""
+        if isinstance(self.function, Gradient):
+            self.function.selection.bind(args, {})
+        if len(family.programs) == WAYS_KEPT:
+            program: Program | Fallback = Fallback(
+                f"the function took more than {WAYS_KEPT} ways through its control flow for arguments of one type"
+            )
+        else:
+            with tiers.tier(self.tier):
+                program = self._build(args, family.surroundings)
+        if isinstance(program, Program):
+            names = explaining.names_of_leaves(inner_function(self.function), args)
+            program.stages.names = [*names, *family.surroundings.array_names]
+        if isinstance(program, Fallback):
+            family = replace(family, programs=(), fallback=program)
+        else:
+            family = replace(family, programs=(program, *family.programs))
+        self._keep(key, family)
+        return family
+
+    def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
+        return build(self.function, args, surroundings, keeps=self.tier in tiers.KEEPING)
+
+    def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return self.function(*args, **keywords)
+
+    def _keep(self, key: Any, family: Family) -> None:
+        """Put a signature last in the order of use; the first ones go."""
+        with self._lock:
+            self._families.pop(key, None)
+            self._families[key] = family
+            while len(self._families) > PLANS_KEPT:
+                self._families.popitem(last=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the programs and the lock: a copy makes its own."""
+        return {"function": self.function, "tier": self.tier}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["function"], state["tier"])  # type: ignore[misc]  # as good as new
+
+
+class PullbackPlan(Plan):
+    """A function that gives its value and its pullback; both run as plans."""
+
+    def __init__(self, function: Callable[..., Any], tier: str, *, once: bool) -> None:
+        super().__init__(function, tier)
+        self.once = once
+
+    def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
+        return build_pullback(self.function, args, surroundings, keeps=self.tier in tiers.KEEPING, once=self.once)
+
+    def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return vjp(partial(self.function, **keywords) if keywords else self.function, *args, once=self.once)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "once": self.once}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["function"], state["tier"], once=state["once"])  # type: ignore[misc]  # as good as new
+
+
+def compile_(function: Callable[..., Any], *, tier: str | None = None) -> Plan:
+    """A plan for a function or for a gradient: recorded at the first call, then run from a program of its own.
+
+    Call the plan like the function; it records once for each combination of types and of values that the function looks
+    at. `tier` is that in force, or the last of `pb.TIERS` where that is `unfused`. `plan.summary()` counts what a call does,
+    `plan.explain()` prints how it came to be.
+
+    The function must depend on its arguments and its surroundings only; what it draws from a random generator or a
+    clock while being recorded would be drawn once.
+
+    >>> plan = pb.compile(pb.value_and_grad(lambda x: np.sum(np.tanh(x))), tier="stateful")
+    >>> value, slope = plan(np.zeros(3))
+    >>> print(value, slope, plan.summary()["arrays"])
+    0.0 [1. 1. 1.] 0
+    """
+    return Plan(function, tier or (current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _share_memory(values: Sequence[Any], overwritten: Sequence[int]) -> bool:
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    return any(
+        np.may_share_memory(values[position], other)
+        for position in overwritten
+        for other in arrays
+        if other is not values[position] or sum(other is value for value in arrays) > 1
+    )

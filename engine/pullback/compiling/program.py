@@ -1,0 +1,212 @@
+"""A function compiled for one signature: recorded, differentiated, simplified, planned, written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback import trees
+from pullback.compiling.compiled import Compiled, compile_graph
+from pullback.compiling.surroundings import Surroundings
+from pullback.errors import PullbackError, TracingError
+from pullback.ir.graph import Graph, Guard
+from pullback.ir.types import is_array_like, type_of
+from pullback.passes.dead_code import drop_dead
+from pullback.passes.differentiate import differentiate
+from pullback.passes.patterns import find_patterns
+from pullback.passes.pipeline import Stages, simplify
+from pullback.traces.recorder import record
+from pullback.transforms.arguments import differentiable, like
+from pullback.transforms.gradients import Gradient, scalar, split_aux
+
+Finish = Callable[[tuple[Any, ...], Sequence[Any]], Any]
+"""From the outputs of a program and the values it was called with (the leaves first) to what the caller gets."""
+
+
+class CannotCompileError(Exception):
+    """Why a function stays on the tape; caught here, told in the summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs for one signature and one way through the function, and how it came to be."""
+
+    compiled: Compiled
+    finish: Finish
+    guards: tuple[Guard, ...]
+    stages: Stages
+    backward: Compiled | None = None
+    """What runs when the pullback is called, where the caller gets one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """A signature that runs on the tape, and why."""
+
+    reason: str
+
+
+def build(
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool
+) -> Program | Fallback:
+    """Compile a function or a gradient for arguments like these, on the way through it that these lead to.
+
+    A program that `keeps` its memory allocates it once.
+    """
+    if surroundings.obstacle is not None:
+        return Fallback(surroundings.obstacle)
+    try:
+        return _build(function, args, surroundings, keeps=keeps)
+    except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
+        return Fallback(str(reason))
+
+
+def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is recorded: of a gradient, the function it differentiates."""
+    return function.function if isinstance(function, Gradient) else function
+
+
+def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool) -> Program:
+    leaves, rebuild = trees.flatten(args)
+    wanted = _wanted_leaves(function, leaves, rebuild) if isinstance(function, Gradient) else None
+    for leaf in leaves:
+        require_plain(leaf)
+    stages = Stages()
+    gradient = function if isinstance(function, Gradient) else None
+    graph, rebuild_output = recorded(surroundings, leaves, rebuild, gradient)
+    stages.add("recorded", graph)
+    graph = named(graph, stages)
+    if wanted is not None and gradient is not None:
+        graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
+    else:
+        finish = _finish_values(rebuild_output)
+    compiled = compile_graph(simplify(graph, stages, lowered=keeps), keeps=keeps)
+    return Program(compiled, finish, graph.guards, stages)
+
+
+def named(graph: Graph, stages: Stages) -> Graph:
+    """The graph with the rules that are found in it; a stage of its own where there are any."""
+    found = drop_dead(find_patterns(graph))
+    return stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
+
+
+def require_plain(leaf: Any) -> None:
+    """Refuse an argument that plans do not take."""
+    if not is_array_like(leaf) or (isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray):
+        raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
+    dtype = type_of(leaf).dtype
+    if dtype.kind not in "biufc":
+        raise CannotCompileError(f"an argument is of dtype {dtype}, which plans do not take")
+    if not dtype.isnative:
+        raise CannotCompileError("an argument is not in the byte order of this machine")
+
+
+def recorded(
+    surroundings: Surroundings, leaves: list[Any], rebuild: trees.Rebuild, gradient: Gradient | None = None
+) -> tuple[Graph, trees.Rebuild]:
+    """The graph of the function; the arrays around it are inputs after the leaves.
+
+    Of a function whose gradient is wanted the value comes first, and the tree is of what is returned beside it.
+    """
+
+    def forward(*traced: Any) -> tuple[list[Any], trees.Rebuild]:
+        function, substitution = surroundings.substituted(traced[len(leaves) :])
+        result = function(*rebuild(iter(traced[: len(leaves)])))
+        changed = substitution.changed()
+        if changed is not None:
+            raise CannotCompileError(f"the function changes {changed}; return the new value instead")
+        if gradient is None:
+            return trees.flatten(result)
+        value, aux = split_aux(result, gradient.function) if gradient.has_aux else (result, None)
+        if trees.structure(value) != "leaf":
+            raise CannotCompileError(f"the function returns a {type(value).__name__}, not one number")
+        beside, rebuild_aux = trees.flatten(aux)
+        return [value, *beside], rebuild_aux
+
+    values = [*leaves, *surroundings.read()]
+    types = [*map(type_of, leaves), *surroundings.array_types]
+    try:
+        return record(forward, types, values)
+    except (CannotCompileError, PullbackError):
+        raise
+    except Exception as error:  # the user's own, or what a traced value cannot do: the tape will tell
+        raise CannotCompileError(f"{type(error).__name__} while recording: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which leaves to differentiate by, in order, and how their gradients become trees, one per wanted argument."""
+
+    leaves: list[int]
+    rebuilds: list[trees.Rebuild]
+    flat: bool
+    """Whether every wanted argument is a leaf itself."""
+
+
+def _wanted_leaves(gradient: Gradient, leaves: list[Any], rebuild: trees.Rebuild) -> _Wanted:
+    numbered = rebuild(iter(range(len(leaves))))
+    parts = [trees.flatten(numbered[position]) for position in gradient.positions]
+    wanted = [leaf for part, _ in parts for leaf in part]
+    for leaf in wanted:
+        differentiable(leaves[leaf], gradient.function)
+    flat = all(isinstance(numbered[position], int) for position in gradient.positions)
+    return _Wanted(wanted, [rebuild_part for _, rebuild_part in parts], flat)
+
+
+def _differentiated(
+    gradient: Gradient,
+    graph: Graph,
+    wanted: _Wanted,
+    leaves: Sequence[Any],
+    rebuild_aux: trees.Rebuild,
+    stages: Stages,
+) -> tuple[Graph, Finish]:
+    """The joint graph, and how its outputs become what the caller asked for."""
+    result = graph.outputs[0].type
+    scalar(
+        np.broadcast_to(np.zeros((), result.dtype), result.shape), gradient.function, holomorphic=gradient.holomorphic
+    )
+    joint, mask = differentiate(graph, wanted.leaves, with_value=gradient.with_value)
+    stages.add("differentiated", joint)
+    if (
+        not result.weak
+        and not gradient.has_aux
+        and wanted.flat
+        and all(mask)
+        and all(isinstance(leaves[leaf], np.ndarray) for leaf in wanted.leaves)
+    ):
+        return joint, _finish_arrays(gradient)
+    return joint, _finish_gradients(gradient, wanted, mask, rebuild_aux)
+
+
+def _finish_arrays(gradient: Gradient) -> Finish:
+    """The usual case, every gradient an array that is there: outputs are handed on as they are."""
+    several = isinstance(gradient.wrt, tuple)
+    if gradient.with_value:
+        return (lambda outputs, _: (outputs[0], outputs[1:])) if several else (lambda outputs, _: outputs)
+    return (lambda outputs, _: outputs) if several else (lambda outputs, _: outputs[0])
+
+
+def _finish_gradients(
+    gradient: Gradient, wanted: _Wanted, mask: tuple[bool, ...], rebuild_aux: trees.Rebuild
+) -> Finish:
+    def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
+        values = iter(outputs)
+        value = next(values) if gradient.with_value else None
+        if gradient.with_value and not isinstance(value, np.generic):
+            value = np.asarray(value)[()]
+        gradients = trees.Gradients(
+            [
+                like(next(values) if present else None, leaves[leaf])
+                for leaf, present in zip(wanted.leaves, mask, strict=True)
+            ]
+        )
+        parts = tuple(rebuild(gradients) for rebuild in wanted.rebuilds)
+        return gradient.result(value, parts, rebuild_aux(values))
+
+    return finish
+
+
+def _finish_values(rebuild: trees.Rebuild) -> Finish:
+    return lambda outputs, _: rebuild(iter(outputs))

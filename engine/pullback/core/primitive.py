@@ -1,0 +1,263 @@
+"""Primitives and the traces that watch them.
+
+A primitive is a row of the one rule table: how it is evaluated on NumPy arrays, what type it gives, how a tangent is
+pushed through it and how a cotangent is pulled back. Calling one with plain values evaluates it; calling one with a
+traced value hands it to the innermost trace among the operands. A rule never asks which trace that is.
+
+Rules are written with NumPy's own functions and operators: on plain arrays they run as they stand, on traced values they
+come back here through NumPy's protocols, so a derivative can itself be traced, to any order.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from itertools import count
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+import numpy as np
+
+from pullback.core import counters
+from pullback.errors import TracingError
+from pullback.ir.types import ArrayType, type_of
+
+
+class Effect(Enum):
+    """What a primitive does besides giving its result."""
+
+    NONE = "none"
+    READS = "reads memory"  # its result depends on when it runs: never merged with a twin
+    OVERWRITES = "overwrites its first operand"  # never dropped, merged or moved; what it wrote over is put back later
+    RESTORES = "restores its first operand"  # the undoing of an overwrite
+    KEEPS = "keeps state for its pullback"  # pulled back just once, also if nobody wants its result
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the pullback has something to undo, so that it has to run whoever asks for it, and only once."""
+        return self in (Effect.OVERWRITES, Effect.KEEPS)
+
+    @property
+    def writes(self) -> bool:
+        """Whether memory that others can see is written to."""
+        return self in (Effect.OVERWRITES, Effect.RESTORES)
+
+
+class Trace(ABC):
+    """Something that watches primitives being applied: a tape, a recorder, a forward sweep.
+
+    Traces nest; the level tells inner from outer, also where an inner one runs in another thread. A closed trace is over:
+    a value that was kept from it means nothing any more.
+    """
+
+    level: int = 0
+    closed: bool = False
+    records_types: bool = False  # there are no values below, only types
+
+    @abstractmethod
+    def apply(self, primitive: "Primitive", operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Apply a primitive to operands of which at least one is traced here."""
+
+    def __call__(self, *args: Any, **keywords: Any) -> NoReturn:
+        """Refuse `x.trace()`: a traced value has its trace where an array has that method."""
+        raise TracingError("x.trace() is not for a traced value; write numpy.trace(x)")
+
+
+class Traced:
+    """A value that a trace follows; the NumPy face of it is `pullback.numpy_api.tracer.Tracer`."""
+
+    __slots__ = ("trace",)
+    trace: Trace
+
+
+class _Active(threading.local):
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+
+
+_active = _Active()
+_levels = count(1)
+_T = TypeVar("_T", bound=Trace)
+
+
+def enter(trace: Trace) -> None:
+    """Let a trace watch from here on. Later ones have higher levels."""
+    trace.level = next(_levels)
+    _active.traces.append(trace)
+
+
+def leave(trace: Trace) -> None:
+    """End a trace: it watches no more, and what was kept from it means nothing."""
+    _active.traces.remove(trace)
+    trace.closed = True
+
+
+@contextmanager
+def tracing(trace: _T) -> Iterator[_T]:
+    """Let a trace watch for as long as the block runs."""
+    enter(trace)
+    try:
+        yield trace
+    finally:
+        leave(trace)
+
+
+def innermost_trace() -> Trace | None:
+    """The trace that watches in this thread, the latest if there are several."""
+    return _active.traces[-1] if _active.traces else None
+
+
+def watching() -> tuple[Trace, ...]:
+    """The traces that watch in this thread, outermost first."""
+    return tuple(_active.traces)
+
+
+def innermost_recorder() -> Trace | None:
+    """The recorder that watches in this thread, the latest if there are several."""
+    return next((trace for trace in reversed(watching()) if trace.records_types), None)
+
+
+class Primitive(ABC):
+    """One row of the rule table."""
+
+    name: str
+    effect: Effect = Effect.NONE
+    results: int = 1
+    # Whether the result is, or may be, memory of the first operand.
+    aliases_operand: bool = False
+    # `into(out, *operands, **params)` writes the result into an array of its type, None where the rule cannot.
+    into: Callable[..., Any] | None = None
+    # Whether the rule makes arrays on the way, also when it is given one to write into.
+    needs_scratch: bool = False
+    # Positions of operands that `into` reads as one line of memory; of those that are none it makes copies.
+    in_lines: Sequence[int] = ()
+    # Whether `out` may be one of the operands, element for element.
+    in_place: bool = False
+    # Whether `pull_once` writes over the result; it is then called where the result is nobody else's.
+    overwrites_result: bool = False
+    # Whether bodies among the parameters are run many times in one application.
+    repeats: bool = False
+    # Whether value and derivative are computed together (loops and branches): see value_and_pull and value_and_push.
+    joint: bool = False
+    # False where the derivative is zero wherever it exists (floor, comparisons): the result is a constant to every trace.
+    moves: bool = True
+    # Values it reads besides its operands.
+    held: Sequence[Any] = ()
+    # `lower(*operands, **params)` is the same in other primitives, for plans that keep all memory; None where there is none.
+    lower: Callable[..., Any] | None = None
+    table: ClassVar[dict[str, "Primitive"]] = {}
+
+    def __init__(self, name: str) -> None:
+        if name in Primitive.table:
+            raise ValueError(f"there is a primitive {name!r} already; names are unique")
+        self.name = name
+        Primitive.table[name] = self
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    def __call__(self, *operands: Any, **params: Any) -> Any:
+        """Evaluate, or let the innermost trace among the operands apply it."""
+        trace: Trace | None = None
+        for operand in operands:
+            if isinstance(operand, Traced) and (trace is None or operand.trace.level > trace.level):
+                trace = operand.trace
+        if trace is None:
+            for counts in counters.active:
+                counts.evaluated[self.name] += 1
+            return self.evaluate(*operands, **params)
+        if trace.closed:
+            raise TracingError(
+                f"{self.name} met a value kept from a call that is over; return values from the function, do not store them"
+            )
+        return trace.apply(self, operands, params)
+
+    @abstractmethod
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        """Value on plain NumPy arrays and scalars."""
+
+    @abstractmethod
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        """Types of the results; raises what NumPy would raise."""
+
+    @abstractmethod
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """Cotangents of the operands from the cotangent of the result, None where not needed.
+
+        `y_bar` is None only for primitives that write memory: they are pulled back even if nobody wants their result.
+        """
+
+    def pull_once(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """As `pull`, with leave to write over y: it is a plain array, and nothing else holds it."""
+        return self.pull(needed, y_bar, y, operands, params)
+
+    @abstractmethod
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Tangent of the result; a tangent is None for an operand that does not move."""
+
+    def reads_target(self, operands: Sequence[Any]) -> bool:
+        """Of a primitive that overwrites its first operand: whether the result depends on what that held."""
+        return True
+
+    def value_and_pull(
+        self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Callable[[Any], Sequence[Any]]]:
+        """Result of an application and what pulls it back, for rules that save more than operands and result."""
+        y = self(*operands, **params)
+        return y, lambda y_bar: self.pull(needed, y_bar, y, operands, params)
+
+    def value_and_push(
+        self, tangents: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        """Result of an application and its tangent, for rules whose tangent is not computed from the result."""
+        y = self(*operands, **params)
+        return y, self.push(tangents, y, operands, params)
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """Result for operands of which those flagged have one more, leading axis; the result has it too.
+
+        Right for every rule, and slow: one application per example. Kinds and rules that can do better override it.
+        """
+        examples = range(next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own))
+        rows = [
+            self(*(x[row] if own else x for x, own in zip(operands, batched, strict=True)), **params)
+            for row in examples
+        ]
+        if not rows:
+            types = [_example_type(x, batched=own) for x, own in zip(operands, batched, strict=True)]
+            empty = tuple(np.zeros((0, *type_.shape), type_.dtype) for type_ in self.infer(*types, **params))
+            return empty if self.results > 1 else empty[0]
+        return tuple(map(np.stack, zip(*rows, strict=True))) if self.results > 1 else np.stack(rows)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
+        del types, params
+        return ()
+
+    def makes_arrays(self, *types: ArrayType, **params: Any) -> bool:
+        """Whether `into` makes arrays of its own for operands of these types."""
+        del types, params
+        return self.needs_scratch
+
+    def compiled(
+        self, bodies: dict[str, Callable[[], Callable[..., Any]]], params: dict[str, Any]
+    ) -> Callable[..., Any]:
+        """What evaluates a loop or branch whose bodies have become programs, by the name of their parameter.
+
+        Each is asked for once per evaluation. What is given takes `out`, arrays for the results or None for each.
+        """
+        raise NotImplementedError(f"{self.name} has no body")
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        """Floating-point operations of one application: one per element unless a kind knows better."""
+        return result.size
+
+
+def _example_type(x: Any, *, batched: bool) -> ArrayType:
+    """Type of one example of an operand."""
+    type_ = type_of(x)
+    return ArrayType(type_.shape[1:], type_.dtype) if batched else type_

@@ -1,0 +1,66 @@
+"""Functions that are linear in their first operand; the others are whole numbers that say which of its elements go where."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core.primitive import Primitive
+from pullback.ir.types import ArrayType
+
+
+class Selection(Primitive):
+    """`evaluate(x, *indices, **params)` with `transpose(y_bar, x, *indices, **params)`.
+
+    Like `Linear`, but for the positions, which are operands: they may come out of a computation. They do not move. The
+    transpose may look at the shape and dtype of x, never at its values. `batch(operands, batched, **params)` is the function
+    for operands of which those flagged have one more, leading axis, or None where it has to go one by one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        infer: Callable[..., ArrayType],
+        transpose: Callable[..., Any],
+        batch: Callable[..., Any] | None = None,
+        into: Callable[..., Any] | None = None,
+        scratch: Callable[..., Sequence[ArrayType]] | None = None,
+    ) -> None:
+        super().__init__(name)
+        self._batch = batch
+        self._scratch = scratch
+        self.into = into
+        self._evaluate = evaluate
+        self._infer = infer
+        self._transpose = transpose
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        """Apply the NumPy function."""
+        return self._evaluate(*operands, **params)
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        """Type by the declared function."""
+        return (self._infer(*types, **params),)
+
+    def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
+        """As declared."""
+        return () if self._scratch is None else self._scratch(*types, **params)
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """Apply the transpose; positions have no cotangent."""
+        x_bar = self._transpose(y_bar, *operands, **params) if needed[0] else None
+        return (x_bar, *[None] * (len(operands) - 1))
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Apply the function to the tangent, with the same positions."""
+        return None if tangents[0] is None else self(tangents[0], *operands[1:], **params)
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        """As declared, else one by one."""
+        result = None if self._batch is None else self._batch(operands, batched, **params)
+        return super().batch(operands, batched, params) if result is None else result
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        """Moving elements is no arithmetic."""
+        return 0

@@ -1,0 +1,1 @@
+"""What watches primitives being applied: the tape, the forward sweep, the recorder."""

@@ -1,0 +1,112 @@
+"""What flows backward: a small algebra.
+
+    none      no cotangent: the value leads nowhere that was asked for      (Python's None)
+    lazy      what a rule can still compute, should somebody want it        (Lazy)
+    scattered a value at a key of an otherwise zero array                   (Scattered)
+    dense     an array
+
+Reading one element of a large array makes a scattered cotangent in constant time; it becomes dense when somebody has to
+see it, and further ones are added into that one buffer, so n reads cost O(n) together. A dense sum made here is *owned*
+by the one accumulator that holds it, so adding into it in place is legal; a cotangent handed in by a rule is not (`add`
+gives the same array to both operands) and is never written to. Under an outer trace nothing is done in place.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.primitive import Traced
+from pullback.core.scattered import Scattered
+from pullback.rules.gathering import filled, scatter_add
+from pullback.rules.indexing import add_at, scatter
+
+
+class Lazy:
+    """A cotangent that is computed when it is first wanted, once, and never if nobody wants it.
+
+    Rules whose cotangents share work give several lazy ones that share a memo. Sums of lazy cotangents are not lazy:
+    they would nest as deep as the sum is long.
+    """
+
+    __slots__ = ("_compute", "_value")
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self._compute: Callable[[], Any] | None = compute
+        self._value: Any = None
+
+    def value(self) -> Any:
+        """The cotangent."""
+        if self._compute is not None:
+            compute, self._compute = self._compute, None
+            self._value = compute()
+        return self._value
+
+
+def dense(cotangent: Any) -> Any:
+    """The cotangent as an array; None stays None."""
+    if isinstance(cotangent, Lazy):
+        cotangent = cotangent.value()
+    if isinstance(cotangent, Scattered):
+        if cotangent.positions:
+            key, shape, dtype = cotangent.key, cotangent.shape, cotangent.dtype
+            return scatter_add(cotangent.value, *cotangent.positions, key=key, shape=shape, dtype=dtype)
+        return scatter(cotangent.value, key=cotangent.key, shape=cotangent.shape, dtype=cotangent.dtype)
+    return cotangent
+
+
+class Accumulator:
+    """The cotangent of one value while it is being summed."""
+
+    __slots__ = ("_owned", "_sum")
+
+    def __init__(self) -> None:
+        self._sum: Any = None
+        self._owned = False
+
+    def add(self, cotangent: Any) -> None:
+        """Add a contribution; None adds nothing."""
+        if cotangent is None:
+            return
+        if self._sum is None:
+            self._sum = cotangent
+            return
+        if isinstance(cotangent, Lazy):
+            cotangent = cotangent.value()
+            if cotangent is None:
+                return
+        self._settle()
+        if self._sum is None:
+            self._sum = cotangent
+            return
+        if isinstance(cotangent, Scattered):
+            self._sum = _with_scattered(self._sum, cotangent, owned=self._owned)
+        elif self._owned and isinstance(self._sum, np.ndarray) and not isinstance(cotangent, Traced):
+            self._sum += cotangent
+        else:
+            self._sum = self._sum + cotangent
+        self._owned = True
+
+    def dense(self) -> Any:
+        """The sum as an array, None if nothing was added."""
+        self._settle()
+        return self._sum
+
+    def _settle(self) -> None:
+        """Make the sum an array; one that is made here from a scattered cotangent is ours to add to."""
+        if isinstance(self._sum, Lazy):
+            self._sum = self._sum.value()
+        if isinstance(self._sum, Scattered):
+            self._sum, self._owned = dense(self._sum), True
+
+
+def _with_scattered(total: Any, part: Scattered, *, owned: bool) -> Any:
+    """A dense sum with a scattered part; in its own memory where it is owned and nobody traces."""
+    traced = any(isinstance(value, Traced) for value in (part.value, *part.positions))
+    if not owned or not isinstance(total, np.ndarray) or traced:
+        return total + dense(part) if part.positions else add_at(total, part.value, key=part.key)
+    if part.positions:
+        np.add.at(total, filled(part.key, part.positions), part.value)
+    else:
+        total[part.key] += part.value
+    return total

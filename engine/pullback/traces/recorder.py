@@ -1,0 +1,303 @@
+"""Recording: run a function on types instead of values, and keep what it did as a graph.
+
+Where the values of the call are known beside the types, the function may look at one (`if`, `while`, `range`): it is
+computed then and there, and what was seen becomes a guard of the graph.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pullback.core.primitive import Effect, Primitive, Trace, Traced, tracing
+from pullback.errors import NeedsValueError, OverwrittenError, TracingError
+from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
+from pullback.ir.types import ArrayType, is_array_like, type_of
+from pullback.numpy_api.tracer import Tracer
+
+_ENGINE = str(Path(__file__).parents[1])
+_NUMPY = str(Path(np.__file__).parent)
+
+
+class GraphTracer(Tracer):
+    """A value of the graph being recorded."""
+
+    __slots__ = ("recorder", "variable")
+
+    def __init__(self, recorder: "Recorder", var: Var) -> None:
+        self.trace = self.recorder = recorder
+        self.variable = var
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value to be."""
+        return self.variable.type.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the value to be."""
+        return self.variable.type.dtype
+
+    def __bool__(self) -> bool:
+        return bool(self.recorder.see(self.variable, bool))
+
+    def __int__(self) -> int:
+        return int(self.recorder.see(self.variable, int))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"only integers can be indices, not a traced value of dtype {self.dtype}")
+        return int(self)
+
+    # What a function catches itself must not lead it another way than values would: every refusal is remembered.
+    def __array_ufunc__(self, *args: Any, **keywords: Any) -> Any:
+        with self.recorder.remembering():
+            return super().__array_ufunc__(*args, **keywords)
+
+    def __array_function__(self, *args: Any, **keywords: Any) -> Any:
+        with self.recorder.remembering():
+            return super().__array_function__(*args, **keywords)
+
+    def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
+        with self.recorder.remembering():
+            super().__array__(*args, **keywords)
+
+    def __float__(self) -> NoReturn:
+        with self.recorder.remembering():
+            super().__float__()
+
+    def __complex__(self) -> NoReturn:
+        with self.recorder.remembering():
+            raise TracingError("a traced value cannot become a complex number; return it from the function")
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        with self.recorder.remembering():
+            super().__setitem__(key, value)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if hasattr(np.ndarray, name) and not name.startswith("__"):
+            self.recorder.refused = f"a traced value has no attribute {name}"
+        raise AttributeError(f"a traced value has no attribute {name!r}")
+
+
+class Recorder(Trace):
+    """A trace that writes nodes."""
+
+    records_types = True
+
+    def __init__(self) -> None:
+        self.source: str | None = None  # the line to note, where the caller knows better than the stack
+        self.refused: str | None = None  # the latest thing the function wanted that a graph has no form for
+        self.guards: list[Guard] = []
+        self.observed: Observed | None = None
+        self.nodes: list[Node] = []
+        self.captures: list[Capture] = []
+        self._captured: dict[int, list[tuple[Any, Capture]]] = {}
+        self._overwritten: dict[Var, str] = {}
+        self._roots: dict[Var, Var] = {}
+        self._count = 0
+
+    def new_var(self, type_: ArrayType) -> Var:
+        """A value nobody has defined yet."""
+        self._count += 1
+        return Var(self._count - 1, type_)
+
+    def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Infer the types of the results and write a node."""
+        atoms = tuple(self.atom_of(operand) for operand in operands)
+        if primitive.effect is Effect.OVERWRITES and isinstance(operands[0], np.ndarray):
+            raise self.refusal(NeedsValueError("pb.inplace writes into an array that the function makes; pass it"))
+        if primitive.effect is not Effect.RESTORES:
+            self._refuse_overwritten(primitive, atoms)
+        outputs = tuple(self.new_var(type_) for type_ in primitive.infer(*(atom.type for atom in atoms), **params))
+        source = self.source or user_source()
+        self.nodes.append(Node(primitive, atoms, tuple(sorted(params.items())), outputs, source))
+        self._follow_memory(primitive, atoms, outputs, source)
+        tracers = tuple(GraphTracer(self, var) for var in outputs)
+        return tracers[0] if primitive.results == 1 else tracers
+
+    def _refuse_overwritten(self, primitive: Primitive, atoms: Sequence[Atom]) -> None:
+        for atom in atoms:
+            written_at = self._overwritten.get(self._roots.get(atom, atom)) if isinstance(atom, Var) else None
+            if written_at is not None:
+                raise OverwrittenError(
+                    f"{primitive.name} reads an array that pb.inplace overwrote at {written_at}; "
+                    "go on with what pb.inplace returned"
+                )
+
+    def _follow_memory(self, primitive: Primitive, atoms: Sequence[Atom], outputs: Sequence[Var], source: str) -> None:
+        if not primitive.aliases_operand or not isinstance(atoms[0], Var):
+            return
+        root = self._roots.get(atoms[0], atoms[0])
+        if primitive.effect is Effect.OVERWRITES:
+            self._overwritten[root] = source
+        elif primitive.effect is Effect.RESTORES:
+            self._overwritten.pop(root, None)
+        else:
+            self._roots[outputs[0]] = root
+
+    def _capture(self, array: np.ndarray[Any, Any]) -> Capture:
+        """The array as it is now: the function may write to it before it uses it again."""
+        met = self._captured.setdefault(id(array), [])
+        if met and _has_same_contents(met[-1][1].value, array):
+            return met[-1][1]
+        if array.dtype.kind not in "biufc":
+            raise TracingError(f"an array of dtype {array.dtype} cannot be part of a compiled function")
+        capture = Capture(self.new_var(type_of(array)), self.kept(array))
+        met.append((array, capture))  # the array too: its id must not become another's
+        self.captures.append(capture)
+        return capture
+
+    def kept(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What is remembered of an array."""
+        return np.array(array)
+
+    def see(self, var: Var, kind: type) -> bool | int:
+        """What the function sees when it looks at a value; the graph is right only where it would see the same."""
+        if self.observed is None:
+            raise self.refusal(NeedsValueError("control flow depends on a value that is not known while recording"))
+        seen: bool | int = kind(self.observed.value(var))
+        self.guards.append(Guard(var, seen))
+        return seen
+
+    def refusal(self, error: Exception) -> Exception:
+        """The error, remembered: a function may catch it and go another way than values would have led it."""
+        self.refused = str(error)
+        return error
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Remember what is raised inside."""
+        try:
+            yield
+        except Exception as error:
+            self.refused = f"{error}"
+            raise
+
+    def memory_of(self, value: Any) -> Var | None:
+        """The value of the graph whose memory this one lives in; None for numbers."""
+        if not isinstance(value, Traced | np.ndarray):
+            return None
+        atom = self.atom_of(value)
+        return self._roots.get(atom, atom) if isinstance(atom, Var) else None
+
+    def atom_of(self, value: Any) -> Atom:
+        """The operand as the graph knows it."""
+        if isinstance(value, GraphTracer) and value.trace is self:
+            return value.variable
+        if isinstance(value, Traced):
+            raise self.refusal(NeedsValueError("the function takes a value that an outer transformation follows"))
+        if isinstance(value, np.ndarray):
+            return self._capture(value).var
+        if type(value) is int and not -(2**63) <= value < 2**64:
+            raise NeedsValueError("an integer larger than 64 bits cannot be part of a compiled function")
+        if not is_array_like(value):
+            raise TracingError(f"an operand of type {type(value).__name__} cannot be part of a compiled function")
+        return Literal(value, type_of(value))
+
+
+def record(
+    function: Callable[..., Any], types: Sequence[ArrayType], values: Sequence[Any] | None = None
+) -> tuple[Graph, Any]:
+    """Graph of a function of arrays that returns a sequence of values, and what it returned beside them.
+
+    The function returns `(values, rest)`; `values` become the outputs of the graph. With the values of the arguments the
+    function may look at what it computes.
+    """
+    with tracing(Recorder()) as recorder:
+        inputs = tuple(recorder.new_var(type_) for type_ in types)
+        if values is not None:
+            recorder.observed = Observed(recorder, dict(zip(inputs, values, strict=True)))
+        results, rest = function(*(GraphTracer(recorder, var) for var in inputs))
+        if recorder.refused is not None:
+            raise TracingError(recorder.refused)
+        outputs = tuple(recorder.atom_of(value) for value in results)
+        graph = Graph(inputs, tuple(recorder.captures), tuple(recorder.nodes), outputs, tuple(recorder.guards))
+    return graph, rest
+
+
+class Observed:
+    """The values of the call that is being recorded, computed where the function looks at them."""
+
+    def __init__(self, recorder: Recorder, known: dict[Var, Any]) -> None:
+        self._recorder = recorder
+        self._known = known
+        self._makers: dict[Var, Node] = {}
+        self._nodes_read = 0
+
+    def value(self, var: Var) -> Any:
+        """Evaluate what leads to a value. Warnings are left to the plan, which computes it again."""
+        for node in self._recorder.nodes[self._nodes_read :]:
+            self._makers.update((output, node) for output in node.outputs)
+        self._nodes_read = len(self._recorder.nodes)
+        self._known.update((capture.var, capture.value) for capture in self._recorder.captures)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            waiting = [var]
+            while waiting:  # not by recursion: a loop makes long chains
+                wanted = waiting[-1]
+                if wanted in self._known:
+                    waiting.pop()
+                    continue
+                node = self._makers[wanted]
+                missing = [atom for atom in node.inputs if isinstance(atom, Var) and atom not in self._known]
+                if missing:
+                    waiting.extend(missing)
+                else:
+                    self._evaluate(node)
+        return self._known[var]
+
+    def _evaluate(self, node: Node) -> None:
+        if node.primitive.effect.writes:
+            raise self._recorder.refusal(NeedsValueError("control flow depends on what pb.inplace wrote"))
+        operands = [atom.value if isinstance(atom, Literal) else self._known[atom] for atom in node.inputs]
+        result = node.primitive.evaluate(*operands, **dict(node.params))
+        results = result if node.primitive.results > 1 else (result,)
+        self._known.update(zip(node.outputs, results, strict=True))
+
+
+def evaluate_graph(
+    graph: Graph,
+    arguments: Sequence[Any],
+    captured: Sequence[Any],
+    before: Callable[[Node], None] = lambda _: None,
+    *,
+    writes_to: Trace,
+) -> list[Any]:
+    """Run a graph by calling its primitives under a trace; `before` is told of each node.
+
+    Writes to memory are shown to the trace whatever they read, because it has to undo them.
+    """
+    environment: dict[Var, Any] = dict(zip(graph.inputs, arguments, strict=True))
+    environment.update(zip((capture.var for capture in graph.captures), captured, strict=True))
+
+    def read(atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Literal) else environment[atom]
+
+    for node in graph.nodes:
+        before(node)
+        operands = [read(atom) for atom in node.inputs]
+        if node.primitive.effect.writes:
+            result = writes_to.apply(node.primitive, operands, dict(node.params))
+        else:
+            result = node.primitive(*operands, **dict(node.params))
+        environment.update(zip(node.outputs, result if node.primitive.results > 1 else (result,), strict=True))
+    return [read(atom) for atom in graph.outputs]
+
+
+def user_source() -> str:
+    """File and line of the innermost frame outside the engine and NumPy."""
+    frame = sys._getframe(1)  # noqa: SLF001 (inspect.stack costs a thousand times more)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_ENGINE, _NUMPY)):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def _has_same_contents(kept: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
+    return kept is array or (
+        kept.shape == array.shape and kept.dtype == array.dtype and kept.tobytes() == array.tobytes()
+    )

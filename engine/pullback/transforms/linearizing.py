@@ -1,0 +1,209 @@
+"""A function at a point, as the linear map it is there: pulled back, pushed forward, by rows and by columns."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback import trees
+from pullback.core.primitive import Traced, tracing
+from pullback.errors import DifferentiationError, PullbackReuseError
+from pullback.ir.types import dtype_of, is_array_like, shape_of
+from pullback.traces.tangents import DualTracer, ForwardTrace
+from pullback.traces.tape import Tape
+from pullback.transforms.arguments import differentiable, like, name_of
+from pullback.transforms.fingerprints import Watch, saved_arrays
+from pullback.transforms.gradients import plain_tree, split_aux
+
+
+class Linearization:
+    """One run of a function on a tape, from which cotangents are pulled back and tangents pushed forward."""
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], *, has_aux: bool = False) -> None:
+        self.function = function
+        self.leaves, self._rebuild = trees.flatten(args)
+        with Tape() as tape:
+            self.inputs = [tape.watch(differentiable(leaf, function)) for leaf in self.leaves]
+            try:
+                output = function(*self._rebuild(iter(self.inputs)))
+                output, aux = split_aux(output, function) if has_aux else (output, None)
+                self.outputs, self.rebuild_output = trees.flatten(output)
+                self.values = [checked_array(tape.value_of(leaf), function) for leaf in self.outputs]
+            except BaseException:
+                tape.undo()
+                raise
+        self.tape = tape
+        self.structure = trees.structure(output)
+        self.aux = plain_tree(aux, tape) if has_aux else None
+
+    def value(self) -> Any:
+        """What the function returned; arrays are copied, because what the tape saved is not for the caller to write to."""
+        copies = [
+            np.array(value) if isinstance(value, np.ndarray) and not self.tape.has_overwritten else value
+            for value in self.values
+        ]
+        return self.rebuild_output(iter(copies))
+
+    def pull(self, y_bars: Sequence[Any], *, once: bool = False) -> list[Any]:
+        """Cotangents of the leaves of the arguments from those of the leaves of the value."""
+        try:
+            gradients = self.tape.sweep(list(zip(self.outputs, y_bars, strict=True)), self.inputs, once=once)
+        except BaseException:
+            if self.tape.sweeps_once:
+                self.tape.undo()  # the rest of it: nobody can call this pullback again
+            raise
+        return [like(gradient, leaf) for gradient, leaf in zip(gradients, self.leaves, strict=True)]
+
+    def push(self, tangents: Sequence[Any]) -> list[Any]:
+        """Tangents of the leaves of the value from those of the leaves of the arguments."""
+        pushed = self.tape.push(list(zip(self.inputs, tangents, strict=True)), self.outputs)
+        return [zero_like(value) if dy is None else dy for dy, value in zip(pushed, self.values, strict=True)]
+
+    def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """Gradients by the leaves as gradients by the arguments."""
+        args: tuple[Any, ...] = self._rebuild(trees.Gradients(leaves))
+        return args
+
+
+def vjp(
+    function: Callable[..., Any], *args: Any, once: bool = False, has_aux: bool = False
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]]] | tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
+    """Value of `function(*args)` and its pullback: from a cotangent of the value to a tuple, one cotangent per argument.
+
+    The pullback may be called many times, unless `once`, which lets it give up what it saved as it goes. With `has_aux`
+    the function returns `(value, aux)` and aux comes third.
+
+    >>> y, pullback = pb.vjp(np.multiply, np.array([1.0, 2.0]), 3.0)
+    >>> a_bar, b_bar = pullback(np.ones(2))
+    >>> print(y, a_bar, b_bar)
+    [3. 6.] [3. 3.] 3.0
+    """
+    linear = Linearization(function, args, has_aux=has_aux)
+    watch = Watch(function, args, saved_arrays(linear.tape.records))
+    used = False
+
+    def pullback(y_bar: Any) -> tuple[Any, ...]:
+        nonlocal used
+        if used and (once or linear.tape.sweeps_once):
+            why = "was made with once=True" if once else "put back what pb.inplace or a stateful rule had kept"
+            raise PullbackReuseError(f"this pullback {why} and has been called; call vjp(f, …) again for another")
+        y_bars = _leaves_like(y_bar, linear.structure, "cotangent", "value")
+        y_bars = [
+            _fitting(cotangent, value, "the pullback got a cotangent", "the value")
+            for cotangent, value in zip(y_bars, linear.values, strict=True)
+        ]
+        watch.check()
+        used = True
+        return linear.arguments(linear.pull(y_bars, once=once))
+
+    return (linear.value(), pullback, linear.aux) if has_aux else (linear.value(), pullback)
+
+
+def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """Value of `function(*primals)` and its derivative there as a function of tangents, one per argument.
+
+    The function itself runs once, however many tangents are pushed.
+
+    >>> y, push = pb.linearize(np.square, np.array([1.0, 2.0]))
+    >>> print(push(np.array([1.0, 0.0])), push(np.array([0.0, 1.0])))
+    [2. 0.] [0. 4.]
+    """
+    linear = Linearization(function, primals)
+    if linear.tape.sweeps_once:
+        linear.tape.undo()
+        raise DifferentiationError(
+            "linearize cannot keep what pb.inplace overwrites or a stateful rule keeps; use pb.jvp, or write a @ b"
+        )
+    watch = Watch(function, primals, saved_arrays(linear.tape.records))
+    expected = trees.structure(primals)
+
+    def push(*tangents: Any) -> Any:
+        leaves = _leaves_like(tangents, expected, "tangents", "arguments")
+        fitting = [
+            _fitting(tangent, leaf, "the push got a tangent", "its argument")
+            for tangent, leaf in zip(leaves, linear.leaves, strict=True)
+        ]
+        watch.check()
+        return linear.rebuild_output(iter(linear.push(fitting)))
+
+    return linear.value(), push
+
+
+def jvp(
+    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Value of `function(*primals)` and its tangent when the arguments move along `tangents`: `(y, dy)`.
+
+    Primals and tangents are sequences of one length, one entry per argument. With `has_aux` the function returns
+    `(value, aux)` and aux comes third.
+
+    >>> y, dy = pb.jvp(np.square, (np.array([1.0, 2.0]),), (np.array([0.0, 1.0]),))
+    >>> print(y, dy)
+    [1. 4.] [0. 4.]
+    """
+    for given in (primals, tangents):
+        if not isinstance(given, tuple | list):
+            raise DifferentiationError(
+                f"jvp takes the arguments and their tangents as tuples, not as {type(given).__name__}: jvp(f, (x,), (dx,))"
+            )
+    leaves, rebuild = trees.flatten(tuple(primals))
+    moves = _leaves_like(tuple(tangents), trees.structure(tuple(primals)), "tangents", "primals")
+    moves = [
+        _fitting(move, leaf, "jvp got a tangent", "its argument") for move, leaf in zip(moves, leaves, strict=True)
+    ]
+    with tracing(ForwardTrace()) as trace:
+        duals = [
+            DualTracer(trace, differentiable(leaf, function), move) for leaf, move in zip(leaves, moves, strict=True)
+        ]
+        output = function(*rebuild(iter(duals)))
+        output, aux = split_aux(output, function) if has_aux else (output, None)
+        results, rebuild_output = trees.flatten(output)
+        values = [checked_array(trace.value_of(result), function) for result in results]
+        pushed = [trace.tangent_of(result) for result in results]
+        dys = [zero_like(value) if dy is None else dy for value, dy in zip(values, pushed, strict=True)]
+        beside, rebuild_aux = trees.flatten(aux)
+        aux = rebuild_aux(iter([trace.value_of(leaf) for leaf in beside]))
+    result = rebuild_output(iter(values)), rebuild_output(iter(dys))
+    return (*result, aux) if has_aux else result
+
+
+def checked_array(value: Any, function: Callable[..., Any]) -> Any:
+    """The value, if it is an array or a number."""
+    if not is_array_like(value) and not isinstance(value, Traced):
+        raise DifferentiationError(
+            f"{name_of(function)} returned a {type(value).__name__}, which has no derivative; "
+            "return arrays and numbers, and the rest beside them with has_aux=True"
+        )
+    return value
+
+
+def zero_like(value: Any) -> Any:
+    """The tangent of a value that does not move; integers move in the default precision, as in NumPy's promotion."""
+    dtype = dtype_of(value)
+    return np.zeros(shape_of(value), dtype if dtype.kind in "fc" else float)[()]
+
+
+def _leaves_like(tree: Any, structure: Any, what: str, of: str) -> list[Any]:
+    """Leaves of a tree that has to be built like another."""
+    if structure == "leaf":
+        return [tree]
+    if trees.structure(tree) != structure:
+        raise DifferentiationError(f"the {what} must be nested like the {of}: the same containers, keys and lengths")
+    return trees.flatten(tree)[0]
+
+
+def _fitting(move: Any, value: Any, got: str, what: str) -> Any:
+    """A tangent or cotangent in the precision of its value, if it has the value's shape."""
+    if shape_of(move) != shape_of(value):
+        raise DifferentiationError(f"{got} of shape {shape_of(move)}, {what} has shape {shape_of(value)}")
+    dtype = dtype_of(value)
+    if isinstance(move, Traced) or dtype.kind not in "fc":
+        return move
+    if dtype.kind != "c" and _is_complex(move):
+        raise DifferentiationError(f"{got} that is complex, {what} is real; pass its real part")
+    # A number stays a number: an array of shape () would cost memory.
+    return np.asarray(move, dtype) if shape_of(value) else dtype.type(move)
+
+
+def _is_complex(move: Any) -> bool:
+    return np.iscomplexobj(move) if shape_of(move) else dtype_of(move).kind == "c"

@@ -1,0 +1,296 @@
+"""Programs put together at random from lines a user might write run alike on the tape and in every kind of plan.
+
+A program is source text, so a failing one can be read and run by hand: its number is in the name of the test, and
+`Program(number).source` is its text. What NumPy itself refuses, or takes out of range, is not taken into a program.
+"""
+
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+#: Programs in the usual run, and in the one to be asked for: `pytest -m long tests/engine/test_random_programs.py`.
+FEW, MANY = 40, 2000
+
+HEAD = """\
+import numpy as np
+import pullback as pb
+
+
+@pb.primitive
+def cubed(x):
+    return x * x * x
+
+
+cubed.pulls(x=lambda y_bar, y, x: 3 * y_bar * x * x)
+
+
+class Holder:
+    def __init__(self, weights):
+        self.weights = weights
+        self.parts = [weights[0], {"last": weights[-1]}]
+
+
+WEIGHTS = np.linspace(-0.6, 0.7, 12).reshape(3, 4)
+HOLDER = Holder(np.linspace(0.9, -0.4, 12).reshape(3, 4))
+ROWS = np.array([2, 0, 2, 1])
+
+
+@pb.compile
+def CACHED(v):
+    return np.tanh(v) * v
+
+
+def halving(v):
+    return v if np.sum(v * v) < 1.0 else halving(v / 2)
+
+
+def looped(v):
+    while np.sum(v * v) > 1.0:
+        v = v * 0.6
+    return v
+
+
+"""
+
+#: Right-hand sides; a, b and c are values that are there, f floats of any shape.
+EXPRESSIONS = """\
+np.sin({a})|np.tanh({a})|np.exp(-{a} * {a})|{a} + {b}|{a} - {b}|{a} * {b}|{a} / (1.5 + {b} * {b})|-{a}|{a} ** 2|{a} * 0.5|1 - {a}
+np.log1p({a} * {a})|np.sqrt(1.0 + {a} * {a})|np.abs({a})|np.maximum({a}, {b})|np.minimum({a}, 0.3)|np.clip({a}, -0.5, 0.6)
+np.where({a} > 0.1, {b}, np.sin({a}))|np.where({a} > {b}, {a}, {b})|np.arctan2({a}, 1.5 + {b} * {b})|np.hypot({a}, 1.0 + {b})
+{a} @ {b}|{a}.T @ {a}|np.tanh({a} @ {b} + {c})|np.dot({a}, {b})|np.einsum("ij,jk->ik", {a}, {b})|np.einsum("ij->ji", {a})
+np.einsum("ij,ij->i", {a}, {b})|np.tensordot({a}, {b}, 1)|np.outer({a}, {b}) / 4|np.matmul({a}, {b})|np.tanh({a} @ WEIGHTS)
+np.sum({a}, axis=0)|np.sum({a}, axis=-1, keepdims=True)|np.mean({a})|np.mean({a}, axis=0, keepdims=True)|np.sum({a})
+np.max({a}, axis=-1)|np.min({a}, axis=0)|np.prod({a}, axis=0)|np.std(np.sin({a}) + WEIGHTS)|np.var({a}, axis=-1)
+np.linalg.norm({a} + 3.0)|{a}.sum(axis=0)|{a}.mean()|{a}.max(axis=0)
+{a}.T|{a}.reshape(-1)|np.reshape({a}, (-1, 2))|np.swapaxes({a}, 0, -1)|np.expand_dims({a}, 0)|np.squeeze({a})|{a}[None]|{a}.ravel()
+np.broadcast_to({a}, (2, *np.shape({a})))|np.flip({a}, 0)|np.roll({a}, 1, axis=-1)|np.pad({a}, 1)|np.tile({a}, 2)|np.repeat({a}[None], 2, axis=0)
+{a}[0]|{a}[-1]|{a}[1:]|{a}[::-1]|{a}[..., 0]|{a}[..., ::2]|{a}[:, 1]|{a}[[0, 1, 0]]|{a}[ROWS]|{a}[ROWS, ROWS]|{a}[:, [2, 0]]|{a}[1, None, 2:]
+{a}[np.array([True, False, True])]|{a}[WEIGHTS > 0.0]|np.take({a}[None], [0, 0], axis=0)|np.diag({a})|np.diagonal({a})|np.triu({a})|np.trace({a})
+np.concatenate([{a}, {b}])|np.stack([{a}, {b}])|np.concatenate([{a}, {b}], axis=-1)|np.stack([{a}, {b}, {a}], axis=-1)|np.hstack([{a}, {b}])
+np.split({a}, 2, axis=-1)[1]|np.array_split({a}, 2)[0]|np.vstack([{a}, {b}])
+np.sort({a}, axis=-1)|np.sort({a}, axis=0)[::-1]|np.cumsum({a}, axis=0)|np.cumsum({a})|np.cumprod({a}, axis=-1)|np.diff({a}, axis=0)|np.take_along_axis({a}, np.argsort({a}, axis=-1), axis=-1)
+np.linalg.solve({a} @ {a}.T + 3 * np.eye(len({a})), {a})|np.linalg.inv({a} @ {a}.T + 3 * np.eye(len({a})))|np.linalg.slogdet({a} @ {a}.T + np.eye(len({a})))[1]
+pb.nn.relu({a})|pb.nn.softplus({a})|pb.nn.gelu({a})|pb.nn.swish({a})|pb.nn.elu({a})|pb.nn.sigmoid({a})|pb.nn.softmax({a}, axis=-1)|pb.nn.logsoftmax({a}, axis=0)|pb.nn.logsumexp({a}, axis=-1)
+pb.nn.dense_bias_act({a}, {b}, act="tanh")|pb.nn.dense_bias_act({a}, {b}, {c}, act="softplus")|pb.nn.bias_act("sigmoid", {a}, {b})|pb.nn.dense_bias_act(WEIGHTS, {a}, act=np.sin)
+pb.nn.conv({a}[None, None], {b}[:2, :2][None, None])|pb.nn.conv_bias_act({b}[:2, :3][None], {a}[None], act="tanh")|pb.nn.mean_pool({a}[None, None], 2)|pb.nn.max_pool({a}[None, None], (2, 1))
+pb.scan(lambda h, x: (np.tanh(h + x), h * x), {a}[0], {a})[1]|pb.scan(lambda h, x: (h * 0.5 + x @ WEIGHTS.T, np.sum(h)), np.zeros(3), {a})[0]|pb.scan(lambda h, x: (np.sin(h + x),) * 2, {b}, {a}, reverse=True)[1]
+pb.fori_loop(0, 3, lambda i, h: np.tanh(h + {a} * i), {b})|pb.while_loop(lambda h: np.sum(h * h) > 0.5, lambda h: h * 0.7, {a})|pb.cond(np.sum({a}) > 0.2, lambda v: np.sin(v), lambda v: v * v, {b})
+pb.checkpoint(lambda v, w: np.tanh(v * w) + v)({a}, {b})|pb.stop_gradient({a}) * {b}|cubed({a})|pb.vmap(lambda v: np.tanh(v) * np.sum(v))({a})|pb.grad(lambda v: np.sum(np.sin(v) ** 2))({a})
+halving({a})|looped({a})|({a} if np.sum({a}) > 0.3 else {a} * 2)|sum({a}[i] * i for i in range(len({a})))|np.sum(np.stack([row * 0.5 for row in {a}]), axis=0)
+{a} * HOLDER.weights|{a} + HOLDER.parts[0]|{a} * HOLDER.parts[1]["last"]|{a} * local|{a} + WEIGHTS[:1]|{a} * np.arange(4)|np.ones_like({a}) * {b}|np.zeros((3, 4)) + {a}|{a} * (np.array([1.0, 2.0, 3.0, 4.0]) / 4)
+{a}.astype("f4") * {b}|{a} * np.float32(0.5)|np.real({a} * (1 + 2j) * {b})|np.abs(np.fft.fft({a}) + 3)|np.floor({a} * 3) * {b}|({a} > 0) * {b}|np.isnan({a}) + {b}|np.sign({a}) * {b}|({a} * 5).astype(int) * {b}
+pb.inplace.multiply({a} * 1.0, {b})|pb.inplace.add(np.zeros((3, 4)) + {a}, {b})|pb.inplace.tanh({a} + 0.1)|pb.inplace.matmul(np.zeros((3, 3)) + 0 * {a}, {a}, {b})""".replace(
+    "\n", "|"
+).split("|")
+
+#: Loops, branches and transforms; p and q are bodies in h and x.
+LOOPS = """\
+pb.scan(lambda {h}, {x}: (np.tanh({p}), {q}), {b}, {a})[1]
+pb.scan(lambda {h}, {x}: (np.tanh({p}), {q}), {a}[0], {a})[0]
+pb.scan(lambda {h}, {x}: (np.tanh({p}), {q}), {a}[0], {b}, reverse=True)[1]
+pb.scan(lambda {h}, {x}: (0.5 * {h} + np.sin({p}), None), np.zeros(4), {a})[0]
+pb.scan(lambda {h}, {x}: (np.tanh({p}), {q}), {a}[0], {a}, checkpoint_every=2)[1]
+pb.scan(lambda {h}, {x}: (({h}[1], np.sin({h}[0] * {x})), {h}[0]), ({b}, {b}), {a})[1]
+pb.fori_loop(0, 3, lambda {x}, {h}: np.tanh({p} + {h}), {a})
+pb.while_loop(lambda {h}: np.sum({h} * {h}) > 0.4, lambda {h}: {h} * 0.5 + 0 * (lambda {x}: {p})(1.0), {a})
+pb.cond(np.sum({a}) > 0.1, lambda {h}, {x}: {p}, lambda {h}, {x}: {q}, {a}, {b})
+pb.switch(int(np.sum({a} * {a})) % 2, [lambda {h}, {x}: {p}, lambda {h}, {x}: {q}], {a}, {b})
+pb.checkpoint(lambda {h}, {x}: {p})({a}, {b})
+pb.vmap(lambda {h}: (lambda {x}: {p})(0.5))({a})
+pb.vmap(lambda {h}, {x}: {p})({a}, {b})
+pb.vmap(lambda {h}, {x}: {p}, in_axes=(0, None))({a}, {b})
+pb.grad(lambda {h}, {x}: np.sum(np.sin({p})))({a}, {b})
+pb.jvp(lambda {h}, {x}: {p}, ({a}, {b}), ({a}, {b}))[1]
+pb.vjp(lambda {h}, {x}: {p}, {a}, {b})[1](np.ones_like({a}))[1]
+pb.hvp(lambda {h}: (lambda {x}: np.sum(np.sin({p})))(0.5), {a}, {a})
+(lambda {h}, {x}: {p})({a}, {b}) * (lambda {h}, {x}: {q})({b}, {a})
+pb.nn.dense_bias_act({a}, {b}, act=lambda {h}: (lambda {x}: {p})(0.5))
+CACHED({a}) * {b}""".splitlines()
+
+ARGUMENTS = (
+    ((3, 4),),
+    ((3, 4), (4,)),
+    ((3, 4), (4, 3), (3, 1)),
+    ((3, 3), (3,)),
+    ((4,), ()),
+    ((2, 3, 4), (4, 3)),
+    ((0, 4), (4,)),
+    ((1, 1), (1,)),
+)
+
+
+class Program:
+    """A program with a number, and values to call it with."""
+
+    def __init__(self, number):
+        self.random = random.Random(number)  # noqa: S311 - programs, not secrets
+        self.shapes = self.random.choice(ARGUMENTS)
+        self.single = self.random.random() < 0.2
+        self.makers = [self.random.choice(LAYOUTS) for _ in self.shapes]
+        self.names = [f"x{position}" for position in range(len(self.shapes))]
+        lines = self._lines(self.random.randint(1, 9))
+        self.source = f"{HEAD}def make(local):\n    def values({', '.join(self.names)}):\n{lines}\n    return values\n"
+        self.namespace = _executed(self.source)
+        self.values = self.namespace["make"](np.linspace(0.2, -0.5, 4))
+
+    def arguments(self, seed):
+        """Values in other layouts than NumPy would make."""
+        rng = np.random.default_rng(seed)
+        made = (rng.uniform(-1.2, 1.2, shape) for shape in self.shapes)
+        cast = (value.astype("f4") if self.single else value for value in made)
+        return [make(value) if value.ndim else value[()] for make, value in zip(self.makers, cast, strict=True)]
+
+    def loss(self, *args):
+        """One number of everything the program returns."""
+        return sum(np.sum(np.sin(value) * (1 + k)) for k, value in enumerate(self.values(*args)))
+
+    def _lines(self, count):
+        lines, names = [], list(self.names)
+        for number in range(count):
+            for _ in range(60):
+                line = f"v{number} = {self._expression(names)}"
+                if self._runs([*lines, line], f"v{number}"):
+                    lines.append(line)
+                    names.append(f"v{number}")
+                    break
+        returned = self.random.sample(names, self.random.randint(1, min(3, len(names)))) + names[-1:]
+        return "".join(f"        {line}\n" for line in lines) + f"        return {', '.join(returned)},"
+
+    def _expression(self, names, depth=0):
+        """An expression of these names; loops and branches have expressions of their own as bodies."""
+        loops = self.random.random() < 0.15 and depth < 2
+        template = self.random.choice(LOOPS if loops else EXPRESSIONS)
+        chosen = {key: self.random.choice(names) for key in "abc"}
+        if not loops:
+            return template.format(**chosen)
+        inner = [*(f"{letter}{depth}" for letter in "hx"), self.random.choice(names)]
+        bodies = {key: self._expression(inner, depth + 1) for key in "pq"}
+        return template.format(**chosen, **bodies, h=f"h{depth}", x=f"x{depth}")
+
+    def _runs(self, lines, name):
+        body = "".join(f"        {line}\n" for line in lines)
+        text = f"{HEAD}def make(local):\n    def values({', '.join(self.names)}):\n{body}        return {name}\n    return values\n"
+        values = _executed(text)["make"](np.linspace(0.2, -0.5, 4))
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("error")
+                results = [values(*self.arguments(seed)) for seed in range(3)]
+        except Exception:  # noqa: BLE001 - NumPy's word on what fits together
+            return False
+        return all(
+            np.isrealobj(result)
+            and np.size(result) < 500
+            and np.all(np.isfinite(result))
+            and np.all(np.abs(result) < 30)
+            for result in results
+        )
+
+
+def _read_only(x):
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+def _strided(x):
+    wide = np.full((*x.shape[:-1], 2 * x.shape[-1]), np.nan, x.dtype)
+    wide[..., ::2] = x
+    return wide[..., ::2]
+
+
+LAYOUTS = (np.copy, np.copy, np.asfortranarray, _read_only, _strided, lambda x: np.flip(np.flip(x).copy()))
+
+
+def _executed(source):
+    namespace = {"__name__": "program"}
+    exec(compile(source, "<random program>", "exec"), namespace)  # noqa: S102 - our own text
+    return namespace
+
+
+def close(ours, theirs, single):
+    """Compare trees of results."""
+    if isinstance(theirs, tuple):
+        assert len(ours) == len(theirs)
+        for a, b in zip(ours, theirs, strict=True):
+            close(a, b, single)
+        return
+    assert np.shape(ours) == np.shape(theirs)
+    assert np.result_type(ours) == np.result_type(theirs)
+    if single:
+        np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-3)
+    else:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9)
+
+
+def snapshot(tree):
+    return tuple(map(snapshot, tree)) if isinstance(tree, tuple) else np.array(tree)
+
+
+def check(number):
+    """A program on the tape, and in plans of each kind, call after call."""
+    program = Program(number)
+    single = program.single
+    wrt = tuple(range(len(program.shapes)))
+    if number % 4 == 0:
+        check_pullbacks(program)
+    functions = {"gradient": pb.value_and_grad(program.loss, wrt=wrt), "values": program.values}
+    calls = [program.arguments(seed) for seed in (0, 1, 2, 0)]
+    for function in functions.values():
+        try:
+            expected = [snapshot(function(*args)) for args in calls]
+        except pb.errors.PullbackError:  # second derivatives of what has one: refused on the tape as well
+            continue
+        for tier in ("fused", "stateful"):
+            plan = pb.compile(function, tier=tier)
+            held = []
+            for round_ in range(2):
+                for args, wanted in zip(calls, expected, strict=True):
+                    before = [np.array(x) for x in args]
+                    result = plan(*args)
+                    close(result, wanted, single)
+                    close(tuple(args), tuple(before), single)
+                    if round_ or program.random.random() < 0.5:
+                        held.append((result, snapshot(result)))
+                    if held and program.random.random() < 0.3:
+                        held.pop(0)
+            for result, copied in held:
+                close(result, copied, single)
+        with pb.debug.poisoning():
+            plan = pb.compile(function, tier="stateful")
+            for args, wanted in zip(calls, expected, strict=True):
+                close(plan(*args), wanted, single)
+    return program, plan
+
+
+def check_pullbacks(program):
+    """Value and pullback, and value and tangent, where pullbacks are called late, often or not at all."""
+    calls = [program.arguments(seed) for seed in (0, 1, 2, 0)]
+    for tier in ("fused", "stateful"):
+        plan = pb.compile(program.values, tier=tier)
+        for once in (False, True):
+            waiting = []
+            for args in calls:
+                wanted, expected = pb.vjp(program.values, *args)
+                y_bar = tuple(np.cos(value) if np.result_type(value).kind == "f" else value * 0.0 for value in wanted)
+                found, pullback = plan.vjp(*args, once=once)
+                close(found, snapshot(wanted), program.single)
+                waiting.append((pullback, y_bar, snapshot(expected(y_bar))))
+                if program.random.random() < 0.4:
+                    late, y_bar, cotangents = waiting.pop(0)
+                    close(late(y_bar), cotangents, program.single)
+            kept = [(pullback(y_bar), cotangents) for pullback, y_bar, cotangents in waiting[::-1]]
+            for found, cotangents in kept:
+                close(found, cotangents, program.single)
+        for args in calls:
+            tangents = tuple(np.sin(3 * x) for x in args)
+            wanted = pb.jvp(program.values, tuple(args), tangents)
+            close(tuple(map(tuple, plan.jvp(tuple(args), tangents))), snapshot(wanted), program.single)
+
+
+@pytest.mark.parametrize("number", range(FEW))
+def test_a_random_program_runs_alike_in_every_tier(number):
+    check(number)
