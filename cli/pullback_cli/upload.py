@@ -59,7 +59,7 @@ def upload(
         "variant": variant,
         "unit": unit,
         "direction": direction,
-        "dirty": "true" if allow_dirty else None,
+        "allow_dirty": "true" if allow_dirty else None,
         "dry_run": "true" if dry_run else None,
     }
     with Uploads(server, token_file) as uploads:
@@ -85,7 +85,13 @@ def _send(
             "or add --allow-dirty"
         )
     here = replace(here, branch=said["branch"] or here.branch)
-    placed = {**said, "commit": here.sha, "branch": here.branch, "authored_at": here.authored_at}
+    placed = {
+        **said,
+        "commit": here.sha,
+        "branch": here.branch,
+        "authored_at": here.authored_at,
+        "dirty": "true" if here.dirty else None,
+    }
     return uploads.send(body, placed, name=str(path))
 
 

@@ -84,19 +84,21 @@ def _place(stated: Stated, imported: Imported, title: str) -> Place:
     ]
     if errors or stated.project is None or sha is None or named is None:
         raise IncompleteRequestError(f"{errors[0]['path']} {errors[0]['message']}.", errors=errors)
-    if commit.dirty and not stated.dirty:
+    dirty = commit.dirty or stated.dirty
+    if dirty and not stated.allow_dirty:
+        path = "$" if commit.dirty else "query.dirty"
         message = (
-            "the file says that the tree had uncommitted changes, so it measured no commit: "
-            "commit them, or add dirty=true to keep it as a contaminated result"
+            "says that the tree had uncommitted changes, so no commit was measured: "
+            "commit them, or add allow_dirty=true to keep it as a contaminated result"
         )
-        raise InvalidInputError(f"$.commit_info.dirty: {message}.", errors=[FieldError(path="$", message=message)])
+        raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)])
     return Place(
         project=stated.project,
         sha=sha,
         branch=stated.branch or _shown(commit.branch),
         machine=named,
         authored_at=stated.authored_at or commit.authored_at,
-        dirty=stated.dirty,
+        dirty=dirty,
         variant=stated.variant,
     )
 

@@ -50,9 +50,8 @@ class Stated(BaseModel):
     authored_at: Time | None = Field(
         None, description="When the commit was authored: its place in history, where nothing else tells."
     )
-    dirty: bool = Field(
-        default=False, description="Measured with uncommitted changes: kept, but off the history where that has better."
-    )
+    dirty: bool = Field(default=False, description="It was measured with uncommitted changes; files may say so too.")
+    allow_dirty: bool = Field(default=False, description="Keep what was measured with uncommitted changes, marked so.")
     dry_run: bool = Field(default=False, description="Store nothing; answer what would have been stored.")
 
 
