@@ -4,7 +4,23 @@ import sys
 
 import typer
 
-from pullback_cli import agent, db, down, log, migrate, project, run, serve, status, token, up, version, worker
+from pullback_cli import (
+    agent,
+    db,
+    down,
+    import_history,
+    log,
+    migrate,
+    project,
+    run,
+    serve,
+    status,
+    token,
+    up,
+    upload,
+    version,
+    worker,
+)
 from pullback_cli.refusals import sentence_of
 from pullback_runners.agent.lifeline import die_with_named_parent
 
@@ -20,6 +36,8 @@ app.command("up")(up.up)
 app.command("status")(status.status)
 app.command("down")(down.down)
 app.command("run")(run.run)
+app.command("upload")(upload.upload)
+app.command("import")(import_history.import_history)
 app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
 app.command("log")(log.log)

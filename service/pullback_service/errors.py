@@ -13,7 +13,8 @@
         ├── OffsetError              416
         ├── TooManyRequestsError     429
         └── InvalidInputError        422, the document was read but does not hold
-            └── UnreadableBodyError  400, the body is not the JSON it claims to be
+            ├── UnreadableBodyError  400, the body is not the JSON it claims to be
+            └── IncompleteRequestError  400, the file leaves something unsaid that the address must say
 
 Messages are one sentence: what, where, the remedy.
 """
@@ -147,3 +148,11 @@ class UnreadableBodyError(InvalidInputError):
     status = 400
     slug = "unreadable-body"
     title = "The body cannot be read"
+
+
+class IncompleteRequestError(InvalidInputError):
+    """A file of another tool leaves something unsaid, and so does the address."""
+
+    status = 400
+    slug = "incomplete-request"
+    title = "Something must be said beside the file"

@@ -1,6 +1,7 @@
 """Uploading reports and reading them back."""
 
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,12 +14,15 @@ from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, UnreadableBodyError
 from pullback_service.fields import Name, Sha
+from pullback_service.importers.unpacking import is_archive
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping, queries
 from pullback_service.reports.models import Report
-from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, Stated, refuse_contradictions, refuse_dirty
-from pullback_service.reports.schemas import ReportDetail, ReportReceipt, ReportSummary
+from pullback_service.reports.parts import Parts
+from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, Stated, refuse_dirty
+from pullback_service.reports.schemas import PointPreview, ReportDetail, ReportReceipt, ReportSummary, UploadReceipt
+from pullback_service.runtime import KnownSettings
 
 router = APIRouter(prefix=f"{API}/reports", tags=["reports"])
 
@@ -27,13 +31,15 @@ IdempotencyKey = Annotated[
 ]
 Place = TypeAdapter(tuple[datetime, UUID])
 
+MOST_PREVIEWED = 20
+
 
 @router.post(
     "",
     status_code=201,
     openapi_extra=OPENAPI_BODY,
     responses={
-        200: {"model": ReportReceipt, "description": "This report was stored before; the same answer again"},
+        200: {"model": UploadReceipt, "description": "Stored before, the same answer again; or a dry run"},
         **documented(UnreadableBodyError, ConflictError, TooLargeError, InvalidInputError),
     },
 )
@@ -42,22 +48,33 @@ async def upload_report(
     response: Response,
     session: WriteSession,
     stated: Annotated[Stated, Query()],
+    settings: KnownSettings,
     idempotency_key: IdempotencyKey = None,
-    allow_dirty: Annotated[bool, Query(description="Keep a report of uncommitted changes, off the history.")] = False,  # noqa: FBT002 - a query parameter has no keyword form
-) -> ReportReceipt:
-    """Store a report, bare or as the key `pullback` of a pyperf file.
+) -> UploadReceipt:
+    """Store a report of ours, bare or as the key `pullback` of a pyperf file, or the file of another tool.
 
-    The query only confirms what the report says of itself.
+    Read are pyperf, pytest-benchmark, asv, Google Benchmark, BenchmarkTools.jl, criterion.rs, hyperfine,
+    github-action-benchmark, the Bencher Metric Format, Conbench and GradBench, told apart by content or by `format=`.
+    Our own reports say everything themselves, and the query only confirms it; for other tools' files the query says
+    project, commit, branch and machine.
     """
-    prepared = await to_thread.run_sync(keeping.prepare, body)
-    refuse_contradictions(stated, prepared.read.document)
-    if not allow_dirty:
+    prepared = await to_thread.run_sync(
+        partial(keeping.prepare_upload, body, stated, limit=settings.max_report_bytes, now=datetime.now(UTC))
+    )
+    if not stated.allow_dirty:
         refuse_dirty(prepared.read)
-    kept = await keeping.keep(session, prepared, idempotency_key)
-    receipt = receipt_of(kept.report, prepared.read.document.project, prepared.read.document.commit.sha)
-    response.status_code = 201 if kept.created else 200
-    response.headers["Location"] = receipt.url
-    if kept.created:
+    kept = await (keeping.try_out if stated.dry_run else keeping.keep)(session, prepared, idempotency_key)
+    receipt = UploadReceipt(
+        **receipt_of(kept.report, prepared.read.document.project, prepared.read.document.commit.sha).model_dump(),
+        notes=list(prepared.read.notes),
+        dry_run=stated.dry_run,
+        preview=preview_of(prepared.parts) if stated.dry_run else None,
+    )
+    is_stored = kept.created and not stated.dry_run
+    response.status_code = 201 if is_stored else 200
+    if not stated.dry_run:
+        response.headers["Location"] = receipt.url
+    if is_stored:
         note(session, subject=f"report {receipt.id}", project=receipt.project, commit=receipt.commit)
     else:
         note_nothing(session)
@@ -90,16 +107,17 @@ async def read_report(session: ReadSession, report_id: UUID) -> ReportDetail:
 @router.get(
     "/{report_id}/body",
     response_class=Response,
-    responses={200: {"content": {"application/json": {}}}, **documented(NotFoundError)},
+    responses={200: {"content": {"application/json": {}, "application/x-tar": {}}}, **documented(NotFoundError)},
 )
 async def read_body_of_report(session: ReadSession, report_id: UUID) -> Response:
-    """The uploaded file, byte for byte: `python -m pyperf stats` reads it when it came from `pullback run -o`."""
+    """The uploaded file, decompressed, else byte for byte: `python -m pyperf stats` reads what pyperf wrote."""
     stored = await queries.report_by_id(session, report_id, with_body=True)
     body = await to_thread.run_sync(queries.body_of, stored.report)
+    media_type, ending = ("application/x-tar", "tar") if is_archive(body) else ("application/json", "json")
     return Response(
         body,
-        media_type="application/json",
-        headers={"Content-Disposition": f'attachment; filename="report-{report_id}.json"'},
+        media_type=media_type,
+        headers={"Content-Disposition": f'attachment; filename="report-{report_id}.{ending}"'},
     )
 
 
@@ -128,6 +146,22 @@ def summary_of(stored: queries.StoredReport) -> ReportSummary:
     )
 
 
+def preview_of(parts: Parts) -> list[PointPreview]:
+    """The first points of a report, with the units and directions they would be stored in."""
+    return [
+        PointPreview(
+            case=parts.cases[point.series.case].label,
+            variant=point.series.variant,
+            metric=point.series.metric,
+            value=point.value,
+            unit=point.series.unit,
+            direction="smaller" if point.series.direction == "smaller" else "bigger",
+            method=point.method,
+        )
+        for point in parts.points[:MOST_PREVIEWED]
+    ]
+
+
 def _receipt_members(report: Report) -> dict[str, Any]:
     return {
         "id": report.id,
@@ -136,4 +170,5 @@ def _receipt_members(report: Report) -> dict[str, Any]:
         "cases": report.cases,
         "points": report.points,
         "failures": report.failures,
+        "format": report.format,
     }

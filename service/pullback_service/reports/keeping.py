@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import psycopg
@@ -16,9 +17,11 @@ from pullback_service.errors import ConflictError, FieldError, InvalidInputError
 from pullback_service.ids import CaseId, JobId, MachineId, ProjectId
 from pullback_service.machines.queries import ensure_machine
 from pullback_service.projects.queries import ensure_project
+from pullback_service.reports.importing import read_upload
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.reports.parts import Parts, take_apart
 from pullback_service.reports.reading import ReadReport, read_report
+from pullback_service.reports.receiving import Stated
 from pullback_service.series.keeping import KnownSeries, ensure_cases, ensure_series
 
 # Samples compress to about a third at any level; the highest ones only take longer.
@@ -38,6 +41,7 @@ class PreparedReport:
     parts: Parts
     body: bytes
     body_bytes: int
+    document: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,18 @@ class KeptReport:
 
 
 def prepare(body: bytes) -> PreparedReport:
-    """Parse, validate, take apart and compress an upload. Long for large ones: run it in a thread."""
-    read = read_report(body)
-    return PreparedReport(read, take_apart(read), zlib.compress(body, COMPRESSION_LEVEL), len(body))
+    """Parse, validate, take apart and compress a report of ours. Long for large ones: run it in a thread."""
+    return _prepared(read_report(body), body)
+
+
+def prepare_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> PreparedReport:
+    """The same for an upload of any format, compressed or not."""
+    return _prepared(*read_upload(body, stated, limit=limit, now=now))
+
+
+def _prepared(read: ReadReport, body: bytes) -> PreparedReport:
+    document = None if read.made is None else zlib.compress(read.made, COMPRESSION_LEVEL)
+    return PreparedReport(read, take_apart(read), zlib.compress(body, COMPRESSION_LEVEL), len(body), document)
 
 
 async def keep(
@@ -106,7 +119,8 @@ async def keep(
             digest=prepared.read.digest,
             body=prepared.body,
             body_bytes=prepared.body_bytes,
-            format=document.format,
+            document=prepared.document,
+            format=prepared.read.format,
             version=document.version,
             suite=document.harness.suite,
             quality=document.harness.quality,
@@ -131,6 +145,15 @@ async def keep(
         await _keep_parts(session, prepared, project_id, machine_id, commit)
     await defer(session, FOLLOW_UP_REPORT, {"report_id": str(document.id)}, lock=f"project {project_id}")
     return KeptReport((await session.scalars(select(Report).where(Report.id == document.id))).one(), created=True)
+
+
+async def try_out(session: AsyncSession, prepared: PreparedReport, idempotency_key: str | None) -> KeptReport:
+    """Store a report as `keep` does, with every check of the database, and take all of it back."""
+    async with session.begin_nested() as attempt:
+        kept = await keep(session, prepared, idempotency_key)
+        session.expunge(kept.report)
+        await attempt.rollback()
+    return kept
 
 
 async def _find(session: AsyncSession, project_id: ProjectId, report_id: UUID, key: str) -> Report | None:

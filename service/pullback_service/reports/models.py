@@ -11,6 +11,9 @@ from pullback_service.base import Base, Instant, RowId, StampedNow
 class Report(Base):
     """One upload, never changed after it was accepted. `body` is the file as it came, compressed with zlib.
 
+    `document` is our report that was made from another tool's file, compressed alike; it is null where the file itself
+    is or holds our report.
+
     `status` is `accepted`, or `late` for the result of a job whose lease was lost and which another attempt finished.
     """
 
@@ -42,6 +45,7 @@ class Report(Base):
     digest: Mapped[bytes]
     body: Mapped[bytes] = mapped_column(deferred=True)
     body_bytes: Mapped[int]
+    document: Mapped[bytes | None] = mapped_column(deferred=True)
     format: Mapped[str]
     version: Mapped[int]
     suite: Mapped[str | None]

@@ -95,7 +95,7 @@ def take_apart(report: ReadReport) -> Parts:
     """Rows of a report; contradictions inside it are refused with their JSON path."""
     parts = Parts()
     for index, measured in enumerate(report.document.cases):
-        path = f"{report.root}.cases[{index}]"
+        path = f"{report.root}.cases[{index}]" if report.places is None else report.places[index]
         case = _case_part(measured.case)
         if case.identity in parts.cases:
             _refuse(f"{path}.case", f"{case.label} is in this report already")
@@ -112,7 +112,9 @@ def take_apart(report: ReadReport) -> Parts:
                     FailurePart(case.identity, variant.variant, variant.error.kind, variant.error.message)
                 )
                 continue
-            parts.points.extend(_points_of(case, variant, paired, f"{path}.variants[{position}]"))
+            # What was made from another tool's file is known to the uploader by its place in that file.
+            inside = f"{path}.variants[{position}].metrics." if report.places is None else f"{path}: "
+            parts.points.extend(_points_of(case, variant, paired, inside))
     for comparison in report.document.comparisons:
         case = _case_part(comparison.case)
         parts.cases.setdefault(case.identity, case)
@@ -167,7 +169,7 @@ def _points_of(
         exact = metric.kind == "exact" if metric.kind is not None else name in EXACT_METRICS
         yield PointPart(
             series=SeriesPart(case.identity, variant.variant, variant.kind, name, metric.unit, metric.direction, exact),
-            path=f"{path}.metrics.{name}",
+            path=f"{path}{name}",
             value=value,
             process_values=metric.processes or None,
             method=metric.method or metric.clock,

@@ -36,7 +36,10 @@ def body_of(report: Report) -> bytes:
 
 
 def document_of(report: Report) -> dict[str, Any]:
-    """Our document inside the uploaded file."""
+    """Our document inside the uploaded file, or the one that was made from it."""
+    if report.document is not None:
+        made: dict[str, Any] = orjson.loads(zlib.decompress(report.document))
+        return made
     return unwrap(orjson.loads(body_of(report)))[0]
 
 
@@ -44,7 +47,7 @@ async def report_by_id(session: AsyncSession, report_id: UUID, *, with_body: boo
     """A report. Index: pk_report."""
     statement = _select().where(Report.id == report_id)
     if with_body:
-        statement = statement.options(undefer(Report.body))
+        statement = statement.options(undefer(Report.body), undefer(Report.document))
     row = (await session.execute(statement)).one_or_none()
     if row is None:
         raise NotFoundError(f"There is no report {report_id}: GET /api/v1/reports lists those there are.")

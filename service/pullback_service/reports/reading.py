@@ -22,11 +22,19 @@ WRAPPER = "pullback"
 
 @dataclass(frozen=True, slots=True)
 class ReadReport:
-    """A valid report, where in the body it stood, and a digest by which a repeated upload is known."""
+    """A valid report, where in the body it stood, and a digest by which a repeated upload is known.
+
+    Made from another tool's file it has its `format`, our document as it was `made`, `notes` on the file, and `places`:
+    where in the file each case came from.
+    """
 
     document: ReportDocument
     root: str
     digest: bytes
+    format: str = FORMAT
+    notes: tuple[str, ...] = ()
+    places: tuple[str, ...] | None = None
+    made: bytes | None = None
 
 
 def read_report(body: bytes) -> ReadReport:

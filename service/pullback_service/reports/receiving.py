@@ -3,35 +3,69 @@
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.errors import FieldError, InvalidInputError, TooLargeError
-from pullback_service.fields import Name, Sha
+from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError
+from pullback_service.fields import Name, Sha, Time
 from pullback_service.reports.reading import ReadReport
 from pullback_service.reports.schemas import ReportDocument
 from pullback_service.runtime import KnownSettings
 
+LONGEST_MACHINE = 180  # its fingerprint is a little longer than its name
+ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "zstd"})
+
 OPENAPI_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ReportDocument"}}},
+        "content": {
+            "application/json": {"schema": {"$ref": "#/components/schemas/ReportDocument"}},
+            "application/octet-stream": {
+                "schema": {
+                    "type": "string",
+                    "format": "binary",
+                    "description": "Another tool's own file, also compressed (gzip, zstd), or its folder as .tar.gz.",
+                }
+            },
+        },
     }
 }
 
 
 class Stated(BaseModel):
-    """What the query says of the report; left out, the report speaks for itself."""
+    """What the query says of the report. Our own reports it only confirms; of other tools' files it says the rest."""
 
     model_config = ConfigDict(extra="ignore")
 
     project: Name | None = None
     commit: Sha | None = None
     branch: Name | None = None
-    machine: Name | None = None
+    machine: Name | None = Field(None, max_length=LONGEST_MACHINE)
+    format: Name | None = Field(None, description="The format of the file, where its content does not tell.")
+    variant: Name | None = Field(None, description="How it was executed; `external` unless the file says it.")
+    unit: Name | None = Field(
+        None, description="Unit of values whose file has none: `ns`, or `latency:ns,throughput:ops/s`."
+    )
+    direction: Name | None = Field(
+        None, description="Which way is better, where the file does not say: `smaller`, `bigger`, or one per metric."
+    )
+    authored_at: Time | None = Field(
+        None, description="When the commit was authored: its place in history, where nothing else tells."
+    )
+    dirty: bool = Field(default=False, description="It was measured with uncommitted changes; files may say so too.")
+    allow_dirty: bool = Field(default=False, description="Keep what was measured with uncommitted changes, marked so.")
+    dry_run: bool = Field(default=False, description="Store nothing; answer what would have been stored.")
 
 
 async def read_report_body(request: Request, settings: KnownSettings) -> bytes:
-    """The body of an upload, refused as soon as it is known to be over the limit."""
+    """The body of an upload as it comes, refused as soon as it is known to be over the limit.
+
+    Compression is told by its first bytes, so a `Content-Encoding` needs only to be one of those that are read.
+    """
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ENCODINGS:
+        raise UnreadableBodyError(
+            f"The Content-Encoding {ascii(encoding)[:40]} is not read here: send gzip, zstd or no compression."
+        )
     return await read_limited(request, settings.max_report_bytes, "report", "PULLBACK_MAX_REPORT_BYTES")
 
 

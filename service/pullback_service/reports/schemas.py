@@ -183,6 +183,7 @@ class ReportReceipt(BaseModel):
     cases: int
     points: int
     failures: int
+    format: str
 
 
 class ReportSummary(ReportReceipt):
@@ -198,6 +199,30 @@ class ReportSummary(ReportReceipt):
     started_at: datetime
     duration_s: float | None
     received_at: datetime
+
+
+class PointPreview(BaseModel):
+    """A point that an upload would store."""
+
+    case: str
+    variant: str
+    metric: str
+    value: float
+    unit: str
+    direction: Literal["smaller", "bigger"]
+    method: str | None
+
+
+class UploadReceipt(ReportReceipt):
+    """The answer to an upload.
+
+    `notes` say what was left out of another tool's file and what looks doubtful about it; a dry run shows the first
+    points that would have been stored.
+    """
+
+    notes: list[str] = []
+    dry_run: bool = False
+    preview: list[PointPreview] | None = None
 
 
 class ReportDetail(ReportSummary):

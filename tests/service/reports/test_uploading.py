@@ -34,6 +34,10 @@ async def test_an_upload_is_acknowledged_with_its_address(client, report):
         "cases": 1,
         "points": 4,
         "failures": 0,
+        "format": "pullback-report",
+        "notes": [],
+        "dry_run": False,
+        "preview": None,
     }
 
 

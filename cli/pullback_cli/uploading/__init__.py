@@ -1,0 +1,1 @@
+"""Sending files to a service: what is packed, what git knows, and the one request."""

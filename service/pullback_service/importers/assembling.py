@@ -1,0 +1,114 @@
+"""Another tool's results made into our report. Pure: what the clock says comes in.
+
+Times are in seconds and sizes in bytes by now. Results of one case that only differ in their variant become one case
+with several variants; two results of one variant of one case are refused, since one of them would be lost.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from pullback_service.importers.results import Imported, Metric, Result
+from pullback_service.importers.walking import refuse
+from pullback_service.reports.schemas import FORMAT, MOST_VARIANTS, VERSION
+from pullback_service.series import cases
+
+# The same file at the same place is the same report, whoever sends it how often.
+_NAMESPACE = UUID("6d1c5f0e-6e0b-5a57-9a3a-3f1f5a0c9d11")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where results belong, after everything that was said about it was put together."""
+
+    project: str
+    sha: str
+    branch: str | None
+    machine: str
+    authored_at: datetime | None
+    dirty: bool
+    variant: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """Our report, and for each of its cases where in the file it came from."""
+
+    document: dict[str, Any]
+    places: tuple[str, ...]
+
+
+def assemble(imported: Imported, place: Place, *, tool_format: str, digest: bytes, now: datetime) -> Assembled:
+    """The report that says what the file says."""
+    by_case: dict[bytes, dict[str, Any]] = {}
+    paths: dict[bytes, str] = {}
+    variants: dict[tuple[bytes, str], str] = {}
+    for result in imported.results:
+        identity = cases.identity(result.workload, result.params, None, None)
+        variant = place.variant or result.variant or "external"
+        earlier = variants.setdefault((identity, variant), result.path)
+        if earlier != result.path:
+            label = cases.label(result.workload, result.params, None, None)
+            refuse(result.path, f"is {label} of variant {variant}, and so is {earlier}: name one of them differently")
+        if identity not in by_case:
+            by_case[identity] = {"case": {"workload": result.workload, "params": dict(result.params)}, "variants": []}
+            paths[identity] = result.path
+        found = by_case[identity]["variants"]
+        if len(found) >= MOST_VARIANTS:
+            refuse(result.path, f"is one variant too many: the limit is {MOST_VARIANTS} in a case (MOST_VARIANTS)")
+        found.append(_variant(variant, result))
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": str(uuid5(_NAMESPACE, digest.hex())),
+        "started_at": (imported.started_at or now).isoformat(),
+        "duration_s": imported.duration_s,
+        "project": place.project,
+        "commit": {
+            "sha": place.sha,
+            "parents": [],
+            "branch": place.branch,
+            "authored_at": place.authored_at.isoformat() if place.authored_at is not None else None,
+            "dirty": place.dirty,
+        },
+        "machine": {
+            # A machine that a person names is known by that name, and never mistaken for one that an agent measured.
+            "fingerprint": f"named {place.machine}"[:200].rstrip(),
+            "name": place.machine,
+            "facts": dict(imported.machine.facts),
+        },
+        "harness": {
+            "version": imported.tool[:200].strip(),
+            # A tree with changes is no commit: its points count only where the commit has no others.
+            "quality": "contaminated" if place.dirty else "clean",
+            "importer": tool_format,
+            "notes": list(imported.notes),
+        },
+        "cases": list(by_case.values()),
+        "comparisons": [],
+    }
+    return Assembled(document, tuple(paths.values()))
+
+
+def _variant(name: str, result: Result) -> dict[str, Any]:
+    error = None if result.failed is None else {"kind": result.failed.kind, "message": result.failed.message}
+    if error is None and not result.metrics:
+        error = {"kind": "no-value", "message": "The file has no value for this benchmark."}
+    return {
+        "variant": name,
+        "kind": "external",
+        "metrics": {key: _metric(metric) for key, metric in result.metrics.items()} if error is None else {},
+        "error": error,
+    }
+
+
+def _metric(metric: Metric) -> Mapping[str, Any]:
+    return {
+        "unit": metric.unit,
+        "direction": metric.direction,
+        "kind": "exact" if metric.exact else "noisy",
+        "processes": list(metric.values),
+        "method": metric.method,
+    }

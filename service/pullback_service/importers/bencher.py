@@ -1,0 +1,50 @@
+"""The Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/).
+
+`{"benchmark": {"measure": {"value": 88.0, "lower_value": 87.4, "upper_value": 88.9}}}`: one number per measure, no
+samples, and neither unit nor direction, which Bencher keeps with the measure. They must be in the address, for all
+measures (`unit=ns`) or for one each (`unit=latency:ns,throughput:ops/s`).
+"""
+
+from pullback_service.importers import naming
+from pullback_service.importers.formats import Importer
+from pullback_service.importers.results import Asked, Failed, Gathering, Imported, Metric, Result
+from pullback_service.importers.sources import Source
+from pullback_service.importers.walking import At
+
+
+def recognises(source: Source) -> bool:
+    """Objects of objects of values."""
+    if source.files is not None or source.is_lines() or not source.document.is_object():
+        return False
+    benchmarks = source.document.value.values()
+    return bool(benchmarks) and all(
+        isinstance(measures, dict)
+        and bool(measures)
+        and all(isinstance(measure, dict) and "value" in measure for measure in measures.values())
+        for measures in benchmarks
+    )
+
+
+def read(source: Source, asked: Asked) -> Imported:
+    """One result for every benchmark."""
+    gathering = Gathering()
+    for key, measures in source.document.members():
+        workload = naming.name(key, measures.path)
+        metrics: dict[str, Metric] = {}
+        for measure_name, measure in measures.members():
+            metric = _metric(measure_name, measure, asked, gathering)
+            if metric is not None:
+                metrics[naming.name(measure_name, measure.path)] = metric
+        failed = None if metrics else Failed("no-value", "No measure of this benchmark has a usable value.")
+        gathering.add(Result(measures.path, workload, metrics=metrics, failed=failed))
+    return Imported("Bencher", gathering.results, gathering.notes())
+
+
+def _metric(name: str, measure: At, asked: Asked, gathering: Gathering) -> Metric | None:
+    unit, direction = asked.need(name, "Bencher")
+    if measure.get("lower_value") is not None or measure.get("upper_value") is not None:
+        gathering.note("lower_value and upper_value say what they are of nowhere, and were left out")
+    return gathering.single(measure.need("value").number(), unit, direction, method="as the file says it")
+
+
+IMPORTER = Importer("bencher", "the Bencher Metric Format", recognises, read)

@@ -1,0 +1,115 @@
+"""Conbench's benchmark results, one or a list of them (https://github.com/conbench/conbench, benchadapt/python).
+
+A result has `stats` or an `error`. `tags` name the case: `name` is the workload, the others are its parameters.
+`stats.data` are iterations in `stats.unit`, of one process. The unit tells the direction, as Conbench has it: rates
+(`B/s`, `i/s`) are better bigger, times and everything else better smaller.
+"""
+
+from collections.abc import Sequence
+
+from pullback_service.importers import naming
+from pullback_service.importers.formats import Importer
+from pullback_service.importers.results import Asked, Failed, FoundCommit, FoundMachine, Gathering, Imported, Result
+from pullback_service.importers.sources import Source
+from pullback_service.importers.times import iso_time
+from pullback_service.importers.units import Direction, Unit, known_unit, unit_of
+from pullback_service.importers.walking import At, text_at
+
+_RATES = {"B/s", "i/s", "b/s"}
+_METRIC_NAMES = {"s": "time", "B": "memory", "B/s": "throughput", "b/s": "throughput", "i/s": "throughput"}
+_FACTS = {"cpu_model_name": "cpu", "cpu_core_count": "cores", "memory_bytes": "memory", "kernel_name": "kernel"}
+
+
+def recognises(source: Source) -> bool:
+    """Results with tags and with stats or an error."""
+    if source.files is not None or source.is_lines():
+        return False
+    found = _results(source)
+    return bool(found) and all(
+        each.is_object() and "tags" in each.value and ("stats" in each.value or "error" in each.value) for each in found
+    )
+
+
+def read(source: Source, asked: Asked) -> Imported:
+    """One result for each, all of one commit on one machine."""
+    gathering = Gathering()
+    results = _results(source)
+    for result in results:
+        gathering.add(_result(result, asked, gathering))
+    shas = {sha for each in results if (sha := _commit_of(each))}
+    if len(shas) > 1:
+        source.document.refuse(
+            f"holds results of {len(shas)} commits: send those of each commit with an upload of their own"
+        )
+    stamp = text_at(results[0].get("timestamp")) if results else None
+    return Imported(
+        tool="Conbench",
+        results=gathering.results,
+        notes=gathering.notes(),
+        commit=FoundCommit(shas.pop() if shas else None),
+        machine=_machine(results[0]) if results else FoundMachine(),
+        started_at=iso_time(stamp) if stamp else None,
+    )
+
+
+def _results(source: Source) -> Sequence[At]:
+    return list(source.document.each()) if source.document.is_list() else [source.document]
+
+
+def _result(result: At, asked: Asked, gathering: Gathering) -> Result:
+    tags = result.need("tags")
+    named = text_at(tags.get("name"))
+    if named is None:
+        tags.refuse("has no `name`, which names the benchmark")
+    workload = naming.name(named, f"{tags.path}.name")
+    params = naming.parameters(
+        {
+            key: naming.literal(value) if isinstance(value, str) else value
+            for key, value in tags.members_raw().items()
+            if key != "name"
+        },
+        tags.path,
+    )
+    error, stats = result.get("error"), result.get("stats")
+    if stats is None or (error is not None and error.value):
+        said = error.value if error is not None else None
+        reason = said if isinstance(said, str) else str(naming.parameter(said))
+        return Result(result.path, workload, params, failed=Failed("error", naming.message(reason)))
+    unit, direction = _unit_of(stats, asked)
+    metric = gathering.one_process(stats, stats.need("data").numbers(), unit, direction, of="iterations")
+    if metric is None:
+        return Result(result.path, workload, params, failed=Failed("no-value", "The result has no usable value."))
+    return Result(result.path, workload, params, {_METRIC_NAMES.get(unit.stored, "value"): metric})
+
+
+def _unit_of(stats: At, asked: Asked) -> tuple[Unit, Direction]:
+    said = text_at(stats.get("unit"))
+    if said is None:
+        return asked.need("value", "Conbench")
+    if said in _RATES:
+        return Unit(1.0, said), "bigger"
+    known = known_unit(said)
+    if known is not None and known.direction is not None:
+        return known, known.direction
+    if len(said.strip()) > 32:
+        stats.need("unit").refuse("must be a unit of 1 to 32 characters")
+    return unit_of(said), asked.direction_for("value") or "smaller"
+
+
+def _commit_of(result: At) -> str | None:
+    github = result.get("github")
+    sha = text_at(github.get("commit")) if github is not None and github.is_object() else None
+    return sha if sha and len(sha) in {40, 64} else None
+
+
+def _machine(result: At) -> FoundMachine:
+    info = result.get("machine_info")
+    if info is None or not info.is_object():
+        return FoundMachine()
+    facts = {ours: text_at(info.get(theirs)) for theirs, ours in _FACTS.items()}
+    return FoundMachine(
+        text_at(info.get("name")), {key: naming.parameter(value) for key, value in facts.items() if value}
+    )
+
+
+IMPORTER = Importer("conbench", "Conbench", recognises, read)

@@ -1,0 +1,17 @@
+"""The formats that are read, and telling them apart by content."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pullback_service.importers.results import Asked, Imported
+from pullback_service.importers.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """One format: its name in `?format=`, what people call it, and two pure functions."""
+
+    name: str
+    title: str
+    recognises: Callable[[Source], bool]
+    read: Callable[[Source, Asked], Imported]

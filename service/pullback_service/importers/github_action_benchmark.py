@@ -1,0 +1,136 @@
+"""github-action-benchmark: its custom format, and one commit of the history it keeps in `data.js`.
+
+(https://github.com/benchmark-action/github-action-benchmark)
+
+Custom: `[{"name": "CPU load", "unit": "Percent", "value": 50, "range": "3", "extra": "text"}]`. The direction is only
+in the name of the action's tool (customBiggerIsBetter, customSmallerIsBetter), so it must be in the address. `range`
+is free text and is not read. In the history the tool stands beside each entry and tells the direction.
+"""
+
+from pullback_service.errors import FieldError, IncompleteRequestError
+from pullback_service.importers import naming
+from pullback_service.importers.formats import Importer
+from pullback_service.importers.results import Asked, Failed, FoundCommit, Gathering, Imported, Metric, Result
+from pullback_service.importers.sources import Source
+from pullback_service.importers.times import iso_time, milliseconds_time
+from pullback_service.importers.units import Direction, Unit, unit_of
+from pullback_service.importers.walking import At, text_at
+
+# Every other tool of the action prints a time, a size or a rate, whose unit tells the direction.
+_DIRECTIONS: dict[str, Direction] = {"customBiggerIsBetter": "bigger", "customSmallerIsBetter": "smaller"}
+_METRIC_NAMES = {"s": "time", "B": "memory", "1/s": "rate"}
+_LONGEST_LIST_OF_COMMITS = 3
+
+
+def recognises(source: Source) -> bool:
+    """A list of named values with units, or the history."""
+    if source.files is not None or source.is_lines():
+        return False
+    if is_history(source):
+        return True
+    document = source.document
+    return (
+        document.is_list()
+        and document.count() > 0
+        and all(each.is_object() and {"name", "unit", "value"} <= each.value.keys() for each in document.each())
+    )
+
+
+def is_history(source: Source) -> bool:
+    """Whether this is `data.js`, or the JSON in it."""
+    return (
+        source.files is None
+        and not source.is_lines()
+        and source.document.is_object()
+        and isinstance(source.document.value.get("entries"), dict)
+    )
+
+
+def commits_of(source: Source) -> list[str]:
+    """The commits of a history, each once, in the order of the file."""
+    found = (
+        text_at(entry.need("commit").get("id"))
+        for _, entries in source.document.need("entries").members()
+        for entry in entries.each()
+    )
+    return list(dict.fromkeys(sha for sha in found if sha is not None))
+
+
+def read(source: Source, asked: Asked) -> Imported:
+    """One result for every name; of a history, those of the commit that is asked for."""
+    gathering = Gathering()
+    if not is_history(source):
+        for bench in source.document.each():
+            unit, direction = asked.need(_metric_name(bench), "github-action-benchmark", unit=bench.need("unit").text())
+            gathering.add(_result(bench, unit, direction, gathering))
+        return Imported("github-action-benchmark", gathering.results, gathering.notes())
+    sha = _chosen(commits_of(source), asked)
+    commit, date = FoundCommit(sha), None
+    chosen: dict[tuple[str, str], Result] = {}
+    for suite, entries in source.document.need("entries").members():
+        for entry in entries.each():
+            if text_at(entry.need("commit").get("id")) != sha:
+                continue
+            commit = _commit(sha, entry.need("commit"))
+            stamp = entry.get("date")
+            date = milliseconds_time(stamp.number()) if stamp is not None else date
+            for bench in entry.need("benches").each():
+                result = _of_history(suite, entry, bench, asked, gathering)
+                repeated = chosen.pop((suite, result.workload), None)
+                gathering.left_out("earlier runs of the same benchmark left out", int(repeated is not None))
+                chosen[suite, result.workload] = result
+    for result in chosen.values():
+        gathering.add(result)
+    return Imported("github-action-benchmark", gathering.results, gathering.notes(), commit, started_at=date)
+
+
+def _chosen(commits: list[str], asked: Asked) -> str:
+    if asked.commit is not None and asked.commit in commits:
+        return asked.commit
+    if asked.commit is None and len(commits) == 1:
+        return commits[0]
+    shown = ", ".join(commits[:_LONGEST_LIST_OF_COMMITS]) + (", …" if len(commits) > _LONGEST_LIST_OF_COMMITS else "")
+    message = f"must be one of the {len(commits)} commits of this history ({shown}); `pullback import` sends them all"
+    raise IncompleteRequestError(f"query.commit {message}.", errors=[FieldError(path="query.commit", message=message)])
+
+
+def _of_history(suite: str, entry: At, bench: At, asked: Asked, gathering: Gathering) -> Result:
+    tool = text_at(entry.get("tool")) or ""
+    unit = unit_of(bench.need("unit").text())
+    direction = _DIRECTIONS.get(tool) or unit.direction
+    if direction is None:
+        unit, direction = asked.need(_metric_name(bench), "github-action-benchmark", unit=bench.need("unit").text())
+    result = _result(bench, unit, direction, gathering)
+    return Result(result.path, result.workload, {"suite": naming.parameter(suite)}, result.metrics, result.failed)
+
+
+def _metric_name(bench: At) -> str:
+    return _METRIC_NAMES.get(unit_of(bench.need("unit").text()).stored, "value")
+
+
+def _result(bench: At, unit: Unit, direction: Direction, gathering: Gathering) -> Result:
+    workload = naming.name(bench.need("name").text(), f"{bench.path}.name")
+    if not unit.stored or len(unit.stored) > 32:
+        bench.need("unit").refuse("must be a unit of 1 to 32 characters")
+    metric: Metric | None = gathering.single(_value(bench), unit, direction, method="as the file says it")
+    if metric is None:
+        return Result(bench.path, workload, failed=Failed("no-value", "The value cannot be stored."))
+    return Result(bench.path, workload, metrics={_metric_name(bench): metric})
+
+
+def _value(bench: At) -> float:
+    value = bench.need("value")
+    if isinstance(value.value, str):  # the action takes numbers as text as well
+        try:
+            return float(value.value)
+        except ValueError as error:
+            value.refuse("must be a number", cause=error)
+    return value.number()
+
+
+def _commit(sha: str, commit: At) -> FoundCommit:
+    stamp = text_at(commit.get("timestamp"))
+    return FoundCommit(sha, authored_at=iso_time(stamp) if stamp else None)
+
+
+IMPORTER = Importer("github-action-benchmark", "github-action-benchmark", recognises, read)

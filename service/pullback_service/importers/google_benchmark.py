@@ -1,0 +1,201 @@
+"""Google Benchmark's JSON (https://github.com/google/benchmark/blob/main/docs/user_guide.md; what 1.7 and 1.9 write).
+
+Repetitions of one benchmark are of one process: their median is its value. Aggregate rows (mean, median, stddev, cv,
+complexity) are made of the same repetitions and left out; only where `--benchmark_report_aggregates_only` left nothing
+else is the median row taken. Arguments stand in the name (`BM_fill/size:1024/value:1/threads:2`) and become parameters.
+Rates have a direction of their own; other counters have neither unit nor direction and need them in the address.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pullback_service.importers import naming
+from pullback_service.importers.formats import Importer
+from pullback_service.importers.naming import Scalar
+from pullback_service.importers.results import Asked, Failed, FoundMachine, Gathering, Imported, Metric, Result
+from pullback_service.importers.sources import Source
+from pullback_service.importers.times import iso_time
+from pullback_service.importers.units import Direction, Unit, known_unit
+from pullback_service.importers.walking import At, text_at
+
+_TIMES = {"real_time": "time", "cpu_time": "cpu_time"}
+_RATES: Mapping[str, Unit] = {"items_per_second": Unit(1.0, "1/s"), "bytes_per_second": Unit(1.0, "B/s")}
+# How it was run, not what: none of these is a parameter of the case.
+_MODIFIERS = re.compile(
+    r"(real_time|process_time|manual_time|(iterations|repeats|min_time|min_warmup_time|warmup_time):[^/]*)\Z"
+)
+_NUMBER = re.compile(r"-?\d+\Z")
+_NAMED = re.compile(r"(?P<name>[^:/]+):(?P<value>[^:/]+)\Z")
+_OWN_KEYS = frozenset(
+    {
+        "name",
+        "run_name",
+        "run_type",
+        "family_index",
+        "per_family_instance_index",
+        "repetitions",
+        "repetition_index",
+        "threads",
+        "iterations",
+        "real_time",
+        "cpu_time",
+        "time_unit",
+        "label",
+        "error_occurred",
+        "error_message",
+        "skipped",
+        "skip_message",
+        "aggregate_name",
+        "aggregate_unit",
+        "big_o",
+        "cpu_coefficient",
+        "real_coefficient",
+        "rms",
+        *_RATES,
+    }
+)
+
+
+def recognises(source: Source) -> bool:
+    """Benchmarks in a context."""
+    if source.files is not None or source.is_lines() or not source.document.is_object():
+        return False
+    context, benchmarks = source.document.get("context"), source.document.get("benchmarks")
+    return context is not None and context.is_object() and benchmarks is not None and benchmarks.is_list()
+
+
+def read(source: Source, asked: Asked) -> Imported:
+    """One result for every benchmark, whatever its number of repetitions."""
+    gathering = Gathering()
+    groups: dict[str, list[At]] = {}
+    for row in source.document.need("benchmarks").each():
+        named = row.get("run_name") or row.need("name")
+        groups.setdefault(named.text(), []).append(row)
+    for run_name, rows in groups.items():
+        result = _result(run_name, rows, asked, gathering)
+        if result is not None:
+            gathering.add(result)
+    context = source.document.need("context")
+    _doubts(context, gathering)
+    date, host = text_at(context.get("date")), text_at(context.get("host_name"))
+    facts = {"cores": context.get("num_cpus"), "mhz": context.get("mhz_per_cpu")}
+    version = text_at(context.get("library_version"))
+    return Imported(
+        tool=f"Google Benchmark {version}" if version else "Google Benchmark",
+        results=gathering.results,
+        notes=gathering.notes(),
+        machine=FoundMachine(
+            host, {key: naming.parameter(value.value) for key, value in facts.items() if value is not None}
+        ),
+        started_at=iso_time(date) if date else None,
+    )
+
+
+def _doubts(context: At, gathering: Gathering) -> None:
+    scaling, build = context.get("cpu_scaling_enabled"), text_at(context.get("library_build_type"))
+    if scaling is not None and scaling.value is True:
+        gathering.note("the file says that the CPU changes its frequency (cpu_scaling_enabled): times will scatter")
+    if build == "debug":
+        gathering.note("the file says that the benchmark library is a debug build (library_build_type)")
+
+
+def _result(run_name: str, rows: Sequence[At], asked: Asked, gathering: Gathering) -> Result | None:
+    first = rows[0]
+    workload, params = _case_of(run_name, first)
+    broken = next((row for row in rows if _truth(row.get("error_occurred")) or _truth(row.get("skipped"))), None)
+    if broken is not None:
+        reason = text_at(broken.get("error_message")) or text_at(broken.get("skip_message")) or "skipped"
+        return Result(broken.path, workload, params, failed=Failed("error", naming.message(reason)))
+    measured = [row for row in rows if text_at(row.get("run_type")) != "aggregate"]
+    aggregates = [row for row in rows if text_at(row.get("run_type")) == "aggregate"]
+    if measured:
+        gathering.left_out("aggregate rows left out, since the file has the repetitions themselves", len(aggregates))
+    else:
+        measured = [row for row in aggregates if text_at(row.get("aggregate_name")) == "median"]
+        gathering.left_out("aggregate rows left out", len(aggregates) - len(measured))
+        if measured:
+            gathering.note("the file has aggregates only: their median rows were taken")
+        else:
+            return None  # a family's complexity is no benchmark
+    first = measured[0]
+    metrics: dict[str, Metric] = {}
+    for key, metric_name in _TIMES.items():
+        unit = _time_unit(first)
+        samples = [row.need(key).number() for row in measured]
+        _keep(metrics, metric_name, _metric(first, samples, unit, "smaller", gathering))
+    for key, unit, direction in _counters(first, asked, gathering):
+        samples = [value.number() for row in measured if (value := row.get(key)) is not None]
+        metric_name = naming.name(key, first.path)
+        _keep(metrics, metric_name, _metric(first, samples, unit, direction, gathering))
+    if "time" not in metrics:
+        return Result(first.path, workload, params, failed=Failed("no-value", "No repetition has a usable time."))
+    return Result(first.path, workload, params, metrics)
+
+
+def _metric(row: At, samples: Sequence[float], unit: Unit, direction: Direction, gathering: Gathering) -> Metric | None:
+    if text_at(row.get("run_type")) == "aggregate" and samples:
+        return gathering.single(samples[0], unit, direction, method="median of repetitions, as the file says it")
+    return gathering.one_process(row, samples, unit, direction, of="repetitions")
+
+
+def _keep(metrics: dict[str, Metric], name: str, metric: Metric | None) -> None:
+    if metric is not None:
+        metrics[name] = metric
+
+
+def _time_unit(row: At) -> Unit:
+    said = row.get("time_unit")
+    unit = known_unit(said.text()) if said is not None else known_unit("ns")
+    if unit is None or unit.stored != "s":
+        row.refuse("has a time_unit that is no time")
+    return unit
+
+
+def _counters(row: At, asked: Asked, gathering: Gathering) -> list[tuple[str, Unit, Direction]]:
+    found: list[tuple[str, Unit, Direction]] = [
+        (key, unit, "bigger") for key, unit in _RATES.items() if row.get(key) is not None
+    ]
+    for key, value in row.members():
+        if key in _OWN_KEYS or isinstance(value.value, bool) or not isinstance(value.value, int | float):
+            continue
+        unit, direction = asked.units.get(key), asked.directions.get(key)
+        if unit is not None and direction is not None:
+            found.append((key, asked.need(key, "Google Benchmark")[0], direction))
+        else:
+            shown = naming.name(key, row.path)
+            gathering.note(
+                f"the counter `{shown}` says neither unit nor direction and was left out: "
+                f"add unit={shown}:UNIT and direction={shown}:smaller or {shown}:bigger to the address to have it"
+            )
+    return found
+
+
+def _case_of(run_name: str, row: At) -> tuple[str, dict[str, Scalar]]:
+    """`BM_fill/1024/threads:2` is the workload BM_fill with two parameters; what follows a name is read from the end."""
+    parts = run_name.split("/")
+    given: list[tuple[str | None, str]] = []
+    while len(parts) > 1:
+        last = parts[-1]
+        named = _NAMED.match(last)
+        if _MODIFIERS.match(last):
+            pass
+        elif named is not None:
+            given.append((named["name"], named["value"]))
+        elif _NUMBER.match(last):
+            given.append((None, last))
+        else:
+            break
+        parts.pop()
+    params = {}
+    unnamed = 0
+    for key, value in reversed(given):
+        params[key if key is not None else f"arg{unnamed}"] = naming.literal(value)
+        unnamed += key is None
+    return naming.name("/".join(parts), row.path), naming.parameters(params, row.path)
+
+
+def _truth(value: At | None) -> bool:
+    return value is not None and bool(value.value)
+
+
+IMPORTER = Importer("google-benchmark", "Google Benchmark", recognises, read)

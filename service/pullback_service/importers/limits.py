@@ -1,0 +1,18 @@
+"""How large an upload in another tool's format may be, beyond the limit on its bytes: named, so that errors can say."""
+
+from pullback_service.reports.schemas import MOST_CASES, MOST_METRICS, MOST_PROCESSES
+
+MOST_RESULTS = MOST_CASES
+MOST_VALUES = MOST_PROCESSES  # values of one metric of one result, each from a process of its own
+MOST_METRICS_OF_A_RESULT = MOST_METRICS
+MOST_SAMPLES = 2_000_000  # values inside one process, of which the median is kept
+MOST_FILES = 20_000
+MOST_LINES = 1_000_000
+LONGEST_LINE_BYTES = 32 * 1024 * 1024  # a GradBench response with 200,000 timings is one line of 8.5 MB
+LONGEST_NAME = 200
+LONGEST_PARAMETER = 500
+MOST_PARAMETERS = 64
+LONGEST_MESSAGE = 2_000
+DEEPEST_GROUP = 32
+MOST_NOTES = 20
+MOST_LAYERS = 2  # of compression: `Content-Encoding: gzip` around a .tar.gz

@@ -1,0 +1,117 @@
+"""pyperf's JSON, version 1.0 (https://pyperf.readthedocs.io/en/latest/api.html#json-format; what 2.10 writes).
+
+Every run is a process of its own; its values are one value each time the loop was run, so a process counts with their
+median. Runs without values found the number of loops (calibration) and are no measurement. What all runs share is
+hoisted to the metadata of the benchmark, and what all benchmarks share to that of the file.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from pullback_service.importers import naming
+from pullback_service.importers.formats import Importer
+from pullback_service.importers.results import Asked, Failed, FoundMachine, Gathering, Imported, Metric, Result
+from pullback_service.importers.sources import Source
+from pullback_service.importers.times import iso_time
+from pullback_service.importers.units import Direction, Unit
+from pullback_service.importers.walking import At, text_at
+
+# pyperf itself calls a smaller value the faster one, whatever the unit.
+_METRICS: Mapping[str, tuple[str, Unit, Direction]] = {
+    "second": ("time", Unit(1.0, "s"), "smaller"),
+    "byte": ("memory", Unit(1.0, "B"), "smaller"),
+    "integer": ("count", Unit(1.0, "1"), "smaller"),
+}
+_FACTS = {
+    "cpu_model_name": "cpu",
+    "cpu_count": "cores",
+    "cpu_config": "cpu_config",
+    "aslr": "aslr",
+    "platform": "platform",
+    "python_version": "python",
+}
+
+
+def recognises(source: Source) -> bool:
+    """A suite of benchmarks that consist of runs."""
+    if source.files is not None or source.is_lines() or not source.document.is_object():
+        return False
+    benchmarks = source.document.get("benchmarks")
+    return (
+        benchmarks is not None
+        and benchmarks.is_list()
+        and source.document.get("version") is not None
+        and any(each.is_object() and "runs" in each.value for each in benchmarks.each())
+    )
+
+
+def read(source: Source, asked: Asked) -> Imported:
+    """One result for every benchmark."""
+    del asked  # the file says everything
+    top = source.document
+    shared = _metadata(top)
+    gathering = Gathering()
+    first_run: Mapping[str, Any] = {}
+    total_s = 0.0
+    for benchmark in top.need("benchmarks").each():
+        own = {**shared, **_metadata(benchmark)}
+        runs = list(benchmark.need("runs").each())
+        for run in runs:
+            metadata = _metadata(run)
+            first_run = first_run or metadata
+            duration = metadata.get("duration", own.get("duration"))
+            if isinstance(duration, int | float) and not isinstance(duration, bool) and 0 <= duration < 1e9:
+                total_s += duration
+        gathering.add(_result(benchmark, own, runs, gathering))
+    facts = {**shared, **first_run}
+    return Imported(
+        tool=f"pyperf {facts['perf_version']}" if isinstance(facts.get("perf_version"), str) else "pyperf",
+        results=gathering.results,
+        notes=gathering.notes(),
+        machine=FoundMachine(
+            text_at(At(facts.get("hostname"))),
+            {ours: naming.parameter(facts[theirs]) for theirs, ours in _FACTS.items() if theirs in facts},
+        ),
+        started_at=_started_at(facts),
+        duration_s=total_s or None,
+    )
+
+
+def _result(benchmark: At, metadata: Mapping[str, Any], runs: list[At], gathering: Gathering) -> Result:
+    named = metadata.get("name")
+    workload = naming.name(named, f"{benchmark.path}.metadata.name") if isinstance(named, str) else "unnamed"
+    unit = metadata.get("unit", "second")
+    if not isinstance(unit, str) or unit not in _METRICS:
+        benchmark.refuse(f"has the unit {ascii(unit)[:40]}; pyperf knows {', '.join(_METRICS)}")
+    metric_name, stored, direction = _METRICS[unit]
+    medians, samples = [], 0
+    for run in runs:
+        values = run.get("values")
+        if values is None or not values.count():
+            gathering.left_out("calibration runs left out")
+            continue
+        usable = gathering.usable(values.numbers())
+        if usable:
+            medians.append(median(usable))
+            samples += len(usable)
+    metric: Metric | None = gathering.per_process(
+        benchmark, medians, stored, direction, method=f"median of a process, {samples} values in all"
+    )
+    if metric is None:
+        return Result(benchmark.path, workload, failed=Failed("no-value", "No run of this benchmark has a value."))
+    return Result(benchmark.path, workload, metrics={metric_name: metric})
+
+
+def _metadata(at: At) -> Mapping[str, Any]:
+    found = at.get("metadata")
+    return {} if found is None else dict(found.members_raw())
+
+
+def _started_at(facts: Mapping[str, Any]) -> datetime | None:
+    date = facts.get("date")
+    return iso_time(date) if isinstance(date, str) else None
+
+
+IMPORTER = Importer("pyperf", "pyperf", recognises, read)

@@ -1,0 +1,121 @@
+"""pytest-benchmark's JSON (https://pytest-benchmark.readthedocs.io; what 5.x writes).
+
+All rounds are of one process: their median is its value. `ops` is only 1/mean, so it is not read. The parameters of a
+test are in `params`; the bracket of the test's name, which repeats them, is dropped.
+"""
+
+from collections import Counter
+
+from pullback_service.importers import naming
+from pullback_service.importers.formats import Importer
+from pullback_service.importers.results import (
+    Asked,
+    Failed,
+    FoundCommit,
+    FoundMachine,
+    Gathering,
+    Imported,
+    Metric,
+    Result,
+)
+from pullback_service.importers.sources import Source
+from pullback_service.importers.times import iso_time
+from pullback_service.importers.units import Unit
+from pullback_service.importers.walking import At, text_at
+
+_SECONDS = Unit(1.0, "s")
+
+
+def recognises(source: Source) -> bool:
+    """Benchmarks with a machine."""
+    if source.files is not None or source.is_lines() or not source.document.is_object():
+        return False
+    return source.document.get("machine_info") is not None and "benchmarks" in source.document.value
+
+
+def read(source: Source, asked: Asked) -> Imported:
+    """One result for every test."""
+    del asked  # the file says everything
+    top = source.document
+    gathering = Gathering()
+    benchmarks = list(top.need("benchmarks").each())
+    plain = Counter(_key(each) for each in benchmarks)
+    for benchmark in benchmarks:
+        gathering.add(_result(benchmark, gathering, alone=plain[_key(benchmark)] == 1))
+    version = text_at(top.get("version"))
+    machine, commit = top.get("machine_info"), top.get("commit_info")
+    date = text_at(top.get("datetime"))
+    return Imported(
+        tool=f"pytest-benchmark {version}" if version else "pytest-benchmark",
+        results=gathering.results,
+        notes=gathering.notes(),
+        commit=_commit(commit) if commit is not None and commit.is_object() else FoundCommit(),
+        machine=_machine(machine) if machine is not None and machine.is_object() else FoundMachine(),
+        started_at=iso_time(date) if date else None,
+    )
+
+
+def _key(benchmark: At) -> tuple[str, str]:
+    """What tells two tests apart once the bracket is dropped."""
+    params = benchmark.get("params")
+    return _base_name(benchmark), "" if params is None else repr(sorted(params.members_raw().items(), key=repr))
+
+
+def _full_name(benchmark: At) -> str:
+    named = benchmark.get("fullname") or benchmark.need("name")
+    return named.text()
+
+
+def _base_name(benchmark: At) -> str:
+    text = _full_name(benchmark)
+    has_params = benchmark.get("params") is not None
+    return text.partition("[")[0] if has_params and text.endswith("]") else text
+
+
+def _result(benchmark: At, gathering: Gathering, *, alone: bool) -> Result:
+    params = benchmark.get("params")
+    # Objects that pytest cannot tell apart by value have equal parameters; then the bracket is all there is.
+    workload = naming.name(_base_name(benchmark) if alone else _full_name(benchmark), f"{benchmark.path}.fullname")
+    given = naming.parameters(params.members_raw(), params.path) if params is not None else {}
+    metric = _time(benchmark.need("stats"), gathering)
+    if metric is None:
+        failed = Failed("no-value", "The statistics of this test have no usable time.")
+        return Result(benchmark.path, workload, given, failed=failed)
+    return Result(benchmark.path, workload, given, {"time": metric})
+
+
+def _time(stats: At, gathering: Gathering) -> Metric | None:
+    data = stats.get("data")
+    if data is not None and data.count():
+        return gathering.one_process(stats, data.numbers(), _SECONDS, "smaller", of="rounds")
+    return gathering.single(
+        stats.need("median").number(), _SECONDS, "smaller", method="median of rounds, as the file says it"
+    )
+
+
+def _commit(commit: At) -> FoundCommit:
+    sha, branch, time = (text_at(commit.get(key)) for key in ("id", "branch", "time"))
+    dirty = commit.get("dirty")
+    return FoundCommit(
+        sha=sha if sha and len(sha) in {40, 64} else None,  # "unversioned" outside of a repository
+        branch=branch if branch and not branch.startswith("(") else None,  # "(detached head)", "(unknown)"
+        authored_at=iso_time(time) if time else None,
+        dirty=dirty is not None and dirty.value is True,
+    )
+
+
+def _machine(machine: At) -> FoundMachine:
+    cpu = machine.get("cpu")
+    facts = {
+        "cpu": text_at(cpu.get("brand_raw")) if cpu is not None and cpu.is_object() else None,
+        "python": text_at(machine.get("python_version")),
+        "system": text_at(machine.get("system")),
+        "kernel": text_at(machine.get("release")),
+        "arch": text_at(machine.get("machine")),
+    }
+    return FoundMachine(
+        text_at(machine.get("node")), {key: naming.parameter(value) for key, value in facts.items() if value}
+    )
+
+
+IMPORTER = Importer("pytest-benchmark", "pytest-benchmark", recognises, read)

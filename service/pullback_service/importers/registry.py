@@ -1,0 +1,64 @@
+"""The formats that are read, and how one is told from another: by content, or because the uploader says."""
+
+from collections.abc import Sequence
+
+from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
+from pullback_service.importers import (
+    asv,
+    bencher,
+    benchmarktools,
+    conbench,
+    criterion,
+    github_action_benchmark,
+    google_benchmark,
+    gradbench,
+    gradbench_nightly,
+    hyperfine,
+    pyperf,
+    pytest_benchmark,
+)
+from pullback_service.importers.formats import Importer
+from pullback_service.importers.results import Asked, Imported
+from pullback_service.importers.sources import Source
+
+# The stricter ones first: Bencher's format is any object of objects of values.
+IMPORTERS: Sequence[Importer] = (
+    pyperf.IMPORTER,
+    pytest_benchmark.IMPORTER,
+    google_benchmark.IMPORTER,
+    hyperfine.IMPORTER,
+    gradbench_nightly.IMPORTER,
+    gradbench.IMPORTER,
+    criterion.IMPORTER,
+    asv.IMPORTER,
+    benchmarktools.IMPORTER,
+    conbench.IMPORTER,
+    github_action_benchmark.IMPORTER,
+    bencher.IMPORTER,
+)
+NAMES = tuple(importer.name for importer in IMPORTERS)
+
+
+def choose(source: Source, named: str | None = None) -> Importer:
+    """The importer for a file."""
+    if named is not None:
+        for importer in IMPORTERS:
+            if importer.name == named:
+                return importer
+        message = f"must be one of pullback-report, {', '.join(NAMES)}"
+        raise InvalidInputError(f"query.format {message}.", errors=[FieldError(path="query.format", message=message)])
+    for importer in IMPORTERS:
+        if importer.recognises(source):
+            return importer
+    what = "archive holds no folder" if source.files is not None else "body is no file"
+    message = f"The {what} of a format that is known here ({', '.join(NAMES)}): name it with format=, or send another."
+    raise UnreadableBodyError(message, errors=[FieldError(path="$", message=message)])
+
+
+def read(source: Source, asked: Asked, named: str | None = None) -> tuple[Importer, Imported]:
+    """Read a file with the importer it needs. Whatever is wrong with the file is an error of ours."""
+    importer = choose(source, named)
+    try:
+        return importer, importer.read(source, asked)
+    except RecursionError as error:
+        raise UnreadableBodyError("The body is nested too deeply.") from error

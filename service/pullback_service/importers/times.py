@@ -1,0 +1,36 @@
+"""Times as tools write them. One that cannot be read, or has no business in a calendar, counts as not said."""
+
+from datetime import UTC, datetime
+
+from pullback_service.fields import EARLIEST, LATEST
+
+_LONGEST = 64
+
+
+def iso_time(text: str) -> datetime | None:
+    """`2026-01-31T12:00:00Z`, `2026-01-31 12:00:00.123`, and the like; without a zone it is taken as UTC."""
+    if len(text) > _LONGEST:
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return within_calendar(found)
+
+
+def milliseconds_time(value: float) -> datetime | None:
+    """Milliseconds since 1970."""
+    try:
+        return within_calendar(datetime.fromtimestamp(value / 1000, UTC))
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def within_calendar(found: datetime) -> datetime | None:
+    """The time in UTC, where a commit or a run may have it."""
+    zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    try:
+        moved = zoned.astimezone(UTC)
+    except OverflowError:
+        return None
+    return moved if EARLIEST <= moved <= LATEST else None

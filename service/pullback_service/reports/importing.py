@@ -1,0 +1,175 @@
+"""Uploads of any format made into reports: what the address says and what the file says, put together. Pure."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, cast
+
+import orjson
+from pydantic import ValidationError
+
+from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError
+from pullback_service.importers import registry
+from pullback_service.importers.assembling import Place, assemble
+from pullback_service.importers.results import Asked, Imported
+from pullback_service.importers.sources import Source
+from pullback_service.importers.unpacking import decompress
+from pullback_service.reports.reading import WRAPPER, ReadReport, read_report
+from pullback_service.reports.receiving import Stated, refuse_contradictions
+from pullback_service.reports.schemas import FORMAT, ReportDocument
+
+_LONGEST_UNIT = 32
+_MACHINE_REMEDY = "machine=NAME, a name that stays the same from run to run, such as machine=ci"
+
+
+def read_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> tuple[ReadReport, bytes]:
+    """A report, and the bytes it was read from: decompressed, otherwise as they came."""
+    content = decompress(body, limit)
+    source = Source.of(content)
+    if stated.format == FORMAT or (stated.format is None and _is_own(source)):
+        read = read_report(content)
+        refuse_contradictions(stated, read.document)
+        _refuse_needless(stated)
+        return read, content
+    asked = Asked(stated.commit, _by_metric(stated.unit, "unit"), _directions(stated.direction))
+    importer, imported = registry.read(source, asked, stated.format)
+    place = _place(stated, imported, importer.title)
+    digest = hashlib.sha256(content + b"\0" + _canonical(stated, place)).digest()
+    assembled = assemble(imported, place, tool_format=importer.name, digest=digest, now=now)
+    try:
+        document = ReportDocument.model_validate(assembled.document)
+    except ValidationError as error:
+        raise _does_not_hold(error, assembled.places) from error
+    read = ReadReport(
+        document,
+        "$",
+        digest,
+        format=importer.name,
+        notes=tuple(imported.notes),
+        places=assembled.places,
+        made=orjson.dumps(assembled.document),
+    )
+    return read, content
+
+
+def _is_own(source: Source) -> bool:
+    if source.files is not None or source.is_lines() or source.beginning.startswith((b"[", b"window")):
+        return False
+    content = source.document.value
+    return not isinstance(content, dict) or "format" in content or isinstance(content.get(WRAPPER), dict)
+
+
+def _refuse_needless(stated: Stated) -> None:
+    for name in ("variant", "unit", "direction"):
+        if getattr(stated, name) is not None:
+            message = f"is for files of other tools: a {FORMAT} says the {name} itself"
+            raise InvalidInputError(
+                f"query.{name} {message}.", errors=[FieldError(path=f"query.{name}", message=message)]
+            )
+
+
+def _place(stated: Stated, imported: Imported, title: str) -> Place:
+    commit, machine = imported.commit, imported.machine
+    sha = _agreed("commit", stated.commit, commit.sha)
+    named = stated.machine or _shown(machine.name)
+    missing = {
+        "project": None if stated.project else "project=NAME",
+        "commit": None if sha else "commit=SHA, the full hash that was measured",
+        "machine": None if named else _MACHINE_REMEDY,
+    }
+    errors = [
+        FieldError(path=f"query.{name}", message=f"is needed with files of {title}: add {remedy}")
+        for name, remedy in missing.items()
+        if remedy is not None
+    ]
+    if errors or stated.project is None or sha is None or named is None:
+        raise IncompleteRequestError(f"{errors[0]['path']} {errors[0]['message']}.", errors=errors)
+    dirty = commit.dirty or stated.dirty
+    if dirty and not stated.allow_dirty:
+        path = "$" if commit.dirty else "query.dirty"
+        message = (
+            "says that the tree had uncommitted changes, so no commit was measured: "
+            "commit them, or add allow_dirty=true to keep it as a contaminated result"
+        )
+        raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)])
+    return Place(
+        project=stated.project,
+        sha=sha,
+        branch=stated.branch or _shown(commit.branch),
+        machine=named,
+        authored_at=stated.authored_at or commit.authored_at,
+        dirty=dirty,
+        variant=stated.variant,
+    )
+
+
+def _agreed(name: str, stated: str | None, said: str | None) -> str | None:
+    said = said.lower() if said is not None else None
+    if said is not None and (len(said) not in {40, 64} or set(said) - set("0123456789abcdef")):
+        said = None
+    if stated is not None and said is not None and stated != said:
+        message = f"is {stated}, but the file says {said}"
+        raise InvalidInputError(f"query.{name} {message}.", errors=[FieldError(path=f"query.{name}", message=message)])
+    return stated or said
+
+
+def _shown(text: str | None) -> str | None:
+    """A name out of a file, where it can be one."""
+    plain = " ".join(part for part in (text or "").split() if part.isprintable())
+    return plain if 0 < len(plain) <= 180 and plain.isprintable() else None
+
+
+def _by_metric(stated: str | None, name: str) -> Mapping[str | None, str]:
+    """`ns` for all metrics, `latency:ns,throughput:ops/s` for one each."""
+    found: dict[str | None, str] = {}
+    for part in (stated or "").split(",") if stated is not None else ():
+        key, colon, value = part.rpartition(":")
+        value = value.strip()
+        if not value or (colon and not key.strip()) or len(value) > _LONGEST_UNIT:
+            message = f"must be like {name}=ns or {name}=latency:ns,throughput:ops/s"
+            raise InvalidInputError(
+                f"query.{name} {message}.", errors=[FieldError(path=f"query.{name}", message=message)]
+            )
+        found[key.strip() if colon else None] = value
+    return found
+
+
+def _directions(stated: str | None) -> Mapping[str | None, Literal["smaller", "bigger"]]:
+    found = _by_metric(stated, "direction")
+    for value in found.values():
+        if value not in {"smaller", "bigger"}:
+            message = "must be smaller or bigger, or one of them for each metric: latency:smaller,throughput:bigger"
+            raise InvalidInputError(
+                f"query.direction {message}.", errors=[FieldError(path="query.direction", message=message)]
+            )
+    return cast("Mapping[str | None, Literal['smaller', 'bigger']]", found)
+
+
+def _canonical(stated: Stated, place: Place) -> bytes:
+    """Everything beside the file that changes what the report says."""
+    return orjson.dumps(
+        [
+            place.project,
+            place.sha,
+            place.branch,
+            place.machine,
+            place.dirty,
+            stated.variant,
+            stated.unit,
+            stated.direction,
+        ]
+    )
+
+
+def _does_not_hold(error: ValidationError, places: tuple[str, ...]) -> InvalidInputError:
+    """A value that the report cannot take, by its place in the file it came from."""
+    found = []
+    for item in error.errors(include_url=False, include_context=False, include_input=False):
+        where = item["loc"]
+        path = (
+            places[where[1]]
+            if len(where) > 1 and where[0] == "cases" and isinstance(where[1], int)
+            else ".".join(str(step) for step in where)
+        )
+        found.append(FieldError(path=path, message=item["msg"]))
+    return InvalidInputError(f"{found[0]['path']} does not hold: {found[0]['message']}.", errors=found)

@@ -1,0 +1,73 @@
+"""Files of real tools, and reading them as an upload would be read."""
+
+import io
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pullback_service.reports.importing import read_upload
+from pullback_service.reports.parts import take_apart
+from pullback_service.reports.receiving import Stated
+
+SAMPLES = Path(__file__).parents[2] / "data" / "importers"
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+LIMIT = 64 * 1024 * 1024
+SHA = "a" * 40
+
+
+def pack(folder, mode="w:gz"):
+    """A folder as `tar czf - FOLDER` packs it."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode) as archive:
+        archive.add(folder, arcname=folder.name)
+    return packed.getvalue()
+
+
+class Read:
+    """An upload that was read: its report, and what would be stored of it."""
+
+    def __init__(self, body, said):
+        self.report, self.content = read_upload(body, Stated(**said), limit=LIMIT, now=NOW)
+        self.document = self.report.document
+        self.parts = take_apart(self.report)
+
+    @property
+    def points(self):
+        """Points by case, variant and metric."""
+        return {
+            (self.parts.cases[point.series.case].label, point.series.variant, point.series.metric): point
+            for point in self.parts.points
+        }
+
+    def values(self, metric="time"):
+        """Values of one metric by case."""
+        return {label: point.value for (label, _, name), point in self.points.items() if name == metric}
+
+    @property
+    def failures(self):
+        """Kinds of failures by case."""
+        return {self.parts.cases[failure.case].label: failure.kind for failure in self.parts.failures}
+
+
+@pytest.fixture
+def sample():
+    """The bytes of a sample; a folder is packed."""
+
+    def load(name):
+        path = SAMPLES / name
+        return pack(path) if path.is_dir() else path.read_bytes()
+
+    return load
+
+
+@pytest.fixture
+def read(sample):
+    """Read a sample, or bytes, as an upload to a project, at a commit, from a machine."""
+
+    def reading(what, **said):
+        body = what if isinstance(what, bytes) else sample(what)
+        return Read(body, {"project": "demo", "commit": SHA, "machine": "ci", **said})
+
+    return reading

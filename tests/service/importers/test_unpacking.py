@@ -1,0 +1,108 @@
+"""Bodies that are compressed or packed: what is unpacked, and what is refused before it does harm."""
+
+import contextlib
+import gzip
+import io
+import tarfile
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pullback_service.errors import TooLargeError, UnreadableBodyError
+from pullback_service.importers import unpacking, zstandard
+
+LIMIT = 100_000
+
+
+def tar_of(**members):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            if isinstance(content, bytes):
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+            else:
+                member.type, member.linkname = content
+                archive.addfile(member)
+    return packed.getvalue()
+
+
+@given(st.binary(max_size=2000))
+def test_compression_is_told_by_content_and_undone(content):
+    if unpacking.is_compressed(content):
+        return
+    for packed in (
+        content,
+        gzip.compress(content),
+        zstandard.compress(content),
+        gzip.compress(gzip.compress(content)),
+        gzip.compress(content[:10]) + gzip.compress(content[10:]),
+    ):
+        assert unpacking.decompress(packed, LIMIT) == content
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_a_bomb_is_refused_before_it_is_unpacked(pack):
+    bomb = pack(b"\0" * 50_000_000)
+    assert len(bomb) < LIMIT
+    with pytest.raises(TooLargeError, match="over the limit of 100000 bytes when decompressed"):
+        unpacking.decompress(bomb, LIMIT)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_what_was_cut_off_or_mangled_is_refused(pack):
+    whole = pack(bytes(range(256)) * 100)
+    for broken in (whole[:-5], whole[: len(whole) // 2], whole[:6]):
+        with pytest.raises(UnreadableBodyError, match="cut off|cannot be decompressed"):
+            unpacking.decompress(broken, LIMIT)
+
+
+def test_three_layers_are_too_many():
+    with pytest.raises(UnreadableBodyError, match="MOST_LAYERS"):
+        unpacking.decompress(gzip.compress(gzip.compress(gzip.compress(b"x"))), LIMIT)
+
+
+def test_plain_files_are_found_by_their_names():
+    found = unpacking.files_of(tar_of(**{"./a/b.json": b"1", "c": b""}))
+    assert found == {"a/b.json": b"1", "c": b""}
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ({"a": (tarfile.SYMTYPE, "/etc/passwd")}, "no plain file"),
+        ({"a": (tarfile.LNKTYPE, "b")}, "no plain file"),
+        ({"a": (tarfile.CHRTYPE, "")}, "no plain file"),
+        ({"../a": b"1"}, "points out of it"),
+        ({"/a": b"1"}, "points out of it"),
+        ({"a/../../b": b"1"}, "points out of it"),
+        ({"a\nb": b"1"}, "control characters"),
+    ],
+)
+def test_links_devices_and_names_that_climb_are_refused(members, why):
+    with pytest.raises(UnreadableBodyError, match=why):
+        unpacking.files_of(tar_of(**members))
+
+
+def test_too_many_files_are_refused_by_name(monkeypatch):
+    monkeypatch.setattr(unpacking, "MOST_FILES", 3)
+    with pytest.raises(TooLargeError, match="more than 3 files \\(MOST_FILES\\)"):
+        unpacking.files_of(tar_of(a=b"", b=b"", c=b"", d=b""))
+
+
+@given(st.binary(max_size=1500), st.integers(0, 1500))
+def test_mangled_archives_are_refused_and_nothing_else(junk, at):
+    whole = tar_of(a=b"x" * 600, b=b"y")
+    mangled = whole[:at] + junk + whole[at + len(junk) :]
+    with contextlib.suppress(UnreadableBodyError, TooLargeError):
+        unpacking.files_of(mangled)
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_behind_a_magic_number_are_refused_and_nothing_else(junk):
+    for magic in (unpacking.GZIP, unpacking.ZSTD, gzip.compress(b"")[:10], zlib.compress(b"x")):
+        with contextlib.suppress(UnreadableBodyError, TooLargeError):
+            unpacking.decompress(magic + junk, LIMIT)
