@@ -56,6 +56,7 @@ def test_a_job_gives_a_report_with_its_commit_its_key_and_real_ratios(folder):
     assert case["error"] is None
     assert [(pair["variant"], pair["n"]) for pair in case["paired"] if pair["metric"] == "time"] == [
         ("fused", 6),
+        ("stateful", 6),
         ("numpy", 6),
     ]
     assert steps[-1].done == steps[-1].total
