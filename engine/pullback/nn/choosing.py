@@ -54,11 +54,7 @@ def activation(act: str | Callable[..., Any]) -> Chosen | Callable[[Any], Any]:
     Any other function comes back as it is, and so does rrelu, whose slopes are drawn anew.
     """
     if isinstance(act, str):
-        if act not in _NAMES:
-            raise ValueError(
-                f"there is no activation {act!r}; there are {', '.join(sorted(_NAMES))}, or pass a function"
-            )
-        act = _NAMES[act]
+        return _named(act)
     if not callable(act):
         raise TypeError(f"act is a function or its name, not a {type(act).__name__}")
     if isinstance(act, Chosen):
@@ -69,6 +65,13 @@ def activation(act: str | Callable[..., Any]) -> Chosen | Callable[[Any], Any]:
         rule = UFUNCS.get(act)
         return Chosen(rule) if isinstance(rule, Scalar) and len(rule.maps) == 1 else act
     return _with_constants(act)
+
+
+@cache
+def _named(name: str) -> Chosen | Callable[[Any], Any]:
+    if name not in _NAMES:
+        raise ValueError(f"there is no activation {name!r}; there are {', '.join(sorted(_NAMES))}, or pass a function")
+    return _with_constants(_NAMES[name])
 
 
 def _with_constants(act: Callable[..., Any]) -> Chosen | Callable[[Any], Any]:

@@ -13,6 +13,7 @@ operations.
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from pullback.core.cases import away_from, cases, normal
 from pullback.core.kinds import Scalar, behind_batch, unbroadcast
 from pullback.core.primitive import Primitive
-from pullback.ir.types import ArrayType
+from pullback.ir.types import ArrayType, Shape
 from pullback.rules import activations, trigonometric
 from pullback.rules.activations import identity, in_pieces
 
@@ -112,7 +113,7 @@ class ActivatedLayer(Primitive):
     ) -> Sequence[Any]:
         cotangents = list(self.pull_product(needed[: self.factors], z_bar, operands[: self.factors], params))
         for b in operands[self.factors :]:
-            shape = np.shape(self.placed(np.broadcast_to(0, np.shape(b)), np.ndim(z_bar)))
+            shape = _placed_shape(self, np.shape(b), np.ndim(z_bar))
             wanted = needed[self.factors]
             cotangents.append(np.reshape(unbroadcast(z_bar, shape, b.dtype), np.shape(b)) if wanted else None)
         return cotangents
@@ -142,6 +143,12 @@ class ActivatedLayer(Primitive):
                 moved = self.placed(db, np.ndim(y))
                 dz = np.broadcast_to(moved, np.shape(y)) if dz is None else dz + moved
         return dz if act is identity or dz is None else in_pieces(act.maps[0])(dz, None, *constants, y)
+
+
+@lru_cache(maxsize=1024)
+def _placed_shape(layer: ActivatedLayer, shape: Shape, z_ndim: int) -> Shape:
+    """The shape a bias of this shape has beside the product."""
+    return np.shape(layer.placed(np.broadcast_to(0, shape), z_ndim))
 
 
 def _split(params: Params) -> tuple[Scalar, tuple[float, ...], Params]:
