@@ -34,6 +34,11 @@ def _times(number: Any, value: Any) -> Any:
     return value if isinstance(number, float | int) and number == 1 else number * value
 
 
+def _plain(number: Any) -> Any:
+    """A number that a plan holds as an array of shape (), as itself: comparing the array would make another."""
+    return number.item() if isinstance(number, np.ndarray) else number
+
+
 def _is_zero(number: Any) -> bool:
     """Whether a factor is a plain 0, known before it is traced."""
     return isinstance(number, float | int) and number == 0
@@ -74,7 +79,8 @@ class _GemmInto(Overwriting):
         return ArrayType(product.shape, np.result_type(product.dtype, c.dtype, *numbers))
 
     def write(self, *operands: Any, **params: Any) -> Any:
-        c, a, b, alpha, beta = operands
+        c, a, b = operands[:3]
+        alpha, beta = map(_plain, operands[3:])
         trans_a, trans_b = params["trans_a"], params["trans_b"]
         if _suits_blas(c, a, b, alpha, beta, trans_a, trans_b):
             done = _by_blas(c, a, b, alpha, beta, trans_a, trans_b)

@@ -43,6 +43,18 @@ def keeps_its_memory(arrays_in_steady_state):
     return check
 
 
+# --- writing into arrays --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (2.0, 0.5), (-0.5, 1.0)])
+def test_products_into_arrays(alpha, beta, keeps_its_memory):
+    def loss(c, a, b):
+        return np.sum(pb.inplace.gemm(c, a, b, alpha, beta, trans_a="T") ** 2)
+
+    # With a beta of 0 the old contents lead nowhere: their gradient is zeros, made when it is asked for.
+    keeps_its_memory(loss, normal(3, 5), normal(4, 3), normal(4, 5), wrt=(0, 1, 2) if beta else (1, 2))
+
+
 # --- the softmax family ---------------------------------------------------------------------------------------------
 
 
