@@ -55,7 +55,7 @@ class Part:
 
     def build(self, substitution: Substitution) -> Any:
         """Make the copy."""
-        raise NotImplementedError
+        raise NotImplementedError  # every kind of place says how
 
 
 class FixedPart(Part):

@@ -43,7 +43,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
             array = _with_constants(array, axis, (before, after), constants[axis])
         elif mode in _REPEATING and reflect_type == "even":
             # NumPy pads the positions, and the array is read by them: every mode and any width, no formula twice.
-            order = np.pad(np.arange(np.shape(array)[axis]), (before, after), mode=mode)  # type: ignore[call-overload]
+            order = np.pad(np.arange(np.shape(array)[axis]), (before, after), mode=mode)  # type: ignore[call-overload] # the mode is checked above
             array = read(array, along(axis, order))
         elif mode in _STATISTICS:
             whole = _STATISTICS[mode](array, axis=axis, keepdims=True)

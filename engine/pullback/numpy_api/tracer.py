@@ -55,17 +55,17 @@ class Tracer(Traced):
     # --- what it stands for; subclasses know ------------------------------------------------------------------------
     @property
     def shape(self) -> tuple[int, ...]:
-        raise NotImplementedError
+        raise NotImplementedError  # each trace knows its own values
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        raise NotImplementedError
+        raise NotImplementedError  # each trace knows its own values
 
     def __bool__(self) -> bool:
-        raise NotImplementedError
+        raise NotImplementedError  # each trace knows its own values
 
     def __int__(self) -> int:
-        raise NotImplementedError
+        raise NotImplementedError  # each trace knows its own values
 
     @property
     def ndim(self) -> int:
