@@ -291,7 +291,8 @@ class _Reader:
 
     def _end(self, response: At, number: int) -> None:
         # Logs before 2025 have no `success`: an output was success.
-        if response.value.get("success", True) is not True or response.get("error") is not None:
+        success = response.get("success")
+        if (success is not None and success.value is not True) or response.get("error") is not None:
             reason = text_at(response.get("error")) or "The tool says that it failed."
             self._fail(number, Failed("failure", naming.message(reason)))
             return
