@@ -85,7 +85,7 @@ class Emission:
         """
         function = self.module.kernels.get(key)
         if function is None:
-            parameters = [("ptr noalias", f"p{k}") for k in range(len(pointers))]
+            parameters = [("ptr", f"p{k}") for k in range(len(pointers))]
             parameters += [("i64", f"i{k}") for k in range(len(indices))]
             function = self.module.kernels[key] = self.module.function(name, parameters)
             build(function, [f"%{parameter}" for _, parameter in parameters])
