@@ -55,7 +55,9 @@ def emit_scan(
     for pointer, type_ in zip(initial, carry_types, strict=True):
         buffers = [function.element(scratch, offset + turn * _room(type_), "i8") for turn in range(2)]
         offset += 2 * _room(type_)
-        slots.append((function.slot("ptr", pointer), function.slot("ptr", buffers[0]), function.slot("ptr", buffers[1])))
+        slots.append(
+            (function.slot("ptr", pointer), function.slot("ptr", buffers[0]), function.slot("ptr", buffers[1]))
+        )
     body = _body(emission, layout, memory)
     with function.loop(0, layout.length) as turn:
         step = function.sub(layout.length - 1, turn) if layout.reverse else turn
@@ -91,11 +93,7 @@ def _body(emission: Emission, layout: Layout, memory: Memory) -> str:
     types = [*(var.type for var in body.inputs), *(atom.type for atom in body.outputs)]
     parameters = [("ptr", f"p{number}") for number in range(len(types))]
     function = emission.module.function("step", [*parameters, ("ptr", "arena")])
-    stored = [
-        Stored.in_order(f"%{name}", type_) for (_, name), type_ in zip(parameters, types, strict=True)
-    ]
+    stored = [Stored.in_order(f"%{name}", type_) for (_, name), type_ in zip(parameters, types, strict=True)]
     given = len(body.inputs)
     emit_graph(Emission(emission.module, function), memory, stored[:given], stored[given:], "%arena")
     return function.name
-
-
