@@ -1,4 +1,6 @@
 import ctypes
+import importlib
+import importlib.util
 import pathlib
 import re
 import subprocess
@@ -82,13 +84,33 @@ def test_names_that_nobody_knows_are_refused(name, reason):
         symbols.address_of(name)
 
 
-def test_scipy_is_imported_by_the_first_program_that_asks_for_it():
+def test_scipy_is_imported_by_the_first_program_that_asks_for_it_and_then_not_all_of_it():
     program = """
 import sys
 from pullback.backends.native.linking import symbols
 symbols.addresses_of(["PyFloat_Type", "PyArray_Type", "malloc"])
 print("scipy" in sys.modules)
-symbols.addresses_of(["blas_sgemm"])
-print("scipy" in sys.modules)
+before = symbols.addresses_of(["blas_sgemm", "blas_ddot", "lapack_dpotrf"])
+print("scipy" in sys.modules, "scipy.linalg" in sys.modules, "scipy.linalg.cython_blas" in sys.modules)
+import scipy.linalg.cython_blas
+import scipy.linalg.cython_lapack
+print(scipy.linalg.cython_blas is symbols._scipy_module("scipy.linalg.cython_blas"))
+print(float(scipy.linalg.blas.ddot([1.0, 2.0], [3.0, 4.0])), float(scipy.linalg.cholesky([[4.0]])[0, 0]))
+symbols.address_of.cache_clear(); symbols._scipy_module.cache_clear()
+print(before == symbols.addresses_of(before))
 """
-    assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == ["False", "True"]
+    output = subprocess.check_output([sys.executable, "-c", program], text=True).splitlines()
+    assert output == ["False", "True False False", "True", "11.0 2.0", "True"]
+
+
+def test_scipy_of_another_layout_is_imported_as_a_whole(monkeypatch):
+    def unloadable(spec):
+        raise ImportError(f"{spec.name} cannot be loaded alone")
+
+    symbols._scipy_module.cache_clear()
+    symbols.address_of.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("scipy.linalg.cython_")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(importlib.util, "module_from_spec", unloadable)
+    assert symbols.address_of("blas_sgemm")
+    assert "scipy.linalg.cython_blas" in sys.modules

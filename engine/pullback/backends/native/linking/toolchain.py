@@ -17,7 +17,9 @@ from pullback.backends.native.linking.objects import Object
 from pullback.backends.native.linking.symbols import CALLED_BY_CODE_GENERATOR, address_of, declared_symbols
 from pullback.backends.native.linking.target import Target
 
-CODEGEN_LEVEL = 2
+CODEGEN_LEVEL = (
+    3  # as quick to run as 2 on programs that come vectorised, and at times better at scheduling long loop bodies
+)
 
 #: Everything that the code depends on besides text and processor; a change of how code is made here changes this line.
 RECIPE = f"llvmlite {llvmlite.__version__}, sroa, instcombine, codegen {CODEGEN_LEVEL}, pic, small"
