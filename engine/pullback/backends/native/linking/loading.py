@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pullback.backends.native.linking.target import host_target
@@ -25,13 +26,15 @@ class Loaded:
         return found
 
 
-def load(text: str, *, key: str = "") -> Loaded:
+def load(text: str, *, key: str = "", imports: Mapping[str, int] | None = None) -> Loaded:
     """The module as code in memory; the text has neither triple nor data layout, they are the host's.
+
+    What the text declares is bound to the addresses in `imports`.
 
     The key is part of what the object is stored under, for callers whose text depends on something that it does not show.
     """
     from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - imports llvmlite
 
     code = toolchain.compile_object(text, host_target())
-    library = toolchain.link_object(code, f"program {next(_serials)} {key}", {}, _DEFINED.findall(text))
+    library = toolchain.link_object(code, f"program {next(_serials)} {key}", dict(imports or {}), _DEFINED.findall(text))
     return Loaded(library)
