@@ -48,6 +48,8 @@ NUMPY_TABLE: Final = {
     "PyArray_Type": 2,
     "PyArrayDescr_Type": 3,
     "PyArray_DescrFromType": 45,
+    "PyArray_Scalar": 60,
+    "PyArray_ScalarAsCtype": 62,
     "PyArray_FromAny": 69,
     "PyArray_NewCopy": 85,
     "PyArray_New": 93,
