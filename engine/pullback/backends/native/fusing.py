@@ -190,7 +190,7 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
     """The values that are in memory: read by another kernel, through a view, or returned."""
     kept: set[Var] = set()
     for kernel in found.kernels:
-        for node in _nodes(kernel):
+        for node in nodes_of(kernel):
             inside = kernel.values if isinstance(kernel, Fused) else set()
             kept.update(
                 root
@@ -203,5 +203,6 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
     return kept
 
 
-def _nodes(kernel: Kernel) -> Iterator[Node]:
+def nodes_of(kernel: Kernel) -> Iterator[Node]:
+    """The nodes of a kernel in order."""
     yield from kernel.nodes if isinstance(kernel, Fused) else (kernel.node,)

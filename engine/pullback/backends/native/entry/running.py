@@ -1,0 +1,95 @@
+"""A native program as a callable of flat values, whatever they are: natively where they fit, else through NumPy."""
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.native.entry.arenas import aligned_block
+from pullback.backends.native.entry.arguments import leaf_check
+from pullback.backends.native.entry.binding import bind
+from pullback.backends.native.entry.callables import native_subclass
+from pullback.backends.native.entry.forms import NotNativeError, Out
+from pullback.backends.native.entry.frames import Fetch, Frame, NativeProgram, Step
+from pullback.ir.types import ArrayType
+
+_PYTHON_NUMBERS = {"b": bool, "i": int, "f": float}
+
+
+class Runner:
+    """Call it with the inputs of a program, constants left out: it gives the outputs as the interpreter would."""
+
+    def __init__(self, program: NativeProgram) -> None:
+        self.program = program
+        self._count = len(program.inputs) - len(program.constants)
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(program.address)
+        self._arenas = _Arenas()
+        self._constants = [np.require(constant, requirements=("C", "A")) for constant in program.constants]
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        """Run on values in any layout, which are copied where the program cannot read them."""
+        if len(values) != self._count:
+            raise TypeError(f"a program of {self._count} inputs was called with {len(values)}")
+        self._bind(values)
+        inputs = [
+            np.require(value, type_.dtype, ("C", "A"))
+            for value, type_ in zip(values, self.program.inputs, strict=False)
+        ]
+        for value, type_ in zip(inputs, self.program.inputs, strict=False):
+            if value.shape != type_.shape:
+                raise ValueError(f"a program for {type_} was called with an array of shape {value.shape}")
+        outputs = [np.empty(type_.shape, type_.dtype) for type_ in self.program.outputs]
+        arena = self._arenas.take(self.program.arena_nbytes)
+        arrays = (*inputs, *self._constants, *outputs, arena)
+        self._run((ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
+        self._arenas.give_back(arena)
+        return tuple(_plain(output, type_) for output, type_ in zip(outputs, self.program.outputs, strict=True))
+
+    def _bind(self, values: Sequence[Any]) -> None:
+        """Let the next call with values like these be a native one."""
+        try:
+            steps = [
+                Step(Fetch.ARGUMENT, place, *leaf_check(value), input=place) for place, value in enumerate(values)
+            ]
+        except NotNativeError:
+            return
+        kinds = tuple(map(type, values))
+        if kinds not in self.__dict__.setdefault("_bound", set()):
+            self._bound.add(kinds)
+            bind(self, Frame(self.program, self._count, steps, plain_form(self.program.outputs)))
+
+
+def runner(program: NativeProgram) -> Runner:
+    """A program as a callable."""
+    return native_subclass(Runner)(program)
+
+
+def plain_form(outputs: Sequence[ArrayType]) -> tuple[Out, ...]:
+    """All outputs in a tuple: arrays, NumPy's scalars for numbers, Python's for weak ones."""
+    return tuple(plain_out(number, type_) for number, type_ in enumerate(outputs))
+
+
+def plain_out(number: int, type_: ArrayType) -> Out:
+    """An output as it is."""
+    if type_.weak:
+        return Out(number, type_.dtype, _PYTHON_NUMBERS[type_.dtype.kind])
+    return Out(number, type_.dtype, np.ndarray if type_.shape else np.generic)
+
+
+def _plain(output: np.ndarray[Any, Any], type_: ArrayType) -> Any:
+    return output.item() if type_.weak else output if type_.shape else output[()]
+
+
+class _Arenas(threading.local):
+    """Blocks that calls in Python use, one after another."""
+
+    def __init__(self) -> None:
+        self._free: list[np.ndarray[Any, Any]] = []
+
+    def take(self, nbytes: int) -> np.ndarray[Any, Any]:
+        return self._free.pop() if self._free else aligned_block(nbytes)
+
+    def give_back(self, block: np.ndarray[Any, Any]) -> None:
+        self._free.append(block)
