@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends.native.elementary import scalars
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.accumulators import starting_value
 from pullback.backends.native.kernels.axes import with_few_axes
@@ -14,7 +15,7 @@ from pullback.backends.native.writing.function import Function
 from pullback.rules.shapes import astype
 
 
-def emit_nest(emission: Emission, nest: Nest, pointers: Sequence[str], compute: Compute) -> None:
+def emit_nest(emission: Emission, nest: Nest, pointers: Sequence[str], compute: Compute = scalars.compute) -> None:
     """Call the function of a nest, which is written when it is met for the first time."""
     if math.prod(nest.space) == 0:
         _emit_empty(emission, nest, pointers, compute)

@@ -17,7 +17,6 @@ from typing import TypeAlias
 import numpy as np
 
 from pullback.backends.native.kernels.costs import cost
-
 from pullback.backends.native.kernels.nests import Nest, Reduction
 
 #: So many numbers at most are added to one accumulator one after the other; then it is added to another of more precision.
