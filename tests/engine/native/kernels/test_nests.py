@@ -2,22 +2,17 @@
 
 import ctypes
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pullback.backends.native.emission import Emission, contiguous_strides
-from pullback.backends.native.kernels.nest_emission import emit_nest
-from pullback.backends.native.kernels.nests import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.kernels.nests import Constant, Nest, Read, Reduction, Step, Write, emit_nest
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
-from pullback.backends.native.writing.lanes import Lanes
 from pullback.backends.native.writing.module import Module
 from pullback.rules import elementwise, logic
-from pullback.rules.shapes import astype
+from pullback.rules.activations import identity
 
 F4, F8, I4, I8, BOOL = (np.dtype(name) for name in ("f4", "f8", "i4", "i8", "?"))
 REDUCED = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "any": np.any, "all": np.all}
@@ -30,18 +25,8 @@ def width(request):
         yield request.param
 
 
-def compute(primitive, function, width, values, dtypes, result, params):
-    """Arithmetic enough for these tests."""
-    lanes = Lanes(function, dtypes[0], width)
-    if primitive.name in ("add", "sub", "mul"):
-        return getattr(lanes, primitive.name)(*values)
-    if primitive.name == "less":
-        return lanes.compare("<", *values)
-    raise NotImplementedError(primitive.name)
-
-
 def on_numpy(primitive, operands, step):
-    if primitive is astype:
+    if primitive is identity:
         return operands[0].astype(step.dtype)
     if primitive is logic.less:
         return np.less(*operands)
@@ -69,10 +54,7 @@ class Built:
         self.pointers = [view.ctypes.data for view in self.views]
         written, reduced = [], []
         for value in writes:
-            if in_place is not None:
-                out = self.views[in_place]
-            else:
-                out = np.full(space, 99, dtypes[value])
+            out = np.full(space, 99, dtypes[value]) if in_place is None else self.views[in_place]
             written.append(Write(value, len(self.pointers), tuple(s // out.itemsize for s in out.strides), out.dtype))
             self.arrays.append(out)
             self.pointers.append(out.ctypes.data)
@@ -114,7 +96,7 @@ class Built:
         program = module.function("program", [("ptr", "table")], internal=False)
         emission = Emission(module, program)
         pointers = [program.load("ptr", program.element("%table", k, "ptr")) for k in range(len(self.pointers))]
-        emit_nest(emission, self.nest, pointers, compute)
+        emit_nest(emission, self.nest, pointers)
         return module.text()
 
     def run(self, bits):

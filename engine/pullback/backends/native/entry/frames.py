@@ -96,7 +96,9 @@ class NativeProgram:
 class Frame:
     """The block of one frame, for calls with so many arguments that fetch and check these steps and give this form."""
 
-    def __init__(self, program: NativeProgram, nargs: int, steps: Sequence[Step], form: Form, *, runs: int = -1) -> None:
+    def __init__(
+        self, program: NativeProgram, nargs: int, steps: Sequence[Step], form: Form, *, runs: int = -1
+    ) -> None:
         made = makings(form)
         arena = aligned_block(program.arena_nbytes)
         constants = [np.require(constant, requirements=("C", "A")) for constant in program.constants]

@@ -50,9 +50,7 @@ class Runner:
     def _bind(self, values: Sequence[Any]) -> None:
         """Let the next call with values like these be a native one."""
         try:
-            steps = [
-                Step(Fetch.ARGUMENT, place, *leaf_check(value), input=place) for place, value in enumerate(values)
-            ]
+            steps = [Step(Fetch.ARGUMENT, place, *leaf_check(value), input=place) for place, value in enumerate(values)]
         except NotNativeError:
             return
         kinds = tuple(map(type, values))
