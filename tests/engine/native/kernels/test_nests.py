@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pullback.backends.native.emission import Emission, contiguous_strides
+from pullback.backends.native.kernels import tiling
 from pullback.backends.native.kernels.nests import Constant, Nest, Read, Reduction, Step, Write, emit_nest
-from pullback.backends.native.kernels.tiling import BLOCK
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
 from pullback.backends.native.writing.module import Module
@@ -254,7 +254,7 @@ def test_the_error_of_a_sum_is_within_its_bound_however_many_terms_there_are(wid
         run([every, column, both], width)
         total = math.fsum(x.ravel().tolist())
         columns = [math.fsum(line.tolist()) for line in x.reshape(shape[0], -1).T]
-        bound = (BLOCK + 16) * unit
+        bound = (tiling.BLOCK + 16) * unit
         for found in (every.arrays[0], both.arrays[1]):
             assert abs(float(found) - total) <= bound * total
         for found in (column.arrays[0], both.arrays[0]):
@@ -276,9 +276,9 @@ def views(draw, space):
 
 
 @st.composite
-def any_nests(draw):
-    space = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 4, 5, 7, 9, 16, 17, 20, 33]), max_size=4)))
-    while math.prod(space) > 20_000:
+def any_nests(draw, sizes=(1, 2, 3, 4, 5, 7, 9, 16, 17, 20, 33), most_axes=4):
+    space = tuple(draw(st.lists(st.sampled_from(sizes), max_size=most_axes)))
+    while math.prod(space) > 50_000:
         space = space[1:]
     reads = draw(st.lists(views(space), min_size=1, max_size=4))
     dtypes = [view.dtype for view in reads]
@@ -315,4 +315,13 @@ def any_nests(draw):
 @given(st.lists(any_nests(), min_size=1, max_size=4), st.sampled_from(available_widths()))
 def test_any_nest_gives_what_numpy_gives(nests, bits):
     with forced_width(bits):
+        check(nests, bits)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(any_nests((2, 3, 40, 70, 300, 600), 3), min_size=1, max_size=3), st.sampled_from(available_widths()))
+def test_any_nest_gives_what_numpy_gives_where_blocks_and_strips_are_short(nests, bits):
+    with forced_width(bits), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiling, "BLOCK", 5)
+        patch.setattr(tiling, "STRIP", 256)
         check(nests, bits)

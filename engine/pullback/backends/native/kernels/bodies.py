@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.backends.native.elementary import scalars
-from pullback.backends.native.kernels import accumulators
+from pullback.backends.native.kernels import accumulators, tiling
 from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
-from pullback.backends.native.kernels.tiling import STRIP, Keeping, Span, Tiling, Walk, tile
+from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.rules.activations import identity
@@ -440,7 +440,7 @@ class _Writer:
     def _place_columns(self, name: str, lanes: Lanes, here: _Here) -> None:
         """Make room for a number of each column of the strip; its pointer is of column 0 of the matrix."""
         if name not in self.columns:
-            slot = self.function.slot(memory_type(lanes.dtype), count=STRIP, align=64)
+            slot = self.function.slot(memory_type(lanes.dtype), count=tiling.STRIP, align=64)
             self.columns[name] = (slot, lanes.dtype)
         before = self.function.sub(0, here.ranges[self.along].start)
         here.pointers[name] = self.function.element(self.columns[name][0], before, memory_type(lanes.dtype))
