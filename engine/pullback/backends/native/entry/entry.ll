@@ -18,7 +18,7 @@
 %Frame = type {
   i64, ;  0 busy: 0, or a run is going on in it, or it is closed for ever
   ptr, ;  1 the object that holds the next frame, or null
-  ptr, ;  2 the program: void (ptr table)
+  ptr, ;  2 the program: i64 (ptr table), which gives zero where it could compute its results
   i64, ;  3 whether the program runs without the interpreter's lock
   i64, ;  4 number of arguments
   i64, ;  5 steps: how many
@@ -375,16 +375,10 @@ checked:
 ; --- the run -----------------------------------------------------------------------------------------------------------
 guarded:
   store i64 1, ptr %busy.at
-  %ran = call i32 @prepare_outputs(ptr %frame)
-  %prepared = icmp eq i32 %ran, 0
+  %memory = call i32 @prepare_outputs(ptr %frame)
+  %prepared = icmp eq i32 %memory, 0
   br i1 %prepared, label %run, label %over
 run:
-  %counting = icmp sgt i64 %runs, 0
-  %runs.less = sub i64 %runs, 1
-  %runs.left = select i1 %counting, i64 %runs.less, i64 %runs
-  store i64 %runs.left, ptr %runs.at
-  %latest.at = getelementptr i8, ptr %field, i64 8
-  store ptr %frame, ptr %latest.at
   %program.at = getelementptr %Frame, ptr %frame, i64 0, i32 2
   %program = load ptr, ptr %program.at
   %table.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 12
@@ -395,16 +389,30 @@ run:
   %long = icmp ne i64 %releases, 0
   br i1 %long, label %run.alone, label %run.held
 run.held:
-  call void %program(ptr %table)
-  br label %made
+  %status.held = call i64 %program(ptr %table)
+  br label %ran
 run.alone: ; others may run meanwhile, and let go of what the caller does not hold for us
   call void @hold(ptr %objects, i64 %steps.count)
   %thread = call ptr @PyEval_SaveThread()
-  call void %program(ptr %table)
+  %status.alone = call i64 %program(ptr %table)
   call void @PyEval_RestoreThread(ptr %thread)
   call void @let_go(ptr %objects, i64 %steps.count)
-  br label %made
+  br label %ran
+ran:
+  %status = phi i64 [ %status.held, %run.held ], [ %status.alone, %run.alone ]
+  %computed = icmp eq i64 %status, 0
+  br i1 %computed, label %made, label %declined
+declined: ; these values are for another program
+  call void @drop_outputs(ptr %frame)
+  store i64 0, ptr %busy.at
+  br label %miss
 made:
+  %runs.counted = icmp sgt i64 %runs, 0
+  %runs.less = sub i64 %runs, 1
+  %runs.left = select i1 %runs.counted, i64 %runs.less, i64 %runs
+  store i64 %runs.left, ptr %runs.at
+  %latest.at = getelementptr i8, ptr %field, i64 8
+  store ptr %frame, ptr %latest.at
   %result = call ptr @make_result(ptr %frame)
   br label %over
 over:

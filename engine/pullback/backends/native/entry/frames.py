@@ -79,7 +79,10 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class NativeProgram:
-    """Machine code that takes a table of pointers: inputs, outputs, arena; and what it needs to be given."""
+    """Machine code that takes a table of pointers (inputs, outputs, arena) and gives zero; and what is in the table.
+
+    What is not zero says that the values are not for this program.
+    """
 
     address: int
     inputs: tuple[ArrayType, ...]
@@ -96,7 +99,9 @@ class NativeProgram:
 class Frame:
     """The block of one frame, for calls with so many arguments that fetch and check these steps and give this form."""
 
-    def __init__(self, program: NativeProgram, nargs: int, steps: Sequence[Step], form: Form, *, runs: int = -1) -> None:
+    def __init__(
+        self, program: NativeProgram, nargs: int, steps: Sequence[Step], form: Form, *, runs: int = -1
+    ) -> None:
         made = makings(form)
         arena = aligned_block(program.arena_nbytes)
         constants = [np.require(constant, requirements=("C", "A")) for constant in program.constants]

@@ -2,7 +2,7 @@
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,20 @@ _PYTHON_NUMBERS = {"b": bool, "i": int, "f": float}
 
 
 class Runner:
-    """Call it with the inputs of a program, constants left out: it gives the outputs as the interpreter would."""
+    """Call it with the inputs of a program, constants left out: it gives the outputs as the interpreter would.
 
-    def __init__(self, program: NativeProgram) -> None:
+    Values that the program declines are for `otherwise`, the interpreter's program, which takes the same.
+    """
+
+    def __init__(self, program: NativeProgram, otherwise: Callable[..., Any]) -> None:
         self.program = program
+        self.otherwise = otherwise
         self._count = len(program.inputs) - len(program.constants)
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(program.address)
+        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(program.address)
         self._arenas = _Arenas()
         self._constants = [np.require(constant, requirements=("C", "A")) for constant in program.constants]
 
-    def __call__(self, *values: Any) -> tuple[Any, ...]:
+    def __call__(self, *values: Any) -> Any:
         """Run on values in any layout, which are copied where the program cannot read them."""
         if len(values) != self._count:
             raise TypeError(f"a program of {self._count} inputs was called with {len(values)}")
@@ -43,16 +47,16 @@ class Runner:
         outputs = [np.empty(type_.shape, type_.dtype) for type_ in self.program.outputs]
         arena = self._arenas.take(self.program.arena_nbytes)
         arrays = (*inputs, *self._constants, *outputs, arena)
-        self._run((ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
+        status = self._run((ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
         self._arenas.give_back(arena)
+        if status:
+            return self.otherwise(*values)
         return tuple(_plain(output, type_) for output, type_ in zip(outputs, self.program.outputs, strict=True))
 
     def _bind(self, values: Sequence[Any]) -> None:
         """Let the next call with values like these be a native one."""
         try:
-            steps = [
-                Step(Fetch.ARGUMENT, place, *leaf_check(value), input=place) for place, value in enumerate(values)
-            ]
+            steps = [Step(Fetch.ARGUMENT, place, *leaf_check(value), input=place) for place, value in enumerate(values)]
         except NotNativeError:
             return
         kinds = tuple(map(type, values))
@@ -61,9 +65,9 @@ class Runner:
             bind(self, Frame(self.program, self._count, steps, plain_form(self.program.outputs)))
 
 
-def runner(program: NativeProgram) -> Runner:
+def runner(program: NativeProgram, otherwise: Callable[..., Any]) -> Runner:
     """A program as a callable."""
-    return native_subclass(Runner)(program)
+    return native_subclass(Runner)(program, otherwise)
 
 
 def plain_form(outputs: Sequence[ArrayType]) -> tuple[Out, ...]:
