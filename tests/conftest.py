@@ -43,6 +43,7 @@ def pytest_configure():
         folder = Path(tempfile.mkdtemp(prefix="pullback-tests-"))
         folder.chmod(0o755)  # where root runs the tests, the server's own account must reach its data
         os.environ[FOLDER_VARIABLE] = str(folder)
+        os.environ["PULLBACK_CACHE_DIR"] = str(folder / "cache")  # the caller's own objects are no part of a test
 
 
 def pytest_unconfigure():

@@ -1,4 +1,4 @@
-"""A graph that is ready to run: its schedule, its program, the memory it keeps, and what that amounts to."""
+"""A graph that is ready to run: its program, the memory it keeps, and what that amounts to."""
 
 import hashlib
 from collections.abc import Collection, Sequence
@@ -7,14 +7,26 @@ from typing import Any
 
 from pullback.backends import interpreter
 from pullback.backends.interpreter import Changed
+from pullback.backends.native import availability
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
 from pullback.core.primitive import Effect
-from pullback.ir.graph import Graph, Var
+from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
-from pullback.planning.arena import lay_out, peak_bytes
+from pullback.ir.types import ArrayType
+from pullback.planning.arena import Arena, lay_out, peak_bytes
 from pullback.planning.liveness import analyse
-from pullback.planning.schedule import Schedule, plan_memory, summarise, transient
+from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
+from pullback.tiers import KEEPING
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a program's memory, as `plan.explain()` shows it."""
+
+    name: str
+    type: ArrayType
+    whose: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +35,7 @@ class Compiled:
 
     program: interpreter.Program
     text: str
-    schedule: Schedule
+    memory: tuple[Piece, ...]
     state: State | None
     constants: tuple[Any, ...]
     """Arrays that the function makes for itself."""
@@ -45,24 +57,119 @@ class Compiled:
             self.state.give_back(frame)
 
 
-def compile_graph(graph: Graph, *, keeps: bool, owned: Collection[int] = ()) -> Compiled:
-    """Plan and write a graph; a program that `keeps` its memory takes it from its state."""
+def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Compiled:
+    """Make the program of a graph for a tier. Inputs that are `owned` may be written to after their last use."""
+    if tier != "native":
+        return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
+    obstacle = "poisoning looks into the interpreter's memory" if is_poisoning() else availability.why_not()
+    if obstacle is not None:
+        return _interpreted(graph, keeps=True, owned=owned, fallbacks=[obstacle])
+    return _native(graph, owned)
+
+
+def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:
+    """A program that keeps its memory takes it from its state."""
     schedule = plan_memory(graph, kept=keeps, owned=owned)
     poisoned = is_poisoning()
     emitted = interpreter.emit(schedule, keeps=keeps, poisons=poisoned)
-    state = State(schedule, lay_out(schedule), emitted.slots) if keeps else None
-    digest = hashlib.sha256(f"{format_graph(graph, sources=False)}\n{emitted.text}".encode()).hexdigest()
+    state = State(schedule.kept_types, lay_out(schedule), emitted.slots) if keeps else None
     summary = {
         **summarise(schedule),
         "peak_bytes": peak_bytes(schedule),
         "state_bytes": state.nbytes + emitted.bodies_nbytes if state is not None else 0,
         "transient": transient(schedule) if keeps else [],
-        "fallbacks": [],
-        "hash": digest[:16],
+        "fallbacks": list(fallbacks),
+        "hash": _hash(graph, emitted.text),
     }
-    constants = tuple(capture.value for capture in graph.captures)
-    overwritten = _overwritten_inputs(graph)
-    return Compiled(emitted.program, emitted.text, schedule, state, constants, overwritten, summary, poisoned)
+    return Compiled(
+        emitted.program,
+        emitted.text,
+        tuple(_pieces(schedule)),
+        state,
+        _constants(graph),
+        _overwritten_inputs(graph),
+        summary,
+        poisoned,
+    )
+
+
+def _native(graph: Graph, owned: Collection[int]) -> Compiled:
+    """One native program, or an interpreted one with native regions."""
+    from pullback.backends.native import regions  # noqa: PLC0415 - needs LLVM, which not everybody has
+
+    whole = with_guards_returned(graph)
+    if not any(map(regions.why_not, whole.nodes)):
+        return _whole(graph, whole)
+    split = regions.split(whole)
+    return _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)
+
+
+def _whole(graph: Graph, whole: Graph) -> Compiled:
+    from pullback.backends.native import listing  # noqa: PLC0415 - as above
+    from pullback.backends.native.running import Native  # noqa: PLC0415 - as above
+
+    native = Native(whole)
+    memory = native.memory
+    types = [atom.type for atom in whole.outputs]
+    buffers = dict(enumerate(types, start=1))
+    offsets: dict[int, int] = {}
+    if memory.nbytes:
+        buffers[0] = ArrayType((memory.nbytes,), listing.BYTE)
+        offsets[0] = 0
+    state = State(buffers, Arena(offsets, memory.nbytes))
+    guards = graph.guards
+    first = len(offsets)
+
+    def program(arrays: Sequence[Any], *values: Any) -> tuple[Any, ...] | Changed:
+        outs = arrays[first:]
+        native.run(values, outs, arrays[0].ctypes.data if first else 0)
+        results = [
+            out if type_.shape else out.item() if type_.weak else out[()]
+            for out, type_ in zip(outs, types, strict=True)
+        ]
+        for number, (guard, seen) in enumerate(zip(guards, results[len(graph.outputs) :], strict=True)):
+            if not guard.holds(seen):
+                return Changed(number, type(guard.seen)(seen))
+        return tuple(results[: len(graph.outputs)])
+
+    text = listing.format_kernels(memory)
+    summary = {
+        "arrays": 0,
+        "bytes": 0,
+        "copies": len(memory.copied),
+        "state_bytes": state.nbytes,
+        "kernels": len(memory.kernels.kernels) + len(memory.copied),
+        "flops": sum(map(flops_of, whole.nodes)),
+        "peak_bytes": state.nbytes,
+        "transient": [],
+        "fallbacks": [],
+        "hash": _hash(graph, native.text),
+    }
+    pieces = [Piece("arena", buffers[0], "kept")] if memory.nbytes else []
+    pieces += [Piece(f"out{number}", type_, "returned") for number, type_ in enumerate(types) if type_.shape]
+    return Compiled(program, text, tuple(pieces), state, _constants(graph), (), summary, poisoned=False)
+
+
+def _hash(graph: Graph, text: str) -> str:
+    return hashlib.sha256(f"{format_graph(graph, sources=False)}\n{text}".encode()).hexdigest()[:16]
+
+
+def _constants(graph: Graph) -> tuple[Any, ...]:
+    return tuple(capture.value for capture in graph.captures)
+
+
+def _pieces(schedule: Schedule) -> list[Piece]:
+    outputs = set(schedule.output_buffers)
+    pieces = []
+    for number, type_ in enumerate(schedule.buffers):
+        if number < len(schedule.owned):
+            whose = "the caller's, given up"
+        elif number in outputs:
+            whose = "returned"
+        else:
+            whose = "kept" if number in schedule.kept else "allocated on each call"
+        pieces.append(Piece(f"b{number}", type_, whose))
+    return pieces
 
 
 def _overwritten_inputs(graph: Graph) -> tuple[int, ...]:

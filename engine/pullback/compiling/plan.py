@@ -242,7 +242,7 @@ class Plan:
         return family
 
     def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
-        return build(self.function, args, surroundings, keeps=self.tier in tiers.KEEPING)
+        return build(self.function, args, surroundings, tier=self.tier)
 
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return self.function(*args, **keywords)
@@ -271,7 +271,7 @@ class PullbackPlan(Plan):
         self.once = once
 
     def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
-        return build_pullback(self.function, args, surroundings, keeps=self.tier in tiers.KEEPING, once=self.once)
+        return build_pullback(self.function, args, surroundings, tier=self.tier, once=self.once)
 
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return vjp(partial(self.function, **keywords) if keywords else self.function, *args, once=self.once)

@@ -16,6 +16,7 @@ from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
+from pullback.tiers import KEEPING
 from pullback.traces.recorder import record
 from pullback.transforms.arguments import differentiable, like
 from pullback.transforms.gradients import Gradient, scalar, split_aux
@@ -48,16 +49,16 @@ class Fallback:
 
 
 def build(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str
 ) -> Program | Fallback:
     """Compile a function or a gradient for arguments like these, on the way through it that these lead to.
 
-    A program that `keeps` its memory allocates it once.
+    In a tier that keeps its memory it is allocated once.
     """
     if surroundings.obstacle is not None:
         return Fallback(surroundings.obstacle)
     try:
-        return _build(function, args, surroundings, keeps=keeps)
+        return _build(function, args, surroundings, tier=tier)
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
         return Fallback(str(reason))
 
@@ -67,7 +68,7 @@ def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.function if isinstance(function, Gradient) else function
 
 
-def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool) -> Program:
+def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str) -> Program:
     leaves, rebuild = trees.flatten(args)
     wanted = _wanted_leaves(function, leaves, rebuild) if isinstance(function, Gradient) else None
     for leaf in leaves:
@@ -81,7 +82,7 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
         graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
     else:
         finish = _finish_values(rebuild_output)
-    compiled = compile_graph(simplify(graph, stages, lowered=keeps), keeps=keeps)
+    compiled = compile_graph(simplify(graph, stages, lowered=tier in KEEPING), tier=tier)
     return Program(compiled, finish, graph.guards, stages)
 
 

@@ -19,24 +19,25 @@ from pullback.ir.types import ArrayType, shape_of, type_of
 from pullback.passes.differentiate import with_pullback
 from pullback.passes.parting import part
 from pullback.passes.pipeline import Stages, simplify
+from pullback.tiers import KEEPING
 from pullback.transforms.arguments import differentiable, like
 from pullback.transforms.fingerprints import Watch
 
 
 def build_pullback(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool, once: bool
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str, once: bool
 ) -> Program | Fallback:
     """Compile the value of a function and its pullback, for arguments like these."""
     if surroundings.obstacle is not None:
         return Fallback(surroundings.obstacle)
     try:
-        return _build(function, args, surroundings, keeps=keeps, once=once)
+        return _build(function, args, surroundings, tier=tier, once=once)
     except (CannotCompileError, TracingError) as reason:
         return Fallback(str(reason))
 
 
 def _build(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool, once: bool
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str, once: bool
 ) -> Program:
     leaves, rebuild = trees.flatten(args)
     for leaf in leaves:
@@ -48,15 +49,15 @@ def _build(
     _require_values(graph)
     joint, mask = with_pullback(graph, range(len(leaves)))
     stages.add("differentiated", joint)
-    joint = simplify(joint, stages, lowered=keeps)
+    joint = simplify(joint, stages, lowered=tier in KEEPING)
     parts = part(joint, len(graph.inputs), len(graph.outputs))
     stages.add("forward", parts.forward)
     stages.add("backward", parts.backward)
     arrays = [number for number, var in enumerate(parts.saved) if var.type.shape]
-    backward = compile_graph(parts.backward, keeps=keeps, owned=arrays if once else ())
+    backward = compile_graph(parts.backward, tier=tier, owned=arrays if once else ())
     finish = _finish(backward, rebuild, rebuild_output, [atom.type for atom in graph.outputs], mask, once=once)
     finish = _watching(finish, function, rebuild, len(leaves), _values_read(parts.backward, len(parts.saved)))
-    return Program(compile_graph(parts.forward, keeps=keeps), finish, graph.guards, stages, backward)
+    return Program(compile_graph(parts.forward, tier=tier), finish, graph.guards, stages, backward)
 
 
 def _require_values(graph: Graph) -> None:

@@ -33,6 +33,11 @@ class Stored:
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
 
+    @classmethod
+    def in_order(cls, pointer: str, type_: ArrayType) -> "Stored":
+        """A value in C order."""
+        return cls(pointer, type_.shape, contiguous_strides(type_.shape), type_.dtype)
+
     @property
     def size(self) -> int:
         """Number of elements."""

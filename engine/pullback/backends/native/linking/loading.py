@@ -1,40 +1,48 @@
 """Loading of a module: the one way from text to functions that can be called."""
 
-import itertools
-import re
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
+from pullback.backends.native.linking import objects
+from pullback.backends.native.linking.symbols import addresses_of
 from pullback.backends.native.linking.target import host_target
 
-_DEFINED = re.compile(r"^define (?!internal\b|private\b)[^@\n]*@([\w.$]+)\(", re.MULTILINE)
-_serials = itertools.count()
+if TYPE_CHECKING:
+    from pullback.backends.native.linking.toolchain import Code
 
 
 class Loaded:
     """A program in memory. Its addresses hold as long as this object lives."""
 
-    def __init__(self, library: Any) -> None:
-        self._library = library
+    def __init__(self, code: "Code", *, is_from_cache: bool) -> None:
+        self._code = code
+        self.is_from_cache = is_from_cache
+        """Whether its object code was found on disk."""
 
     def address(self, name: str) -> int:
         """Where a function that the module defines begins."""
         try:
-            found: int = self._library[name]
+            return self._code.address(name)
         except KeyError:
             raise KeyError(f"The native program defines no function {name!r} that can be seen from outside.") from None
-        return found
 
 
-def load(text: str, *, key: str = "", imports: Mapping[str, int] | None = None) -> Loaded:
+def load(text: str, *, key: str = "") -> Loaded:
     """The module as code in memory; the text has neither triple nor data layout, they are the host's.
-
-    What the text declares is bound to the addresses in `imports`.
 
     The key is part of what the object is stored under, for callers whose text depends on something that it does not show.
     """
-    from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - imports llvmlite
+    from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - imports llvmlite, 90 ms
 
-    code = toolchain.compile_object(text, host_target())
-    library = toolchain.link_object(code, f"program {next(_serials)} {key}", dict(imports or {}), _DEFINED.findall(text))
-    return Loaded(library)
+    target = host_target()
+    name = objects.name_of(toolchain.RECIPE, target, key, text)
+    found = objects.find(name)
+    if found is not None:
+        imports = addresses_of(found.imports)
+        try:
+            return Loaded(toolchain.link_object(found, imports), is_from_cache=True)
+        except RuntimeError:  # whole, but no object for here: as good as absent
+            pass
+    made = toolchain.compile_object(text, target)
+    code = toolchain.link_object(made, addresses_of(made.imports))
+    objects.keep(name, made)
+    return Loaded(code, is_from_cache=False)

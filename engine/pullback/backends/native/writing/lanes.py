@@ -46,6 +46,7 @@ class Lanes:
     function: Function
     dtype: np.dtype[Any]
     width: int
+    contracts: bool = True
 
     # --- types ------------------------------------------------------------------------------------------------------
     @property
@@ -93,6 +94,10 @@ class Lanes:
         """One lane of the same dtype."""
         return Lanes(self.function, self.dtype, 1)
 
+    def rounding_each(self) -> "Lanes":
+        """The same, but every sum and product is rounded: for errors that are computed and taken off again."""
+        return Lanes(self.function, self.dtype, self.width, contracts=False)
+
     # --- constants --------------------------------------------------------------------------------------------------
     def constant(self, value: Any) -> str:
         """A number in every lane."""
@@ -101,6 +106,15 @@ class Lanes:
     def bits_constant(self, value: int) -> str:
         """A pattern of bits in every lane of `bits_type`."""
         return self._spread(f"i{self.dtype.itemsize * 8}", str(value))
+
+    def known(self, value: str) -> Any | None:
+        """The number that a value from `constant` is; None for what is computed when the program runs."""
+        text = value if self.width == 1 else value.removeprefix("<").split(",", 1)[0].rpartition(" ")[2].rstrip(">")
+        if value.startswith("%") or value == "zeroinitializer":
+            return None
+        if self.is_float:
+            return struct.unpack("<d", struct.pack("<Q", int(text, 16)))[0]
+        return text == "true" if self.dtype.kind == "b" else int(text)
 
     def _spread(self, element: str, text: str) -> str:
         return text if self.width == 1 else f"<{', '.join([f'{element} {text}'] * self.width)}>"
@@ -115,7 +129,7 @@ class Lanes:
 
     # --- arithmetic -------------------------------------------------------------------------------------------------
     def _two(self, of_floats: str, of_integers: str, a: str, b: str) -> str:
-        operation = f"{of_floats} contract" if self.is_float else of_integers
+        operation = f"{of_floats}{' contract' if self.contracts else ''}" if self.is_float else of_integers
         return self.function.value(f"{operation} {self.type} {a}, {b}")
 
     def add(self, a: str, b: str) -> str:
@@ -143,6 +157,10 @@ class Lanes:
     def fma(self, a: str, b: str, c: str) -> str:
         """The sum a * b + c, rounded once."""
         return self.intrinsic("fma", a, b, c)
+
+    def mul_add(self, a: str, b: str, c: str) -> str:
+        """The sum a * b + c, rounded once where that is one instruction, else twice."""
+        return self.intrinsic("fmuladd", a, b, c)
 
     def absolute(self, a: str) -> str:
         """Magnitude."""
