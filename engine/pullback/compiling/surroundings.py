@@ -104,6 +104,21 @@ class Surroundings:
         """Types of the arrays that are hidden inputs, in order; other types mean recording anew."""
         return self._types
 
+    @property
+    def arrays(self) -> Sequence[Place]:
+        """Where they are."""
+        return self._arrays
+
+    @property
+    def watched(self) -> Sequence[Place]:
+        """Where everything else is that has to be what it was."""
+        return [place for place, _ in self._remembered]
+
+    @property
+    def compares_contents(self) -> bool:
+        """Whether arrays are compared element by element."""
+        return any(isinstance(value, _Contents) for _, value in self._remembered)
+
     def read(self) -> list[Any]:
         """The arrays as they are now."""
         return [getter() for getter in self._arrays]
@@ -129,7 +144,7 @@ class Surroundings:
 
     # --- walking ----------------------------------------------------------------------------------------------------
     def _watch(self, getter: Place, value: Any) -> None:
-        if not isinstance(getter, Fixed):
+        if not (isinstance(getter, Fixed) and getter.value is value):
             self._remembered.append((getter, value))
 
     def _refuse(self, obstacle: str) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from pullback.backends.native.entry.arenas import aligned_block
 from pullback.backends.native.entry.arguments import leaf_check
-from pullback.backends.native.entry.binding import bind
-from pullback.backends.native.entry.callables import native_subclass
+from pullback.backends.native.entry.binding import bind, bound_frames
+from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.forms import NotNativeError, Out
 from pullback.backends.native.entry.frames import Fetch, Frame, NativeProgram, Step
 from pullback.ir.types import ArrayType
@@ -29,6 +29,7 @@ class Runner:
         self.otherwise = otherwise
         self._count = len(program.inputs) - len(program.constants)
         self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(program.address)
+        self._bound: set[tuple[type, ...]] = set()
         self._arenas = _Arenas()
         self._constants = [np.require(constant, requirements=("C", "A")) for constant in program.constants]
 
@@ -55,19 +56,21 @@ class Runner:
 
     def _bind(self, values: Sequence[Any]) -> None:
         """Let the next call with values like these be a native one."""
+        kinds = tuple(map(type, values))
+        if kinds in self._bound or not is_native(self):
+            return
+        self._bound.add(kinds)
         try:
             steps = [Step(Fetch.ARGUMENT, place, *leaf_check(value), input=place) for place, value in enumerate(values)]
         except NotNativeError:
             return
-        kinds = tuple(map(type, values))
-        if kinds not in self.__dict__.setdefault("_bound", set()):
-            self._bound.add(kinds)
-            bind(self, Frame(self.program, self._count, steps, plain_form(self.program.outputs)))
+        bind(self, [Frame(self.program, self._count, steps, plain_form(self.program.outputs)), *bound_frames(self)])
 
 
 def runner(program: NativeProgram, otherwise: Callable[..., Any]) -> Runner:
     """A program as a callable."""
-    return native_subclass(Runner)(program, otherwise)
+    made: Runner = native_subclass(Runner)(program, otherwise)
+    return made
 
 
 def plain_form(outputs: Sequence[ArrayType]) -> tuple[Out, ...]:
