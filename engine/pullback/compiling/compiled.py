@@ -101,10 +101,10 @@ def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks
 
 def _native(graph: Graph, owned: Collection[int]) -> Compiled:
     """One native program, or an interpreted one with native regions."""
-    from pullback.backends.native import regions  # noqa: PLC0415 - needs LLVM, which not everybody has
+    from pullback.backends.native import regions, support  # noqa: PLC0415 - needs LLVM, which not everybody has
 
     whole = with_guards_returned(graph)
-    if not any(map(regions.why_not, whole.nodes)):
+    if not any(map(support.why_not, whole.nodes)):
         return _whole(graph, whole)
     split = regions.split(whole)
     return _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.emission import EMITTERS
-from pullback.backends.native.fusing import space_of, why_not_fused
+from pullback.backends.native.kernels import every
 from pullback.backends.native.running import Native
-from pullback.backends.native.writing.lanes import DTYPES
+from pullback.backends.native.support import why_not
 from pullback.core.primitive import Effect, Primitive
 from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.dead_code import drop_dead
 from pullback.planning.arena import ALIGNMENT
+
+assert every  # noqa: S101 - it fills the table of emitters
 
 
 class Region(Primitive):
@@ -68,23 +69,6 @@ class Split:
     graph: Graph
     regions: tuple[Region, ...]
     fallbacks: tuple[str, ...]
-
-
-def why_not(node: Node) -> str | None:
-    """Why a node cannot be native, or None."""
-    if node.primitive.effect.writes:
-        return f"{node.primitive.name} writes to memory of the caller"
-    for atom in (*node.inputs, *node.outputs):
-        if atom.type.dtype not in DTYPES:
-            return f"{node.primitive.name} of {atom.type.dtype}"
-        if not atom.type.size:
-            return f"{node.primitive.name} of an array without elements"
-    if node.primitive.aliases_operand:
-        return None
-    if space_of(node) is not None:
-        return why_not_fused(node)
-    emitter = EMITTERS.get(node.primitive)
-    return f"{node.primitive.name} has no native form" if emitter is None else emitter.supports(node)
 
 
 def split(graph: Graph) -> Split:

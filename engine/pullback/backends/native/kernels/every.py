@@ -1,5 +1,5 @@
 """All emitters: importing this enters them into the table."""
 
-from pullback.backends.native.kernels import loops
+from pullback.backends.native.kernels import loops, products
 
-__all__ = ["loops"]
+__all__ = ["loops", "products"]

@@ -2,6 +2,13 @@
 
 A nest computes values at every point of its space, from what it reads there; it stores some of them, and reduces some of
 them along axes of the space. Values are numbered: the reads first, then the steps.
+
+    Nest -> axes         the same nest with as few axes as it needs, in an order that suits memory      axes.py
+         -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py
+         -> bodies       the text: every value where its operands are first there                       bodies.py,
+                         reductions in registers, on the stack or in their result                       accumulators.py
+
+What is written may be the very memory of something read with the same strides; nothing else overlaps.
 """
 
 from dataclasses import dataclass
@@ -73,3 +80,11 @@ class Nest:
     steps: tuple[Step, ...]
     writes: tuple[Write, ...]
     reductions: tuple[Reduction, ...]
+
+    def axes_of_values(self) -> list[frozenset[int]]:
+        """The axes along which each value varies."""
+        axes = [frozenset(axis for axis, stride in enumerate(read.strides) if stride) for read in self.reads]
+        for step in self.steps:
+            operands = [axes[operand] for operand in step.operands if not isinstance(operand, Constant)]
+            axes.append(frozenset().union(*operands))
+        return axes
