@@ -124,8 +124,7 @@ class _Steps:
         known = self._containers.get(key)
         if known is not None:
             return known
-        kinds = {tuple: Check.TUPLE, list: Check.LIST, dict: Check.DICT}
-        check = next((check for kind, check in kinds.items() if isinstance(value, kind)), None)
+        check = next((check for kind, check in _CONTAINERS.items() if isinstance(value, kind)), None)
         if check is None:
             raise NotNativeError(f"a part of a {type(value).__name__} around the function")
         number = self.add(place, check, type(value), length=len(value))
@@ -161,4 +160,5 @@ _FETCHES: dict[type, Fetch] = {
     Defaults: Fetch.DEFAULTS,
     KeywordDefaults: Fetch.KEYWORD_DEFAULTS,
 }
+_CONTAINERS: dict[type, Check] = {tuple: Check.TUPLE, list: Check.LIST, dict: Check.DICT}
 _ITEM_OF = {Check.TUPLE: Fetch.TUPLE_ITEM, Check.LIST: Fetch.LIST_ITEM, Check.DICT: Fetch.DICT_ITEM}

@@ -52,9 +52,8 @@ def native_subclass(base: type[_T]) -> type[_T]:
     """The class whose instances are called natively once they are bound to frames; the base itself where nothing is."""
     if why_unknown() is not None:
         return base
-    if base not in _made:
-        _made[base] = _make(base)
-    return _made[base]
+    made: type[_T] = _made.get(base) or _made.setdefault(base, _make(base))
+    return made
 
 
 def is_native(instance: Any) -> bool:
