@@ -28,6 +28,8 @@ class Factor:
     step: int
     lane: int
     dtype: np.dtype[Any]
+    is_padded: bool = False
+    """Whether lanes that do not count may be read."""
 
     def load(self, lanes: Lanes, pointer: str, entry: int, step: int, active: int | None) -> str:
         """The lanes of an entry, `step` steps behind a pointer, as numbers of the dtype that is computed in."""
@@ -36,7 +38,9 @@ class Factor:
         if self.lane == 0:
             one = stored.narrowed()
             return lanes.splat(one.convert(one.load(pointer, offset), lanes.narrowed()))
-        return stored.convert(stored.load(pointer, offset, stride=self.lane, active=active), lanes)
+        return stored.convert(
+            stored.load(pointer, offset, stride=self.lane, active=None if self.is_padded else active), lanes
+        )
 
 
 @dataclass(frozen=True, slots=True)
