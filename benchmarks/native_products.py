@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from benchmarks.turns import take_turns
 
-from pullback.backends.native.emission import Emission, Stored
+from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels import blas
 from pullback.backends.native.kernels.choosing import choose
 from pullback.backends.native.kernels.product import Product, described
@@ -59,6 +59,7 @@ class Native:
         self._table = (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
 
     def __call__(self) -> None:
+        """Run it."""
         self._program(self._table)
 
 

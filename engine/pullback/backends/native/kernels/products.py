@@ -7,7 +7,7 @@ its size, are chosen by counting instructions (`choosing`). Large ones go to BLA
     emit_product(emission, Product(m, n, k, (k, 1), (n, 1), (n, 1), np.dtype("f4")), (a, b, c))
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
@@ -16,36 +16,15 @@ import numpy as np
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels import blas
 from pullback.backends.native.kernels.choosing import Choice, choose
+from pullback.backends.native.kernels.epilogues import Epilogue, Place
 from pullback.backends.native.kernels.packing import Panel, pack
+from pullback.backends.native.kernels.pieces import Along, Piece, pieces_of
 from pullback.backends.native.kernels.product import Product, described
-from pullback.backends.native.kernels.tiles import Factor, Sums, Tile, sum_products
+from pullback.backends.native.kernels.tiles import Column, Factor, Sums, Tile, sum_products
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.ir.graph import Node
 from pullback.rules.contractions import matmul
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a result the lanes of a value belong: the indices of the first, and the axis along which the others follow."""
-
-    indices: tuple[Index, ...]
-    """Of the batch, the row and the column."""
-    axis: int
-    active: int | None
-    """How many lanes count; None for all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Epilogue:
-    """What is done to each value of a product before it is stored, or instead of that.
-
-    `write(pointers, lanes, value, place)` gives the value to store, or None where it has stored what is wanted. The pointers
-    are those given to `emit_product` behind A, B and C. The key says all that the text depends on.
-    """
-
-    key: Hashable
-    write: Callable[[Sequence[str], Lanes, str, Place], str | None]
 
 
 def emit_product(
@@ -69,7 +48,7 @@ def write_product(
         return
     if epilogue is None:
         product = product.simplified()
-        if blas.is_for_blas(product):
+        if blas.is_for_blas(product, function.module.vector_bits):
             blas.write_gemm(function, product, *pointers[:3])
             return
     write_tiles(function, product, pointers, epilogue=epilogue)
@@ -112,12 +91,10 @@ class _Writer:
         self.others = pointers[3:]
         self.epilogue = epilogue
         self.lanes = Lanes(function, product.dtype, self.choice.width)
-        panel = self.choice.columns * self.choice.width * self.choice.depth
-        self.packed = function.slot(self.lanes.element, count=panel, align=64) if self.choice.packs else None
-        self.strip = -(-self.choice.height // 8) * 8  # room for whole vectors
-        strip = self.strip * self.choice.depth
-        self.packed_rows = (
-            function.slot(memory_type(self.product.a_dtype), count=strip, align=64) if self.choice.packs_rows else None
+        self.unit = self.choice.width if self.choice.along == "columns" else 1
+        copied = [(self.choice.packs, self.choice.panel_size), (self.choice.packs_rows, self.choice.strip_size)]
+        self.packed, self.packed_rows = (
+            function.slot(self.lanes.element, count=size, align=64) if packs else None for packs, size in copied
         )
 
     # --- the batch and the contracted axis ----------------------------------------------------------------------------
@@ -174,7 +151,7 @@ class _Writer:
             with start as row:
                 part = _Part(batch, active, row, rest or height, step, steps, accumulates, finishes)
                 if self.packed_rows is not None:
-                    panel = Panel(steps, part.rows, *product.a_strides[::-1], self.strip, product.a_dtype)
+                    panel = Panel(steps, part.rows, *product.a_strides[::-1], self.choice.strip_line, product.a_dtype)
                     pack(self.function, panel, self._left(part, 0).pointer, self.packed_rows, min(8, self.lanes.width))
                 self._panels(part)
 
@@ -204,35 +181,50 @@ class _Writer:
     # --- tiles --------------------------------------------------------------------------------------------------------
     def _panels(self, part: _Part) -> None:
         """All columns, a few at a time."""
-        unit = self.choice.width if self.choice.along == "columns" else 1
-        for start, rest in self._cut(self.product.n, self.choice.columns * unit):
+        for start, rest in self._cut(self.product.n, self.choice.columns * self.unit):
             with start as column:
-                actives = [part.active] * (self.choice.columns if rest is None else rest // unit)
-                if rest is not None and rest % unit:
-                    actives.append(rest % unit)
-                self._rows(part, column, tuple(actives))
+                self._rows(part, column, self._columns(part, rest or self.choice.columns * self.unit))
 
-    def _rows(self, part: _Part, column: Index, actives: tuple[int | None, ...]) -> None:
+    def _columns(self, part: _Part, size: int) -> tuple[Column, ...]:
+        """The columns of a tile; where lanes are columns, the last may be as many as half a vector or less can hold."""
+        whole, rest = divmod(size, self.unit)
+        columns = (Column(self.lanes, part.active),) * whole
+        if not rest:
+            return columns
+        width = 1 << (rest - 1).bit_length()
+        return (*columns, Column(Lanes(self.function, self.product.dtype, width), rest if rest < width else None))
+
+    def _rows(self, part: _Part, column: Index, columns: tuple[Column, ...]) -> None:
         """All rows of a few columns, a few at a time."""
-        product, choice, function = self.product, self.choice, self.function
+        choice, function = self.choice, self.function
         right = self._right(part, column)
         if self.packed is not None:
-            width = choice.columns * choice.width
-            columns = sum(choice.width if active is None else active for active in actives)
-            panel = Panel(part.steps, columns, *product.b_strides, width, product.b_dtype)
-            pack(function, panel, right.pointer, self.packed, min(8, self.lanes.width))
-            right = Factor(self.packed, self.lanes.width, width, 1, product.b_dtype, is_padded=True)
+            right = self._packed(part, right.pointer, columns)
         steps, last = (part.steps, 0) if choice.along != "inner" else divmod(part.steps, choice.width)
         for start, rest in self._cut(part.rows, choice.rows):
             with start as row:
-                tile = Tile(rest or choice.rows, actives, steps, last, choice.chains)
+                tile = Tile(rest or choice.rows, columns, steps, last, choice.chains)
                 left = self._left(part, row) if self.packed_rows is None else self._left_packed(row)
-                sums = sum_products(self.lanes, tile, left, right)
-                self._store(part, sums, function.add(part.row, row), column, actives)
+                self._store(part, columns, sum_products(tile, left, right), function.add(part.row, row), column)
+
+    def _packed(self, part: _Part, start: str, columns: Sequence[Column]) -> Factor:
+        """The columns of a tile, copied to where they lie next to each other: a line is a step, or a column."""
+        choice, dtype = self.choice, self.product.b_dtype
+        inner, across = self.product.b_strides
+        target, width, line = self.packed or "", choice.width, choice.panel_line
+        lanes_are_columns = choice.along == "columns"
+        if lanes_are_columns:
+            size = sum(column.active or column.lanes.width for column in columns)
+            panel, (entry, step) = Panel(part.steps, size, inner, across, line, dtype), (width, line)
+        else:
+            panel, (entry, step) = Panel(len(columns), part.steps, across, inner, line, dtype), (line, width)
+        pack(self.function, panel, start, target, min(8, width))
+        # A lane that no column has may hold anything; one that no step has would be added to the sum.
+        return Factor(target, entry, step, 1, dtype, is_padded=lanes_are_columns)
 
     def _left_packed(self, row: Index) -> Factor:
         pointer = self.function.element(self.packed_rows or "", row, memory_type(self.product.a_dtype))
-        return Factor(pointer, 1, self.strip, 0, self.product.a_dtype)
+        return Factor(pointer, 1, self.choice.strip_line, 0, self.product.a_dtype)
 
     def _left(self, part: _Part, row: Index) -> Factor:
         """The numbers of A that tiles of a row of the part read."""
@@ -261,43 +253,43 @@ class _Writer:
             return Factor(pointer, across, inner * choice.width, inner, product.b_dtype)
         return Factor(pointer, across, inner, product.b_batch[choice.axis], product.b_dtype)
 
-    def _store(self, part: _Part, sums: Sums, row: Index, column: Index, actives: Sequence[int | None]) -> None:
+    def _store(self, part: _Part, columns: Sequence[Column], sums: Sums, row: Index, column: Index) -> None:
         """What becomes of the sums of a tile."""
-        product, choice, function = self.product, self.choice, self.function
-        lanes, unit, stride, axis = self.lanes, 1, 0, len(part.batch) + 1
-        if choice.along == "columns":
-            unit, stride = choice.width, product.c_strides[1]
-        elif choice.along == "batch":
-            stride, axis = product.c_batch[choice.axis], choice.axis
-        else:
-            sums = [[lanes.sum_lanes(total) for total in values] for values in sums]
-            lanes = lanes.narrowed()
-        corner = function.element(
-            self.c,
-            function.offset(
-                *zip(part.batch, product.c_batch, strict=True), *zip((row, column), product.c_strides, strict=True)
-            ),
-            memory_type(product.dtype),
+        product, function = self.product, self.function
+        along_batch = product.c_batch[self.choice.axis] if self.choice.along == "batch" else 0
+        strides: dict[Along, int] = {
+            "rows": product.c_strides[0],
+            "columns": product.c_strides[1],
+            "places": along_batch,
+        }
+        start = function.offset(
+            *zip(part.batch, product.c_batch, strict=True), *zip((row, column), product.c_strides, strict=True)
         )
-        for i, values in enumerate(sums):
-            for j, (value, active) in enumerate(zip(values, actives, strict=True)):
-                offset = i * product.c_strides[0] + j * unit * product.c_strides[1]
-                final = value if product.alpha == 1 else lanes.mul(lanes.constant(product.alpha), value)
-                if part.accumulates:
-                    final = lanes.add(lanes.load(corner, offset, stride=stride, active=active), final)
-                if part.finishes and self.epilogue is not None:
-                    place = self._place(part.batch, function.add(row, i), function.add(column, j * unit), axis, active)
-                    finished = self.epilogue.write(self.others, lanes, final, place)
-                    if finished is None:
-                        continue
-                    final = finished
-                lanes.store(final, corner, offset, stride=stride, active=active)
+        corner = function.element(self.c, start, memory_type(product.dtype))
+        for piece in pieces_of(self.choice, product, columns, sums):
+            lanes, value, stride = piece.lanes, piece.value, strides[piece.along]
+            offset = piece.row * strides["rows"] + piece.column * strides["columns"] + piece.place * along_batch
+            if product.alpha != 1:
+                value = lanes.mul(lanes.constant(product.alpha), value)
+            if part.accumulates:
+                value = lanes.add(lanes.load(corner, offset, stride=stride, active=piece.active), value)
+            if part.finishes and self.epilogue is not None:
+                finished = self.epilogue.write(self.others, lanes, value, self._place(part, piece, row, column))
+                if finished is None:
+                    continue
+                value = finished
+            lanes.store(value, corner, offset, stride=stride, active=piece.active)
 
-    def _place(self, batch: tuple[Index, ...], row: Index, column: Index, axis: int, active: int | None) -> Place:
-        """A place in C as the epilogue knows it."""
-        if not self.turned:
-            return Place((*batch, row, column), axis, active)
-        return Place((*batch, column, row), min(axis, len(batch)), active)
+    def _place(self, part: _Part, piece: Piece, row: Index, column: Index) -> Place:
+        """Where in C a piece belongs, in the words of who wrote the epilogue."""
+        batch = list(part.batch)
+        if self.choice.along == "batch":
+            batch[self.choice.axis] = self.function.add(batch[self.choice.axis], piece.place)
+        here = (self.function.add(row, piece.row), self.function.add(column, piece.column))
+        axes = {"rows": len(batch), "columns": len(batch) + 1, "places": self.choice.axis}
+        if self.turned:
+            here, axes["rows"], axes["columns"] = here[::-1], axes["columns"], axes["rows"]
+        return Place((*batch, *here), axes[piece.along], piece.active)
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------------
