@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored, contiguous_strides
 from pullback.backends.native.fusing import COPIES, REDUCTIONS, Alone, Fused, loop_dtypes
-from pullback.backends.native.kernels.nest_emission import emit_nest
-from pullback.backends.native.kernels.nests import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.memory import Memory
 from pullback.backends.native.views import Access
 from pullback.backends.native.writing.lanes import memory_type, number

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.nest_emission import emit_nest
-from pullback.backends.native.kernels.nests import Constant, Nest, Read, Step, Write
+from pullback.backends.native.kernels.nest import Constant, Nest, Read, Step, Write
+from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.views import part
 from pullback.backends.native.writing.lanes import memory_type
 from pullback.ir.graph import Node
