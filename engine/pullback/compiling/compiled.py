@@ -8,6 +8,7 @@ from typing import Any
 from pullback.backends import interpreter
 from pullback.backends.interpreter import Changed
 from pullback.backends.native import availability
+from pullback.backends.native.entry import NativeProgram
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
 from pullback.core.primitive import Effect
@@ -18,6 +19,9 @@ from pullback.planning.arena import Arena, lay_out, peak_bytes
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
 from pullback.tiers import KEEPING
+
+#: A native program of at least so many runs without the interpreter's lock: about ten microseconds of work.
+FLOPS_WITHOUT_LOCK = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class Compiled:
     """Inputs that are overwritten and restored; they must share memory with no other."""
     summary: dict[str, Any]
     poisoned: bool
+    native: NativeProgram | None = None
+    """The program as machine code, where nothing of it is left to the interpreter."""
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
         """One run, in memory of its own or in a frame of the state."""
@@ -133,7 +139,7 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
         return tuple(results[: len(graph.outputs)])
 
     text = listing.format_kernels(memory)
-    summary = {
+    summary: dict[str, Any] = {
         "arrays": 0,
         "bytes": 0,
         "copies": len(memory.copied),
@@ -147,7 +153,17 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
     }
     pieces = [Piece("arena", buffers[0], "kept")] if memory.nbytes else []
     pieces += [Piece(f"out{number}", type_, "returned") for number, type_ in enumerate(types) if type_.shape]
-    return Compiled(program, text, tuple(pieces), state, _constants(graph), (), summary, poisoned=False)
+    entered = NativeProgram(
+        native.address,
+        tuple(var.type for var in (*graph.inputs, *(capture.var for capture in graph.captures))),
+        tuple(types),
+        tuple(guard.seen for guard in guards),
+        _constants(graph),
+        memory.nbytes,
+        releases=summary["flops"] >= FLOPS_WITHOUT_LOCK,
+        owner=native,
+    )
+    return Compiled(program, text, tuple(pieces), state, _constants(graph), (), summary, poisoned=False, native=entered)
 
 
 def _hash(graph: Graph, text: str) -> str:

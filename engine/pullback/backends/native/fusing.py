@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pullback.backends.native.elementary import scalars
-from pullback.backends.native.kernels.nests import ReductionKind
+from pullback.backends.native.kernels.nest import ReductionKind
 from pullback.backends.native.views import Views, views_of
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive

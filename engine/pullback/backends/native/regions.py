@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.kernels import every
+from pullback.backends.native.kernels import every as _every  # noqa: F401 - it fills the table of emitters
 from pullback.backends.native.running import Native
 from pullback.backends.native.support import why_not
 from pullback.core.primitive import Effect, Primitive
@@ -22,14 +22,12 @@ from pullback.ir.types import ArrayType
 from pullback.passes.dead_code import drop_dead
 from pullback.planning.arena import ALIGNMENT
 
-assert every  # noqa: S101 - it fills the table of emitters
-
 
 class Region(Primitive):
     """Native nodes as one node of a graph that the interpreter runs."""
 
-    def __init__(self, graph: Graph) -> None:  # no row of the rule table: it is made for one graph
-        self.name = "native"
+    def __init__(self, graph: Graph, number: int) -> None:  # no row of the rule table: it is made for one graph
+        self.name = f"native{number}"
         self.graph = graph
         self.native = Native(graph)
         self.results = len(graph.outputs)
@@ -87,7 +85,7 @@ def split(graph: Graph) -> Split:
         if phase % 2:
             nodes.extend(inside)
         elif inside:
-            region = _region(inside, graph, roots)
+            region = _region(inside, graph, roots, len(regions))
             regions.append(region.primitive)  # type: ignore[arg-type]  # it is one
             nodes.append(region)
     views = [node for node in graph.nodes if node.primitive.aliases_operand]
@@ -136,7 +134,7 @@ def _roots(graph: Graph) -> dict[Var, Atom]:
     return roots
 
 
-def _region(inside: Sequence[Node], graph: Graph, roots: dict[Var, Atom]) -> Node:
+def _region(inside: Sequence[Node], graph: Graph, roots: dict[Var, Atom], number: int) -> Node:
     """One node for all of these; views that they read are taken along."""
     made = {var for node in inside for var in node.outputs}
     needed: set[Atom] = {atom for node in inside for atom in node.inputs}
@@ -152,7 +150,7 @@ def _region(inside: Sequence[Node], graph: Graph, roots: dict[Var, Atom]) -> Nod
     inputs = tuple(sorted(inputs, key=lambda var: var.index))
     outside = {roots.get(atom, atom) for atom in _read_outside(graph, own) if isinstance(atom, Var)}
     outputs = tuple(var for node in inside for var in node.outputs if var in outside and var in made)
-    primitive = Region(Graph(inputs, (), ordered, outputs))
+    primitive = Region(Graph(inputs, (), ordered, outputs), number)
     return Node(primitive, inputs, (), outputs, inside[0].source)
 
 

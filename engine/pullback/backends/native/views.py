@@ -64,6 +64,15 @@ def views_of(graph: Graph) -> Views:
     return views
 
 
+def part(shape: Shape, key: Any) -> tuple[int, Shape, tuple[int, ...]]:
+    """What a basic key selects of an array in C order: the offset of its first element, its shape and strides in elements."""
+    stand_in = _without_memory(ArrayType(shape, np.dtype(np.uint8)), contiguous_strides(shape))
+    seen = stand_in[key]
+    if not isinstance(seen, np.ndarray):  # one element, as a number
+        seen = stand_in[(*(key if isinstance(key, tuple) else (key,)), ...)]
+    return _address(seen) - _address(stand_in), seen.shape, seen.strides
+
+
 def _without_memory(type_: ArrayType, strides: tuple[int, ...]) -> Any:
     """An array of a type that is one element of memory; it is never read."""
     in_bytes = [stride * type_.dtype.itemsize for stride in strides]

@@ -2,15 +2,15 @@
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.native.entry.arenas import aligned_block
 from pullback.backends.native.entry.arguments import leaf_check
-from pullback.backends.native.entry.binding import bind
-from pullback.backends.native.entry.callables import native_subclass
+from pullback.backends.native.entry.binding import bind, bound_frames
+from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.forms import NotNativeError, Out
 from pullback.backends.native.entry.frames import Fetch, Frame, NativeProgram, Step
 from pullback.ir.types import ArrayType
@@ -19,16 +19,21 @@ _PYTHON_NUMBERS = {"b": bool, "i": int, "f": float}
 
 
 class Runner:
-    """Call it with the inputs of a program, constants left out: it gives the outputs as the interpreter would."""
+    """Call it with the inputs of a program, constants left out: it gives the outputs as the interpreter would.
 
-    def __init__(self, program: NativeProgram) -> None:
+    Values that the program declines are for `otherwise`, the interpreter's program, which takes the same.
+    """
+
+    def __init__(self, program: NativeProgram, otherwise: Callable[..., Any]) -> None:
         self.program = program
+        self.otherwise = otherwise
         self._count = len(program.inputs) - len(program.constants)
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(program.address)
+        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(program.address)
+        self._bound: set[tuple[type, ...]] = set()
         self._arenas = _Arenas()
         self._constants = [np.require(constant, requirements=("C", "A")) for constant in program.constants]
 
-    def __call__(self, *values: Any) -> tuple[Any, ...]:
+    def __call__(self, *values: Any) -> Any:
         """Run on values in any layout, which are copied where the program cannot read them."""
         if len(values) != self._count:
             raise TypeError(f"a program of {self._count} inputs was called with {len(values)}")
@@ -43,25 +48,29 @@ class Runner:
         outputs = [np.empty(type_.shape, type_.dtype) for type_ in self.program.outputs]
         arena = self._arenas.take(self.program.arena_nbytes)
         arrays = (*inputs, *self._constants, *outputs, arena)
-        self._run((ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
+        status = self._run((ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
         self._arenas.give_back(arena)
+        if status:
+            return self.otherwise(*values)
         return tuple(_plain(output, type_) for output, type_ in zip(outputs, self.program.outputs, strict=True))
 
     def _bind(self, values: Sequence[Any]) -> None:
         """Let the next call with values like these be a native one."""
+        kinds = tuple(map(type, values))
+        if kinds in self._bound or not is_native(self):
+            return
+        self._bound.add(kinds)
         try:
             steps = [Step(Fetch.ARGUMENT, place, *leaf_check(value), input=place) for place, value in enumerate(values)]
         except NotNativeError:
             return
-        kinds = tuple(map(type, values))
-        if kinds not in self.__dict__.setdefault("_bound", set()):
-            self._bound.add(kinds)
-            bind(self, Frame(self.program, self._count, steps, plain_form(self.program.outputs)))
+        bind(self, [Frame(self.program, self._count, steps, plain_form(self.program.outputs)), *bound_frames(self)])
 
 
-def runner(program: NativeProgram) -> Runner:
+def runner(program: NativeProgram, otherwise: Callable[..., Any]) -> Runner:
     """A program as a callable."""
-    return native_subclass(Runner)(program)
+    made: Runner = native_subclass(Runner)(program, otherwise)
+    return made
 
 
 def plain_form(outputs: Sequence[ArrayType]) -> tuple[Out, ...]:

@@ -97,7 +97,7 @@ class Combiner:
         return terms[0]
 
 
-def accumulated_dtype(kind: str, dtype: np.dtype[Any], width: int) -> np.dtype[Any]:
+def accumulated_dtype(dtype: np.dtype[Any], width: int) -> np.dtype[Any]:
     """In which dtype lanes are kept: truth values as numbers, since masks in loops are dear on processors without them."""
     return np.dtype("i4") if dtype.kind == "b" and width > 1 else dtype
 

@@ -7,7 +7,7 @@ that both or neither are reduced. The last axis becomes the one that vectors lie
 import math
 from dataclasses import dataclass, replace
 
-from pullback.backends.native.kernels.nests import Nest
+from pullback.backends.native.kernels.nest import Nest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,11 +26,13 @@ def with_few_axes(nest: Nest, vector_bits: int) -> Nest:
 
 
 def _axes_of(nest: Nest) -> list[Axis]:
-    operands = (*nest.reads, *nest.writes, *nest.reductions)
+    strides = [operand.strides for operand in nest.reads]
+    strides += [operand.strides for operand in nest.writes]
+    strides += [operand.strides for operand in nest.reductions]
     return [
         Axis(
             size,
-            tuple(operand.strides[axis] for operand in operands),
+            tuple(along[axis] for along in strides),
             tuple(axis in reduction.axes for reduction in nest.reductions),
         )
         for axis, size in enumerate(nest.space)

@@ -13,23 +13,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.native.kernels import accumulators
+from pullback.backends.native.elementary import scalars
+from pullback.backends.native.kernels import accumulators, tiling
 from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
-from pullback.backends.native.kernels.nests import Constant, Nest, Read, Reduction, Step, Write
-from pullback.backends.native.kernels.tiling import STRIP, Keeping, Span, Tiling, Walk, tile
+from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
-from pullback.core.primitive import Primitive
-from pullback.rules.inplace import copy
-from pullback.rules.shapes import astype
-
-#: Writes a step: primitive, function, lanes, names of operands, their dtypes, dtype of the result, parameters.
-Compute: TypeAlias = Callable[
-    [Primitive, Function, int, Sequence[str], Sequence[np.dtype[Any]], np.dtype[Any], dict[str, Any]], str
-]
-
-#: Steps that give their operand, in another dtype at most.
-_COPIES = frozenset({astype, copy})
+from pullback.rules.activations import identity
 
 _Operand: TypeAlias = Read | Write | Reduction
 _Key: TypeAlias = tuple[int, ...]
@@ -69,17 +60,16 @@ class _Here:
     finer: dict[tuple[int, _Key], list[str]] = field(default_factory=dict)
 
 
-def write_nest(function: Function, nest: Nest, pointers: Sequence[str], compute: Compute) -> None:
+def write_nest(function: Function, nest: Nest, pointers: Sequence[str]) -> None:
     """The whole nest of few axes, over a space that has points."""
-    _Writer(function, nest, pointers, compute).write()
+    _Writer(function, nest, pointers).write()
 
 
 class _Writer:
-    def __init__(self, function: Function, nest: Nest, pointers: Sequence[str], compute: Compute) -> None:
+    def __init__(self, function: Function, nest: Nest, pointers: Sequence[str]) -> None:
         self.function = function
         self.nest = nest
         self.pointers = pointers
-        self.compute = compute
         self.tiling: Tiling = tile(nest, function.module.vector_bits)
         self.along = len(nest.space) - 1
         self.axes = nest.axes_of_values()
@@ -272,11 +262,11 @@ class _Writer:
             else:
                 names.append(self._value(operand, wanted, copy, here))
         width = self.lanes if form.in_lanes else 1
-        if step.primitive in _COPIES:
+        if step.primitive is identity:
             (dtype,), own = step.operand_dtypes, self._lanes(form)
             return own.as_dtype(dtype).convert(names[0], own)
-        return self.compute(
-            step.primitive, self.function, width, names, step.operand_dtypes, step.dtype, dict(step.params)
+        return scalars.compute(
+            step.primitive, self.function, width, names, step.operand_dtypes, step.dtype, step.params
         )
 
     # --- what is done in a turn -------------------------------------------------------------------------------------
@@ -313,7 +303,7 @@ class _Writer:
     # --- reductions -------------------------------------------------------------------------------------------------
     def _combiner(self, k: int) -> Combiner:
         reduction = self.nest.reductions[k]
-        dtype = accumulators.accumulated_dtype(reduction.kind, reduction.dtype, self.lanes)
+        dtype = accumulators.accumulated_dtype(reduction.dtype, self.lanes)
         return Combiner(reduction.kind, Lanes(self.function, dtype, self.lanes))
 
     def _kept_axes(self, reduction: Reduction) -> frozenset[int]:
@@ -450,7 +440,7 @@ class _Writer:
     def _place_columns(self, name: str, lanes: Lanes, here: _Here) -> None:
         """Make room for a number of each column of the strip; its pointer is of column 0 of the matrix."""
         if name not in self.columns:
-            slot = self.function.slot(memory_type(lanes.dtype), count=STRIP, align=64)
+            slot = self.function.slot(memory_type(lanes.dtype), count=tiling.STRIP, align=64)
             self.columns[name] = (slot, lanes.dtype)
         before = self.function.sub(0, here.ranges[self.along].start)
         here.pointers[name] = self.function.element(self.columns[name][0], before, memory_type(lanes.dtype))

@@ -1,5 +1,5 @@
 """All emitters: importing this enters them into the table."""
 
-from pullback.backends.native.kernels import loops, products
+from pullback.backends.native.kernels import loops, moving, products
 
-__all__ = ["loops", "products"]
+__all__ = ["loops", "moving", "products"]

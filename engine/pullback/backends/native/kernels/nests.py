@@ -1,90 +1,62 @@
-"""Loop nests: elementwise expressions and reductions over one iteration space, as one kernel.
+"""Emission of a nest: one function of the program for each nest that differs once its axes are few."""
 
-A nest computes values at every point of its space, from what it reads there; it stores some of them, and reduces some of
-them along axes of the space. Values are numbered: the reads first, then the steps.
+import math
+from collections.abc import Sequence
+from typing import Any
 
-    Nest -> axes         the same nest with as few axes as it needs, in an order that suits memory      axes.py
-         -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py
-         -> bodies       the text: every value where its operands are first there                       bodies.py,
-                         reductions in registers, on the stack or in their result                       accumulators.py
+from pullback.backends.native.emission import Emission
+from pullback.backends.native.kernels.accumulators import starting_value
+from pullback.backends.native.kernels.axes import with_few_axes
+from pullback.backends.native.kernels.bodies import write_nest
+from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, ReductionKind, Step, Write
+from pullback.backends.native.kernels.tiling import tile
+from pullback.backends.native.writing.function import Function
+from pullback.rules.activations import identity
 
-What is written may be the very memory of something read with the same strides; nothing else overlaps.
-"""
-
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
-
-from pullback.core.primitive import Primitive
-from pullback.ir.types import Shape
-
-ReductionKind: TypeAlias = Literal["sum", "prod", "max", "min", "any", "all"]
+__all__ = ["Constant", "Nest", "Read", "Reduction", "ReductionKind", "Step", "Write", "emit_nest"]
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space."""
+def emit_nest(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
+    """Call the function of a nest, which is written when it is met for the first time."""
+    if math.prod(nest.space) == 0:
+        _emit_empty(emission, nest, pointers)
+        return
+    small = with_few_axes(nest, emission.vector_bits)
 
-    pointer: int
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
+    def build(function: Function, arguments: Sequence[str]) -> None:
+        keeping = tile(small, emission.vector_bits).keeping
+        for kept, reduction in zip(keeping, small.reductions, strict=True):
+            if kept.returns:
+                start = starting_value(reduction.kind, reduction.dtype)
+                _fill(function, small, reduction, start, arguments)
+        write_nest(function, small, arguments)
 
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A number known now."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A value computed from others: a primitive, numbers of values or constants, and the dtypes it computes in."""
-
-    primitive: Primitive
-    operands: tuple[int | Constant, ...]
-    operand_dtypes: tuple[np.dtype[Any], ...]
-    dtype: np.dtype[Any]
-    params: tuple[tuple[str, Any], ...] = ()
+    # Numbers that are equal and not the same, 0.0 and -0.0 or 1 and True, are told apart by how they are written.
+    emission.kernel(("nest", repr(small)), "nest", pointers, build)
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """A value that is stored at every point; strides are those of the array it is stored to."""
+def _emit_empty(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
+    """A space without points: nothing is written, and what is reduced is a reduction of nothing."""
+    left = [reduction for reduction in nest.reductions if math.prod(_kept_space(nest, reduction))]
+    if not left:
+        return
 
-    value: int
-    pointer: int
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
+    def build(function: Function, arguments: Sequence[str]) -> None:
+        for reduction in left:
+            nothing = 0 if reduction.kind == "sum" else starting_value(reduction.kind, reduction.dtype)
+            _fill(function, nest, reduction, nothing, arguments)
 
-
-@dataclass(frozen=True, slots=True)
-class Reduction:
-    """A value reduced along axes of the space; strides of the result are 0 along those."""
-
-    value: int
-    kind: ReductionKind
-    axes: frozenset[int]
-    pointer: int
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
+    emission.kernel(("nest of nothing", repr(nest)), "nest", pointers, build)
 
 
-@dataclass(frozen=True, slots=True)
-class Nest:
-    """One kernel; its text depends on nothing else, so it is its own key."""
+def _kept_space(nest: Nest, reduction: Reduction) -> tuple[int, ...]:
+    return tuple(size for axis, size in enumerate(nest.space) if axis not in reduction.axes)
 
-    space: Shape
-    reads: tuple[Read, ...]
-    steps: tuple[Step, ...]
-    writes: tuple[Write, ...]
-    reductions: tuple[Reduction, ...]
 
-    def axes_of_values(self) -> list[frozenset[int]]:
-        """The axes along which each value varies."""
-        axes = [frozenset(axis for axis, stride in enumerate(read.strides) if stride) for read in self.reads]
-        for step in self.steps:
-            operands = [axes[operand] for operand in step.operands if not isinstance(operand, Constant)]
-            axes.append(frozenset().union(*operands))
-        return axes
+def _fill(function: Function, nest: Nest, reduction: Reduction, value: Any, pointers: Sequence[str]) -> None:
+    """Give a number to every element of a result."""
+    strides = tuple(stride for axis, stride in enumerate(reduction.strides) if axis not in reduction.axes)
+    step = Step(identity, (Constant(value),), (reduction.dtype,), reduction.dtype)
+    write = Write(0, reduction.pointer, strides, reduction.dtype)
+    filling = Nest(_kept_space(nest, reduction), reads=(), steps=(step,), writes=(write,), reductions=())
+    write_nest(function, with_few_axes(filling, function.module.vector_bits), pointers)

@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pullback.backends.native.kernels.costs import cost
-from pullback.backends.native.kernels.nests import Nest, Reduction
+from pullback.backends.native.elementary import scalars
+from pullback.backends.native.kernels.nest import Nest, Reduction
 
 #: So many numbers at most are added to one accumulator one after the other; then it is added to another of more precision.
 BLOCK = 128
@@ -114,8 +114,9 @@ def _lanes(nest: Nest, vector_bits: int) -> int:
         if depends[number]:
             dtypes.append(step.dtype)
             dtypes += step.operand_dtypes
-    dtypes += [operand.dtype for operand in (*nest.writes, *nest.reductions)]
-    widest = max(4, *(dtype.itemsize for dtype in dtypes))
+    dtypes += [write.dtype for write in nest.writes]
+    dtypes += [reduction.dtype for reduction in nest.reductions]
+    widest = max(4, max((dtype.itemsize for dtype in dtypes), default=4))
     line = 1 << (nest.space[-1] - 1).bit_length()
     return min(vector_bits // (8 * widest), line)
 
@@ -123,7 +124,13 @@ def _lanes(nest: Nest, vector_bits: int) -> int:
 def _walks(nest: Nest, lanes: int) -> list[Walk]:
     """Walks over all axes in their order; a turn takes several positions where bodies are cheap, all where they are few."""
     along = len(nest.space) - 1
-    body = 1 + len(nest.reads) + len(nest.writes) + len(nest.reductions) + sum(map(cost, nest.steps))
+    body = (
+        1
+        + len(nest.reads)
+        + len(nest.writes)
+        + len(nest.reductions)
+        + sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
+    )
     vectors = math.ceil(nest.space[along] / lanes)
     copies = max(1, min(4, 32 // body, vectors))
     if vectors <= _MOST_COPIES and vectors * body <= _UNROLLED:
