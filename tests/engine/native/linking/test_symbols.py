@@ -33,6 +33,11 @@ def test_objects_of_python_and_numpy_are_where_their_ids_say():
     assert ctypes.c_void_p.from_address(symbols.address_of("PyExc_TypeError")).value == id(TypeError)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such threads")
+def test_the_c_library_has_every_name_that_is_listed():
+    assert all(symbols.addresses_of(symbols.C_LIBRARY).values())
+
+
 def test_places_in_numpys_table_are_those_of_its_headers():
     header = pathlib.Path(np.get_include(), "numpy", "__multiarray_api.h").read_text(encoding="utf-8")
     places = {

@@ -3,7 +3,7 @@
     blas_<routine>, lapack_<routine>   SciPy's, as `scipy.linalg.cython_blas` and `cython_lapack` hand them out
     Py…, _Py…                          CPython's functions and objects
     PyArray…                           NumPy's functions and types, by their place in its table
-    malloc, pthread_create, …          the C library's, as listed in C_LIBRARY
+    malloc, sinf, pthread_create, …    the C library's, as listed in C_LIBRARY
     whatever `provide` was told        other parts of this package
 
 A name that is none of these is refused before anything is linked. SciPy is imported when the first program asks for a
@@ -32,9 +32,13 @@ _THREADS = ("create", "join", "detach", "self", "sigmask")
 _MUTEXES = ("init", "destroy", "lock", "trylock", "unlock")
 _CONDITIONS = ("init", "destroy", "wait", "timedwait", "signal", "broadcast")
 
+_OF_ANGLES = ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
+_OF_POWERS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "cbrt", "hypot", "erf", "erfc", "tgamma")
+
 C_LIBRARY: Final = frozenset(
     (
         *CALLED_BY_CODE_GENERATOR,
+        *(f"{name}{suffix}" for name in (*_OF_ANGLES, *_OF_POWERS) for suffix in ("", "f")),
         *("malloc", "calloc", "realloc", "free", "aligned_alloc"),
         *("getpid", "sigfillset", "sched_yield"),
         *(f"pthread_{verb}" for verb in _THREADS),
