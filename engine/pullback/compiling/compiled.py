@@ -44,7 +44,7 @@ class Compiled:
     constants: tuple[Any, ...]
     """Arrays that the function makes for itself."""
     overwritten: tuple[int, ...]
-    """Inputs that are overwritten and restored; they must share memory with no other."""
+    """Inputs that the program overwrites and restores."""
     summary: dict[str, Any]
     poisoned: bool
     native: NativeProgram | None = None
@@ -93,7 +93,7 @@ def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks
         tuple(_pieces(schedule)),
         state,
         _constants(graph),
-        _overwritten_inputs(graph),
+        overwritten_inputs(graph),
         summary,
         poisoned,
     )
@@ -188,7 +188,8 @@ def _pieces(schedule: Schedule) -> list[Piece]:
     return pieces
 
 
-def _overwritten_inputs(graph: Graph) -> tuple[int, ...]:
+def overwritten_inputs(graph: Graph) -> tuple[int, ...]:
+    """Positions of the inputs and captures that the nodes of a graph write to."""
     inputs = [*graph.inputs, *(capture.var for capture in graph.captures)]
     liveness = analyse(graph)
     targets = {

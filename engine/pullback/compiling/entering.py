@@ -47,6 +47,8 @@ def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings
     native = program.compiled.native
     if native is None:
         raise NotNativeError("a part of the program is not native")
+    if program.overwritten:
+        raise NotNativeError("an array that is overwritten may share memory with another")
     if surroundings.compares_contents:
         raise NotNativeError("an array of a class is compared by what it holds")
     if surroundings.catches_errors:

@@ -140,7 +140,7 @@ class Plan:
         recorded = False
         while family.fallback is None:
             program = program or family.programs[0]
-            overwritten = program.compiled.overwritten
+            overwritten = program.overwritten
             if overwritten and _share_memory(values, overwritten):
                 return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
             try:
