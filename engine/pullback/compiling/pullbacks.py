@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.backends.native.entry.forms import NotNativeError
 from pullback.compiling.compiled import Compiled, compile_graph
 from pullback.compiling.program import CannotCompileError, Fallback, Finish, Program, named, recorded, require_plain
 from pullback.compiling.surroundings import Surroundings
@@ -22,6 +23,8 @@ from pullback.passes.pipeline import Stages, simplify
 from pullback.tiers import KEEPING
 from pullback.transforms.arguments import differentiable, like
 from pullback.transforms.fingerprints import Watch
+
+_Finish = Callable[[tuple[Any, ...], Sequence[Any]], Any]
 
 
 def build_pullback(
@@ -57,7 +60,13 @@ def _build(
     backward = compile_graph(parts.backward, tier=tier, owned=arrays if once else ())
     finish = _finish(backward, rebuild, rebuild_output, [atom.type for atom in graph.outputs], mask, once=once)
     finish = _watching(finish, function, rebuild, len(leaves), _values_read(parts.backward, len(parts.saved)))
-    return Program(compile_graph(parts.forward, tier=tier), finish, graph.guards, stages, backward)
+    return Program(
+        compile_graph(parts.forward, tier=tier), Finish(finish, _no_form), graph.guards, stages, backward=backward
+    )
+
+
+def _no_form(_: Sequence[Any]) -> Any:
+    raise NotNativeError("a pullback is made by Python")
 
 
 def _require_values(graph: Graph) -> None:
@@ -75,7 +84,7 @@ def _finish(
     mask: Sequence[bool],
     *,
     once: bool,
-) -> Finish:
+) -> _Finish:
     def finish(outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
         value = rebuild_output(iter(outputs[: len(types)]))
         structure = trees.structure(value)
@@ -114,8 +123,8 @@ def _values_read(backward: Graph, saved: int) -> list[int]:
 
 
 def _watching(
-    finish: Finish, function: Callable[..., Any], rebuild: trees.Rebuild, leaves: int, read: Sequence[int]
-) -> Finish:
+    finish: _Finish, function: Callable[..., Any], rebuild: trees.Rebuild, leaves: int, read: Sequence[int]
+) -> _Finish:
     """Raise if the caller has changed one of the arrays that the pullback reads before it is called."""
 
     def finish_watched(outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pullback.backends.native.emission import EMITTERS, contiguous_strides
-from pullback.backends.native.fusing import REDUCTIONS, Alone, Fused, Kernel, Kernels, fuse, kept_values, nodes_of
+from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
 from pullback.ir.graph import Graph, Var
 from pullback.planning.arena import ALIGNMENT, Placed
+from pullback.rules.indexing import add_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +138,14 @@ def _overwritten(
     last_use: dict[Var, int],
     taken: set[Var],
 ) -> Var | None:
-    """A value whose bytes a result of a nest can take: read here for the last time, and only in the order it is written."""
-    if not isinstance(kernel, Fused) or any(
-        result in node.outputs and node.primitive in REDUCTIONS for node in kernel.nodes
-    ):
+    """A value whose bytes a result can take: read here for the last time, and only in the order it is written."""
+    if isinstance(kernel, Alone):
+        first = kernel.node.inputs[0] if kernel.node.primitive is add_at else None
+        alone = isinstance(first, Var) and kernel.node.inputs.count(first) == 1 and first in plan.slots
+        if isinstance(first, Var) and alone and last_use.get(first) == number and plan.slots[first].last == number:
+            return first
+        return None
+    if any(result in node.outputs and node.primitive in REDUCTIONS for node in kernel.nodes):
         return None
     straight = contiguous_strides(kernel.space)
     found: dict[Var, bool] = {}

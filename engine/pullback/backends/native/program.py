@@ -7,11 +7,12 @@ where all went well; anything else says that these values cannot be computed her
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored, contiguous_strides
 from pullback.backends.native.fusing import COPIES, REDUCTIONS, Alone, Fused, loop_dtypes
-from pullback.backends.native.kernels.nests import Constant, Nest, Read, Reduction, Step, Write, emit_nest
+from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.memory import Memory
 from pullback.backends.native.views import Access
 from pullback.backends.native.writing.lanes import memory_type, number
@@ -30,6 +31,7 @@ class Places:
     given: dict[Var, Stored]
     outputs: Sequence[Stored]
     arena: str
+    _inside: dict[int, str] = field(default_factory=dict)
 
     def root(self, atom: Atom) -> str:
         """The pointer of what is no view."""
@@ -42,8 +44,10 @@ class Places:
         return self.inside(self.memory.offsets[atom])
 
     def inside(self, offset: int) -> str:
-        """A pointer into the arena."""
-        return self.emission.function.element(self.arena, offset, "i8")
+        """A pointer into the arena; the same name for the same place, so that kernels see what lies where they write."""
+        if offset not in self._inside:
+            self._inside[offset] = self.emission.function.element(self.arena, offset, "i8")
+        return self._inside[offset]
 
     def first(self, access: Access) -> str:
         """The pointer of the first element of a value."""

@@ -30,7 +30,8 @@ class Native:
         self.memory = plan_memory(graph, target.vector_bits)
         self.text = emit_program(self.memory, target.vector_bits).text()
         self._loaded = load(self.text)
-        self._function = _Function(self._loaded.address("program"))
+        self.address = self._loaded.address("program")
+        self._function = _Function(self.address)
         variables = (*graph.inputs, *(capture.var for capture in graph.captures))
         self._types = [var.type for var in variables]
 

@@ -9,7 +9,6 @@ not there. `frame` is the object that holds the memory of the frame to try first
 """
 
 import ctypes
-import functools
 from typing import Any, TypeVar
 
 from pullback.backends.native.entry.offsets import why_unknown
@@ -49,10 +48,12 @@ class _Spec(ctypes.Structure):
     )
 
 
-@functools.cache
 def native_subclass(base: type[_T]) -> type[_T]:
     """The class whose instances are called natively once they are bound to frames; the base itself where nothing is."""
-    return base if why_unknown() is not None else _made(base)
+    if why_unknown() is not None:
+        return base
+    made: type[_T] = _made.get(base) or _made.setdefault(base, _make(base))
+    return made
 
 
 def is_native(instance: Any) -> bool:
@@ -62,10 +63,11 @@ def is_native(instance: Any) -> bool:
 
 def frame_offset(instance: Any) -> int:
     """Where in an instance the reference to its first frame is, in bytes."""
-    return int(type(instance).__base__.__basicsize__) + _WORD
+    base: Any = type(instance).__base__
+    return int(base.__basicsize__) + _WORD
 
 
-def _made(base: type[_T]) -> type[_T]:
+def _make(base: type[_T]) -> type[_T]:
     size = base.__basicsize__
     members = (_Member * 5)(
         _Member(b"__vectorcalloffset__", _MEMBER_SIZE, size, _READ_ONLY, None),
@@ -78,16 +80,20 @@ def _made(base: type[_T]) -> type[_T]:
         _Slot(_SLOT_MEMBERS, ctypes.cast(members, ctypes.c_void_p)),
         _Slot(_SLOT_DOC, ctypes.cast(doc, ctypes.c_void_p)),
     )
-    name = f"{base.__module__}.{base.__qualname__}".encode()
+    name = f"{base.__module__}.{base.__name__}".encode()
     spec = _Spec(name, size + 3 * _WORD, 0, _FLAG_VECTORCALL, slots)
     made: type[_T] = _from_spec(ctypes.byref(spec), (base,))
+    made.__qualname__ = base.__qualname__
     _alive.append((members, doc, slots, name, spec))
     return made
 
 
+_made: dict[type, Any] = {}
+
 #: What the types refer to for ever.
 _alive: list[Any] = []
 
-_from_spec = ctypes.pythonapi.PyType_FromSpecWithBases
-_from_spec.restype = ctypes.py_object
-_from_spec.argtypes = [ctypes.c_void_p, ctypes.py_object]
+# A function of our own: what ctypes.pythonapi has by name is shared with everybody, and so are its argument types.
+_from_spec = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)(
+    ("PyType_FromSpecWithBases", ctypes.pythonapi)
+)

@@ -18,7 +18,7 @@
 %Frame = type {
   i64, ;  0 busy: 0, or a run is going on in it, or it is closed for ever
   ptr, ;  1 the object that holds the next frame, or null
-  ptr, ;  2 the program: void (ptr table)
+  ptr, ;  2 the program: i64 (ptr table), which gives zero where it could compute its results
   i64, ;  3 whether the program runs without the interpreter's lock
   i64, ;  4 number of arguments
   i64, ;  5 steps: how many
@@ -30,7 +30,9 @@
   i64, ; 11          where
   i64, ; 12 table of the program: where
   i64, ; 13 stack of what has been made: where
-  i64  ; 14 runs left; below zero there is no end of them
+  i64, ; 14 runs left; below zero there is no end of them
+  i64, ; 15 guards: how many
+  i64  ; 16         where
 }
 
 ; One thing fetched, and checked to be what the program was made for.
@@ -66,6 +68,13 @@
   ptr  ; 2 an object it takes: a dtype, a constant, a tuple of keys
 }
 
+; A number that the program computes beside its results, and what it has to be.
+%Guard = type {
+  i64, ; 0 how it is looked at
+  i64, ; 1 where it is
+  i64  ; 2 what has to be seen
+}
+
 declare i64 @PyTuple_Size(ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
 declare ptr @PyTuple_New(i64)
@@ -83,6 +92,7 @@ declare ptr @PyCell_Get(ptr)
 declare ptr @PyFunction_GetCode(ptr)
 declare ptr @PyFunction_GetDefaults(ptr)
 declare ptr @PyFunction_GetKwDefaults(ptr)
+declare ptr @PyObject_GenericGetDict(ptr, ptr)
 declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyFloat_FromDouble(double)
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
@@ -198,6 +208,8 @@ fetch:
     i32 8, label %fetch.code
     i32 9, label %fetch.defaults
     i32 10, label %fetch.kwdefaults
+    i32 11, label %fetch.type
+    i32 12, label %fetch.attributes
   ]
 fetch.argument:
   %argument.at = getelementptr ptr, ptr %args, i64 %what
@@ -253,12 +265,27 @@ fetch.defaults:
 fetch.kwdefaults:
   %kwdefaults = call ptr @PyFunction_GetKwDefaults(ptr %what.object)
   br label %fetched
+fetch.type:
+  %class.at = getelementptr %Object, ptr %what.object, i64 0, i32 1
+  %class = load ptr, ptr %class.at
+  br label %fetched
+fetch.attributes: ; the object goes on referring to them
+  %attributes = call ptr @PyObject_GenericGetDict(ptr %what.object, ptr null)
+  %attributes.none = icmp eq ptr %attributes, null
+  br i1 %attributes.none, label %fetch.attributes.failed, label %fetch.attributes.there
+fetch.attributes.failed:
+  call void @PyErr_Clear()
+  br label %miss
+fetch.attributes.there:
+  call void @Py_DecRef(ptr %attributes)
+  br label %fetched
 
 fetched:
   %object = phi ptr [ %argument, %fetch.argument ], [ %what.object, %fetch.constant ], [ %tuple.item, %fetch.tuple ],
                     [ %list.item, %fetch.list ], [ %dict.item, %fetch.dict ], [ null, %fetch.dict.none ],
                     [ %next.value, %fetch.next ], [ null, %fetch.cell ], [ %cell.value, %fetch.cell.full ],
-                    [ %code, %fetch.code ], [ %defaults, %fetch.defaults ], [ %kwdefaults, %fetch.kwdefaults ]
+                    [ %code, %fetch.code ], [ %defaults, %fetch.defaults ], [ %kwdefaults, %fetch.kwdefaults ],
+                    [ %class, %fetch.type ], [ %attributes, %fetch.attributes.there ]
   %object.place = getelementptr ptr, ptr %objects, i64 %k
   store ptr %object, ptr %object.place
   %check.at = getelementptr %Step, ptr %steps, i64 %k, i32 1
@@ -272,7 +299,10 @@ check.identity:
   br i1 %is.expected, label %checked, label %miss
 check.presence:
   %absent = icmp eq ptr %object, null
-  br i1 %absent, label %miss, label %check.type
+  br i1 %absent, label %miss, label %check.anything
+check.anything:
+  %any = icmp eq i32 %check, 9
+  br i1 %any, label %checked, label %check.type
 check.type: ; exactly this type: a subclass may do anything
   %type.at = getelementptr %Object, ptr %object, i64 0, i32 1
   %type = load ptr, ptr %type.at
@@ -375,16 +405,10 @@ checked:
 ; --- the run -----------------------------------------------------------------------------------------------------------
 guarded:
   store i64 1, ptr %busy.at
-  %ran = call i32 @prepare_outputs(ptr %frame)
-  %prepared = icmp eq i32 %ran, 0
+  %memory = call i32 @prepare_outputs(ptr %frame)
+  %prepared = icmp eq i32 %memory, 0
   br i1 %prepared, label %run, label %over
 run:
-  %counting = icmp sgt i64 %runs, 0
-  %runs.less = sub i64 %runs, 1
-  %runs.left = select i1 %counting, i64 %runs.less, i64 %runs
-  store i64 %runs.left, ptr %runs.at
-  %latest.at = getelementptr i8, ptr %field, i64 8
-  store ptr %frame, ptr %latest.at
   %program.at = getelementptr %Frame, ptr %frame, i64 0, i32 2
   %program = load ptr, ptr %program.at
   %table.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 12
@@ -395,16 +419,33 @@ run:
   %long = icmp ne i64 %releases, 0
   br i1 %long, label %run.alone, label %run.held
 run.held:
-  call void %program(ptr %table)
-  br label %made
+  %status.held = call i64 %program(ptr %table)
+  br label %ran
 run.alone: ; others may run meanwhile, and let go of what the caller does not hold for us
   call void @hold(ptr %objects, i64 %steps.count)
   %thread = call ptr @PyEval_SaveThread()
-  call void %program(ptr %table)
+  %status.alone = call i64 %program(ptr %table)
   call void @PyEval_RestoreThread(ptr %thread)
   call void @let_go(ptr %objects, i64 %steps.count)
-  br label %made
+  br label %ran
+ran:
+  %status = phi i64 [ %status.held, %run.held ], [ %status.alone, %run.alone ]
+  %computed = icmp eq i64 %status, 0
+  br i1 %computed, label %computed.all, label %declined
+computed.all:
+  %as.seen = call i1 @guards_hold(ptr %frame)
+  br i1 %as.seen, label %made, label %declined
+declined: ; these values are for another program
+  call void @drop_outputs(ptr %frame)
+  store i64 0, ptr %busy.at
+  br label %miss
 made:
+  %runs.counted = icmp sgt i64 %runs, 0
+  %runs.less = sub i64 %runs, 1
+  %runs.left = select i1 %runs.counted, i64 %runs.less, i64 %runs
+  store i64 %runs.left, ptr %runs.at
+  %latest.at = getelementptr i8, ptr %field, i64 8
+  store ptr %frame, ptr %latest.at
   %result = call ptr @make_result(ptr %frame)
   br label %over
 over:
@@ -604,6 +645,81 @@ object:
   br label %each
 done:
   ret void
+}
+
+; Whether the program saw what the function saw when it was recorded.
+define internal i1 @guards_hold(ptr %frame) {
+start:
+  %count.at = getelementptr %Frame, ptr %frame, i64 0, i32 15
+  %count = load i64, ptr %count.at
+  %guards.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 16
+  %guards.offset = load i64, ptr %guards.offset.at
+  %guards = getelementptr i8, ptr %frame, i64 %guards.offset
+  br label %each
+each:
+  %k = phi i64 [ 0, %start ], [ %k.next, %looked ]
+  %all = icmp eq i64 %k, %count
+  br i1 %all, label %yes, label %guard
+guard:
+  %kind.at = getelementptr %Guard, ptr %guards, i64 %k, i32 0
+  %kind = load i64, ptr %kind.at
+  %offset.at = getelementptr %Guard, ptr %guards, i64 %k, i32 1
+  %offset = load i64, ptr %offset.at
+  %at = getelementptr i8, ptr %frame, i64 %offset
+  %expected.at = getelementptr %Guard, ptr %guards, i64 %k, i32 2
+  %expected = load i64, ptr %expected.at
+  switch i64 %kind, label %no [
+    i64 0, label %truth.byte
+    i64 1, label %truth.long
+    i64 2, label %truth.int
+    i64 3, label %truth.double
+    i64 4, label %truth.float
+    i64 5, label %long
+    i64 6, label %int
+  ]
+truth.byte:
+  %byte = load i8, ptr %at
+  %byte.true = icmp ne i8 %byte, 0
+  br label %truth
+truth.long:
+  %long.number = load i64, ptr %at
+  %long.true = icmp ne i64 %long.number, 0
+  br label %truth
+truth.int:
+  %int.number = load i32, ptr %at
+  %int.true = icmp ne i32 %int.number, 0
+  br label %truth
+truth.double:
+  %double.number = load double, ptr %at
+  %double.true = fcmp une double %double.number, 0.0 ; NaN is true
+  br label %truth
+truth.float:
+  %float.number = load float, ptr %at
+  %float.true = fcmp une float %float.number, 0.0
+  br label %truth
+truth:
+  %true = phi i1 [ %byte.true, %truth.byte ], [ %long.true, %truth.long ], [ %int.true, %truth.int ],
+                 [ %double.true, %truth.double ], [ %float.true, %truth.float ]
+  %true.wide = zext i1 %true to i64
+  br label %compare
+long:
+  %long.value = load i64, ptr %at
+  br label %compare
+int:
+  %int.value = load i32, ptr %at
+  %int.wide = sext i32 %int.value to i64
+  br label %compare
+compare:
+  %seen = phi i64 [ %true.wide, %truth ], [ %long.value, %long ], [ %int.wide, %int ]
+  %same = icmp eq i64 %seen, %expected
+  br i1 %same, label %looked, label %no
+looked:
+  %k.next = add i64 %k, 1
+  br label %each
+yes:
+  ret i1 true
+no:
+  ret i1 false
 }
 
 ; --- what is returned --------------------------------------------------------------------------------------------------

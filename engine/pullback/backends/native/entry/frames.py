@@ -38,6 +38,8 @@ class Fetch(IntEnum):
     CODE = 8
     DEFAULTS = 9
     KEYWORD_DEFAULTS = 10
+    TYPE = 11
+    ATTRIBUTES = 12
 
 
 class Check(IntEnum):
@@ -52,6 +54,7 @@ class Check(IntEnum):
     TUPLE = 6
     LIST = 7
     DICT = 8
+    ANYTHING = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +80,30 @@ class _Absent:
 ABSENT = _Absent()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NativeProgram:
-    """Machine code that takes a table of pointers: inputs, outputs, arena; and what it needs to be given."""
+    """Machine code that takes a table of pointers (inputs, outputs, arena) and gives zero; and what is in the table.
+
+    What is not zero says that the values are not for this program.
+    """
 
     address: int
     inputs: tuple[ArrayType, ...]
     """Those that are read on each call, then the constants."""
     outputs: tuple[ArrayType, ...]
+    guards: tuple[bool | int, ...] = ()
+    """What the last outputs have to be; the results of any other run are not what the caller asked for."""
     constants: tuple[np.ndarray[Any, Any], ...] = ()
     arena_nbytes: int = 0
     releases: bool = False
     """Whether it runs long enough for other threads to have the interpreter meanwhile."""
     owner: Any = None
     """What keeps the code in memory."""
+
+    @property
+    def results(self) -> tuple[ArrayType, ...]:
+        """The outputs that are no guards."""
+        return self.outputs[: len(self.outputs) - len(self.guards)]
 
 
 class Frame:
@@ -119,10 +132,23 @@ class Frame:
         """Where the block begins."""
         return int(self.words.ctypes.data)
 
+    def adopt(self, results: Sequence[Any]) -> None:
+        """Take arrays that an earlier run made, to be written again when nobody else refers to them."""
+        for number, value in enumerate(results):
+            place = self._outputs + _OUTPUT_WORDS * number
+            if type(value) is np.ndarray and self.words[place] == 0:
+                _hold(id(value))
+                self.words[place] = id(value)
+
     def follow_with(self, other: "Frame | None") -> None:
         """Try another frame where a call does not fit this one."""
         self.following = other
         self.words[_Head.NEXT] = 0 if other is None else id(other.words)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run is on in it."""
+        return bool(self.words[_Head.BUSY])
 
     def __del__(self) -> None:
         words = getattr(self, "words", None)
@@ -158,10 +184,23 @@ class _Head(IntEnum):
     TABLE_AT = 12
     STACK_AT = 13
     RUNS = 14
+    GUARDS = 15
+    GUARDS_AT = 16
 
 
 _CLOSED = 2
-_STEP_WORDS, _OUTPUT_WORDS, _MAKING_WORDS = 8, 7, 3
+_STEP_WORDS, _OUTPUT_WORDS, _MAKING_WORDS, _GUARD_WORDS = 8, 7, 3, 3
+
+#: How a guard is looked at: the kind of what was seen, and the dtype it is seen in.
+_GUARD_KINDS = {
+    (bool, "b1"): 0,
+    (bool, "i8"): 1,
+    (bool, "i4"): 2,
+    (bool, "f8"): 3,
+    (bool, "f4"): 4,
+    (int, "i8"): 5,
+    (int, "i4"): 6,
+}
 
 
 class _Layout:
@@ -178,9 +217,11 @@ class _Layout:
         self.stack = self._place(len(made) + 1)
         self.numbers = self._place(len(program.inputs) + len(program.outputs))
         self.shapes = self._place(sum(len(type_.shape) for type_ in (*program.inputs, *program.outputs)))
+        self.guards = self._place(_GUARD_WORDS * len(program.guards))
         self.numbers_made = {making.output for making in made if making.kind in _NUMBERS_MADE}
+        self.numbers_made.update(range(len(program.results), len(program.outputs)))
         for number in self.numbers_made:
-            if program.outputs[number].shape or any(m.output == number and m.kind is Make.ARRAY for m in made):
+            if program.outputs[number].size != 1 or any(m.output == number and m.kind is Make.ARRAY for m in made):
                 raise NotNativeError(f"output {number} is no number, or not only one")
 
     def _place(self, words: int) -> int:
@@ -207,6 +248,8 @@ class _Layout:
             self.table * _WORD,
             self.stack * _WORD,
             runs,
+            len(program.guards),
+            self.guards * _WORD,
         )
         shapes = []
         shape_at = self.shapes
@@ -234,6 +277,14 @@ class _Layout:
                 detail = self._number(len(program.inputs) + making.output)
             taken = 0 if making.object is None and making.kind is not Make.CONSTANT else id(making.object)
             words[begin : begin + _MAKING_WORDS] = (making.kind, detail, taken)
+
+        for number, seen in enumerate(program.guards):
+            output = len(program.results) + number
+            kind = _GUARD_KINDS.get((type(seen), program.outputs[output].dtype.str[1:]))
+            if kind is None:
+                raise NotNativeError(f"a guard is {type(seen).__name__} of {program.outputs[output].dtype}")
+            begin = self.guards + number * _GUARD_WORDS
+            words[begin : begin + _GUARD_WORDS] = (kind, self._number(len(program.inputs) + output), int(seen))
 
     def _number(self, place: int) -> int:
         """Where a number is that the program reads or writes, in bytes; places are those of the table."""
@@ -269,5 +320,6 @@ def let_go_of_finished() -> None:
     del finished
 
 
-def _let_go(address: int, decrease: Any = ctypes.pythonapi.Py_DecRef, pointer: Any = ctypes.c_void_p) -> None:
-    decrease(pointer(address))  # bound as defaults: at the end of the process globals may be gone
+# Functions of our own: what ctypes.pythonapi has by name is shared with everybody, and so are its argument types.
+_hold = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_IncRef", ctypes.pythonapi))
+_let_go = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import sys
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -40,8 +41,9 @@ def _look() -> dict[str, bool]:
     locked = np.zeros((), np.float32)
     locked.flags.writeable = False
     arrays = (array, view, locked)
+    others: tuple[Any, ...] = (1.5, 7, True, None, (), {}, [], np)
     return {
-        "type": all(_word(value, TYPE) == id(type(value)) for value in (*arrays, 1.5, 7, True, None, (), {}, [], np)),
+        "type": all(_word(value, TYPE) == id(type(value)) for value in (*arrays, *others)),
         "count of references": _counts_references(),
         "data": all(_word(value, DATA) == value.__array_interface__["data"][0] for value in arrays),
         "number of dimensions": all(_int(value, DIMENSIONS) == value.ndim for value in arrays),

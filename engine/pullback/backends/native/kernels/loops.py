@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_graph
-from pullback.backends.native.regions import why_not
+from pullback.backends.native.support import why_not
 from pullback.backends.native.writing.lanes import memory_type
 from pullback.control.scan_rule import Layout, scan
 from pullback.ir.graph import Node
