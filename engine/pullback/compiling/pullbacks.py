@@ -60,7 +60,9 @@ def _build(
     backward = compile_graph(parts.backward, tier=tier, owned=arrays if once else ())
     finish = _finish(backward, rebuild, rebuild_output, [atom.type for atom in graph.outputs], mask, once=once)
     finish = _watching(finish, function, rebuild, len(leaves), _values_read(parts.backward, len(parts.saved)))
-    return Program(compile_graph(parts.forward, tier=tier), Finish(finish, _no_form), graph.guards, stages, backward=backward)
+    return Program(
+        compile_graph(parts.forward, tier=tier), Finish(finish, _no_form), graph.guards, stages, backward=backward
+    )
 
 
 def _no_form(_: Sequence[Any]) -> Any:

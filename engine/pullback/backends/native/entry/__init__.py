@@ -7,7 +7,7 @@ from pullback.backends.native.entry.forms import Constant, Form, NotNativeError,
 from pullback.backends.native.entry.frames import ABSENT, Check, Fetch, Frame, NativeProgram, Step
 from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.running import Runner, plain_form, runner
-from pullback.backends.native.entry.suspension import suspended
+from pullback.backends.suspension import suspended
 
 __all__ = [
     "ABSENT",

@@ -132,6 +132,14 @@ class Frame:
         """Where the block begins."""
         return int(self.words.ctypes.data)
 
+    def adopt(self, results: Sequence[Any]) -> None:
+        """Take arrays that an earlier run made, to be written again when nobody else refers to them."""
+        for number, value in enumerate(results):
+            place = self._outputs + _OUTPUT_WORDS * number
+            if type(value) is np.ndarray and self.words[place] == 0:
+                _hold(id(value))
+                self.words[place] = id(value)
+
     def follow_with(self, other: "Frame | None") -> None:
         """Try another frame where a call does not fit this one."""
         self.following = other
@@ -312,5 +320,6 @@ def let_go_of_finished() -> None:
     del finished
 
 
-def _let_go(address: int, decrease: Any = ctypes.pythonapi.Py_DecRef, pointer: Any = ctypes.c_void_p) -> None:
-    decrease(pointer(address))  # bound as defaults: at the end of the process globals may be gone
+# Functions of our own: what ctypes.pythonapi has by name is shared with everybody, and so are its argument types.
+_hold = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_IncRef", ctypes.pythonapi))
+_let_go = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
