@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test lint format bench lock clean
+.PHONY: help setup up test coverage lint format bench lock clean
 
 help: ## list the tasks
 	@echo "Pullback: continuous benchmarking for gradients."
@@ -26,6 +26,9 @@ up: $(STAMP) ## start everything and measure this commit: http://127.0.0.1:8000
 
 test: $(STAMP) ## the whole test suite, browser included
 	@deploy/test.sh
+
+coverage: $(STAMP) ## the same, and which lines no test reaches
+	@deploy/test.sh --coverage
 
 lint: $(STAMP) ## ruff, mypy --strict, import contract
 	$(BIN)/ruff check .

@@ -1,7 +1,14 @@
 #!/bin/bash
-# The whole test suite: `deploy/test.sh [pytest arguments]`. Its last lines are pytest's own summary of everything.
+# The whole test suite: `deploy/test.sh [--coverage] [pytest arguments]`. Its last lines are pytest's own summary of everything.
 set -uo pipefail
 bin=.venv/bin
+
+# Coverage's tracer costs the tests nearly as much processor time again, so it is a run of its own: `make coverage`.
+coverage=
+if [ "${1:-}" = --coverage ]; then
+    coverage=yes
+    shift
+fi
 
 # Browser tests need a Chromium: the system's, else Debian's, else Playwright's own, else they skip themselves.
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
@@ -23,12 +30,19 @@ export PULLBACK_CHROMIUM=$chromium
 # One invocation, so that one summary speaks for all; tests marked `serial` wait for the others and have the machine alone.
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
-$bin/coverage erase
-COVERAGE_PROCESS_START=$PWD/pyproject.toml $bin/pytest -n 2 --dist worksteal "$@" 2>&1 | tee "$report"
+if [ -n "$coverage" ]; then
+    $bin/coverage erase
+    export COVERAGE_PROCESS_START=$PWD/pyproject.toml
+fi
+# Three workers on two processors: tests of the whole product wait for processes they started more often than they compute.
+$bin/pytest -n 3 --dist worksteal "$@" 2>&1 | tee "$report"
 status=$?
+unset COVERAGE_PROCESS_START
 
-# Of the tests' own processes; what the system tests start is not measured, so the daemons look barer than they are.
-$bin/coverage combine --quiet && $bin/coverage report
+if [ -n "$coverage" ]; then
+    # Of the tests' own processes; what the system tests start is not measured, so the daemons look barer than they are.
+    $bin/coverage combine --quiet && $bin/coverage report
+fi
 echo
 # pytest's summary once more, so that what closes the output says how it went.
 sed -n '/^=* short test summary info/,$p' "$report" | grep . || tail -n 1 "$report"

@@ -13,6 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NO_COLOR", "1")
@@ -20,6 +21,19 @@ os.environ.setdefault("NO_COLOR", "1")
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Coverage is for the tests' own processes: what they start would be slowed down, and some of that measures time.
     os.environ.pop("COVERAGE_PROCESS_START", None)
+
+# Where CI runs, which its variable says, a property test tries the same examples every time, so that a change fails for
+# what it changed; on a developer's machine it looks for new ones. Neither has a deadline: machines are shared.
+settings.register_profile("explore", deadline=None, print_blob=True)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    print_blob=True,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],  # a verdict on the machine's load
+)
+settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
 FOLDER_VARIABLE = "PULLBACK_TEST_POSTGRES"
 TEMPLATE = "pullback_template"
@@ -43,6 +57,7 @@ def pytest_configure():
         folder = Path(tempfile.mkdtemp(prefix="pullback-tests-"))
         folder.chmod(0o755)  # where root runs the tests, the server's own account must reach its data
         os.environ[FOLDER_VARIABLE] = str(folder)
+        os.environ["PULLBACK_CACHE_DIR"] = str(folder / "cache")  # the caller's own objects are no part of a test
 
 
 def pytest_unconfigure():

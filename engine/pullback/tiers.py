@@ -7,11 +7,11 @@ from contextvars import ContextVar
 from pullback.errors import TierError
 
 #: What this engine can run. `unfused` is the eager tape, the baseline of every ratio; `fused` runs a planned graph;
-#: `stateful` runs it in memory that is kept between calls.
-TIERS: tuple[str, ...] = ("unfused", "fused", "stateful")
+#: `stateful` runs it in memory that is kept between calls; `native` is that as one machine-code program.
+TIERS: tuple[str, ...] = ("unfused", "fused", "stateful", "native")
 
 #: Those whose plans keep their memory between calls.
-KEEPING = frozenset({"stateful"})
+KEEPING = frozenset({"stateful", "native"})
 
 #: The tier in force, and whether gradients run as plans in it.
 _current: ContextVar[tuple[str, bool]] = ContextVar("pullback_tier", default=("unfused", False))
@@ -38,7 +38,8 @@ def checked(name: str) -> str:
 def tier(name: str) -> Iterator[None]:
     """Run what is inside the block in the named tier, one of `pb.TIERS`.
 
-    `unfused` is the eager tape, `fused` a planned graph, `stateful` a planned graph in memory that is kept between calls.
+    `unfused` is the eager tape, `fused` a planned graph, `stateful` a planned graph in memory that is kept between calls,
+    `native` the same compiled to machine code; what cannot be compiled so runs as in `stateful`.
 
     >>> gradient = pb.grad(lambda x: np.sum(np.tanh(x)))
     >>> with pb.tier("fused"):

@@ -9,22 +9,31 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from pullback_cli.main import app
+from pullback_cli.main import app, main
 from pullback_service.backups import back_up, restore
 from pullback_service.checking import check
 from pullback_service.errors import SetupError
 
 
+def as_a_process(*arguments, folder, environment):
+    """Run the command as a shell does, which costs a second of imports."""
+    command = [sys.executable, "-P", "-m", "pullback_cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=folder, env=environment)
+
+
 @pytest.fixture
-def pullback(database_url, tmp_path):
-    """Run the command on this test's database."""
+def pullback(database_url, tmp_path, monkeypatch, capfd):
+    """Run the command on this test's database, in this process."""
 
     def run(*arguments, url=database_url):
-        environment = {**os.environ, "DATABASE_URL": url, "COLUMNS": "200"}
-        command = [sys.executable, "-P", "-m", "pullback_cli", *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path, env=environment
-        )
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("DATABASE_URL", url)
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setattr(sys, "argv", ["pullback", *arguments])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return subprocess.CompletedProcess(arguments, ended.value.code, *capfd.readouterr())
 
     return run
 
@@ -43,6 +52,16 @@ def test_every_command_shows_how_it_is_used(group, commands):
         assert shown.exit_code == 0
         assert "Examples" in shown.stdout
         assert f"pullback {group} {command}" in shown.stdout
+
+
+def test_a_token_made_by_one_process_is_seen_by_another(database_url, tmp_path):
+    environment = {**os.environ, "DATABASE_URL": database_url, "COLUMNS": "200"}
+    made = as_a_process("token", "create", "ci", "--scope", "read", folder=tmp_path, environment=environment)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.startswith("plb_")
+    again = as_a_process("token", "create", "ci", "--scope", "read", folder=tmp_path, environment=environment)
+    assert (again.returncode, again.stdout, again.stderr.count("\n")) == (2, "", 1)
+    assert again.stderr.startswith("pullback: ")
 
 
 def test_a_token_is_made_listed_and_revoked(pullback):
@@ -96,10 +115,7 @@ def test_what_does_not_hold_is_one_sentence(pullback, arguments, said):
 
 
 def test_without_a_database_the_remedy_is_said(tmp_path):
-    command = [sys.executable, "-P", "-m", "pullback_cli", "token", "list"]
-    shown = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=tmp_path, env={"PATH": os.environ["PATH"]}
-    )
+    shown = as_a_process("token", "list", folder=tmp_path, environment={"PATH": os.environ["PATH"]})
     assert shown.returncode == 2
     assert "DATABASE_URL is not set" in shown.stderr
     assert "pullback up" in shown.stderr

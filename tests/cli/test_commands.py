@@ -3,6 +3,7 @@ import sys
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from pullback_cli.main import app
 
@@ -16,15 +17,20 @@ def _pullback(*arguments, **options):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_shows_how_it_is_used(name):
-    shown = _pullback(name, "--help")
-    assert shown.returncode == 0
+    shown = CliRunner().invoke(app, [name, "--help"])
+    assert shown.exit_code == 0
     assert "Example" in shown.stdout
     assert f"pullback {name}" in shown.stdout
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_wrong_option_is_a_usage_error(name):
-    assert _pullback(name, "--no-such-option").returncode == 2
+    assert CliRunner().invoke(app, [name, "--no-such-option"]).exit_code == 2
+
+
+def test_usage_is_shown_and_a_wrong_one_refused_by_the_process_too():
+    assert _pullback("version", "--help").returncode == 0
+    assert _pullback("version", "--no-such-option").returncode == 2
 
 
 def test_looking_at_the_commands_loads_no_part_of_the_product():
@@ -84,9 +90,17 @@ def test_wrong_surroundings_are_one_sentence(tmp_path, arguments, said):
 
 
 @pytest.mark.parametrize(
-    "command", [["migrate"], ["serve", "--port", "0"], ["worker"], ["up", "--no-agent", "--port", "0"]]
+    ("command", "address"),
+    [
+        (["migrate"], "garbage"),
+        (["migrate"], "postgresql://u@127.0.0.1:port/name"),
+        (["migrate"], "mysql://u@127.0.0.1/name"),
+        (["serve", "--port", "0"], "garbage"),
+        (["serve", "--port", "0"], "mysql://u@127.0.0.1/name"),
+        (["worker"], "postgresql://u@127.0.0.1:port/name"),
+        (["up", "--no-agent", "--port", "0"], "mysql://u@127.0.0.1/name"),
+    ],
 )
-@pytest.mark.parametrize("address", ["garbage", "postgresql://u@127.0.0.1:port/name", "mysql://u@127.0.0.1/name"])
 def test_an_address_that_is_none_of_postgres_is_one_sentence(tmp_path, command, address):
     shown = _pullback(*command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "DATABASE_URL": address})
     assert shown.returncode == 2, shown.stderr

@@ -297,12 +297,12 @@ class _Writer:
         if not keeps:
             return lambda: emitted.program
         if self.keeps:
-            state = State(schedule, lay_out(schedule), emitted.slots)
+            state = State(schedule.kept_types, lay_out(schedule), emitted.slots)
             self.bodies_nbytes += state.nbytes + emitted.bodies_nbytes
             kept = _in_frames(emitted.program, state)
             return lambda: kept
         arena = lay_out(schedule)
-        return lambda: _in_frames(emitted.program, State(schedule, arena, emitted.slots))
+        return lambda: _in_frames(emitted.program, State(schedule.kept_types, arena, emitted.slots))
 
     def loop_statement(self, step: Step) -> str:
         """A loop or branch whose results go, but for Python numbers, into arrays that are there."""

@@ -13,14 +13,13 @@ two arrays. The proof is CPython's count of references; where there is none, eve
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.ir.types import ArrayType
 from pullback.planning.arena import ALIGNMENT, Arena
-from pullback.planning.schedule import Schedule
 
 Array = np.ndarray[Any, Any]
 
@@ -38,9 +37,10 @@ class Frame:
 class State:
     """The frames of one program."""
 
-    def __init__(self, schedule: Schedule, arena: Arena, slots: Sequence[np.dtype[Any]]) -> None:
-        self._types = [schedule.buffers[buffer] for buffer in sorted(schedule.kept)]
-        self._offsets = [arena.offsets.get(buffer) for buffer in sorted(schedule.kept)]
+    def __init__(self, buffers: Mapping[int, ArrayType], arena: Arena, slots: Sequence[np.dtype[Any]] = ()) -> None:
+        """Frames of the buffers in the order of their numbers; those without an offset in the arena are outputs."""
+        self._types = [buffers[buffer] for buffer in sorted(buffers)]
+        self._offsets = [arena.offsets.get(buffer) for buffer in sorted(buffers)]
         self._nbytes = arena.nbytes
         self._slots = tuple(slots)
         self._outputs = [place for place, offset in enumerate(self._offsets) if offset is None]

@@ -1,4 +1,4 @@
-"""A graph that is ready to run: its schedule, its program, the memory it keeps, and what that amounts to."""
+"""A graph that is ready to run: its program, the memory it keeps, and what that amounts to."""
 
 import hashlib
 from collections.abc import Collection, Sequence
@@ -7,14 +7,30 @@ from typing import Any
 
 from pullback.backends import interpreter
 from pullback.backends.interpreter import Changed
+from pullback.backends.native import availability
+from pullback.backends.native.entry import NativeProgram, runner
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
 from pullback.core.primitive import Effect
-from pullback.ir.graph import Graph, Var
+from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
+from pullback.ir.types import ArrayType
 from pullback.planning.arena import lay_out, peak_bytes
 from pullback.planning.liveness import analyse
-from pullback.planning.schedule import Schedule, plan_memory, summarise, transient
+from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
+from pullback.tiers import KEEPING
+
+#: A native program of at least so many runs without the interpreter's lock: about ten microseconds of work.
+FLOPS_WITHOUT_LOCK = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a program's memory, as `plan.explain()` shows it."""
+
+    name: str
+    type: ArrayType
+    whose: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +39,16 @@ class Compiled:
 
     program: interpreter.Program
     text: str
-    schedule: Schedule
+    memory: tuple[Piece, ...]
     state: State | None
     constants: tuple[Any, ...]
     """Arrays that the function makes for itself."""
     overwritten: tuple[int, ...]
-    """Inputs that are overwritten and restored; they must share memory with no other."""
+    """Inputs that the program overwrites and restores."""
     summary: dict[str, Any]
     poisoned: bool
+    native: NativeProgram | None = None
+    """The program as machine code, where nothing of it is left to the interpreter."""
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
         """One run, in memory of its own or in a frame of the state."""
@@ -45,27 +63,119 @@ class Compiled:
             self.state.give_back(frame)
 
 
-def compile_graph(graph: Graph, *, keeps: bool, owned: Collection[int] = ()) -> Compiled:
-    """Plan and write a graph; a program that `keeps` its memory takes it from its state."""
+def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Compiled:
+    """Make the program of a graph for a tier. Inputs that are `owned` may be written to after their last use."""
+    if tier != "native":
+        return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
+    obstacle = "poisoning looks into the interpreter's memory" if is_poisoning() else availability.why_not()
+    if obstacle is not None:
+        return _interpreted(graph, keeps=True, owned=owned, fallbacks=[obstacle])
+    return _native(graph, owned)
+
+
+def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:
+    """A program that keeps its memory takes it from its state."""
     schedule = plan_memory(graph, kept=keeps, owned=owned)
     poisoned = is_poisoning()
     emitted = interpreter.emit(schedule, keeps=keeps, poisons=poisoned)
-    state = State(schedule, lay_out(schedule), emitted.slots) if keeps else None
-    digest = hashlib.sha256(f"{format_graph(graph, sources=False)}\n{emitted.text}".encode()).hexdigest()
+    state = State(schedule.kept_types, lay_out(schedule), emitted.slots) if keeps else None
     summary = {
         **summarise(schedule),
         "peak_bytes": peak_bytes(schedule),
         "state_bytes": state.nbytes + emitted.bodies_nbytes if state is not None else 0,
         "transient": transient(schedule) if keeps else [],
-        "fallbacks": [],
-        "hash": digest[:16],
+        "fallbacks": list(fallbacks),
+        "hash": _hash(graph, emitted.text),
     }
-    constants = tuple(capture.value for capture in graph.captures)
-    overwritten = _overwritten_inputs(graph)
-    return Compiled(emitted.program, emitted.text, schedule, state, constants, overwritten, summary, poisoned)
+    return Compiled(
+        emitted.program,
+        emitted.text,
+        tuple(_pieces(schedule)),
+        state,
+        _constants(graph),
+        overwritten_inputs(graph),
+        summary,
+        poisoned,
+    )
 
 
-def _overwritten_inputs(graph: Graph) -> tuple[int, ...]:
+def _native(graph: Graph, owned: Collection[int]) -> Compiled:
+    """One native program, or an interpreted one with native regions."""
+    from pullback.backends.native import regions, support  # noqa: PLC0415 - needs LLVM, which not everybody has
+
+    whole = with_guards_returned(graph)
+    if not any(map(support.why_not, whole.nodes)):
+        return _whole(graph, whole)
+    split = regions.split(whole)
+    return _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)
+
+
+def _whole(graph: Graph, whole: Graph) -> Compiled:
+    from pullback.backends.native import listing  # noqa: PLC0415 - as above
+    from pullback.backends.native.running import Native  # noqa: PLC0415 - as above
+
+    native = Native(whole)
+    memory = native.memory
+    types = [atom.type for atom in whole.outputs]
+    state_bytes = memory.nbytes + sum(type_.nbytes for type_ in types)
+    text = listing.format_kernels(memory)
+    summary: dict[str, Any] = {
+        "arrays": 0,
+        "bytes": 0,
+        "copies": len(memory.copied),
+        "state_bytes": state_bytes,
+        "kernels": len(memory.kernels.kernels) + len(memory.copied),
+        "flops": sum(map(flops_of, whole.nodes)),
+        "peak_bytes": state_bytes,
+        "transient": [],
+        "fallbacks": [],
+        "hash": _hash(graph, native.text),
+    }
+    pieces = [Piece("arena", ArrayType((memory.nbytes,), listing.BYTE), "kept")] if memory.nbytes else []
+    pieces += [Piece(f"out{number}", type_, "returned") for number, type_ in enumerate(types) if type_.shape]
+    entered = NativeProgram(
+        native.address,
+        tuple(var.type for var in (*graph.inputs, *(capture.var for capture in graph.captures))),
+        tuple(types),
+        tuple(guard.seen for guard in graph.guards),
+        _constants(graph),
+        memory.nbytes,
+        releases=summary["flops"] >= FLOPS_WITHOUT_LOCK,
+        owner=native,
+    )
+
+    def otherwise(*values: Any) -> Any:
+        return interpreter.emit(plan_memory(graph)).program(*values)
+
+    return Compiled(
+        runner(entered, otherwise), text, tuple(pieces), None, (), (), summary, poisoned=False, native=entered
+    )
+
+
+def _hash(graph: Graph, text: str) -> str:
+    return hashlib.sha256(f"{format_graph(graph, sources=False)}\n{text}".encode()).hexdigest()[:16]
+
+
+def _constants(graph: Graph) -> tuple[Any, ...]:
+    return tuple(capture.value for capture in graph.captures)
+
+
+def _pieces(schedule: Schedule) -> list[Piece]:
+    outputs = set(schedule.output_buffers)
+    pieces = []
+    for number, type_ in enumerate(schedule.buffers):
+        if number < len(schedule.owned):
+            whose = "the caller's, given up"
+        elif number in outputs:
+            whose = "returned"
+        else:
+            whose = "kept" if number in schedule.kept else "allocated on each call"
+        pieces.append(Piece(f"b{number}", type_, whose))
+    return pieces
+
+
+def overwritten_inputs(graph: Graph) -> tuple[int, ...]:
+    """Positions of the inputs and captures that the nodes of a graph write to."""
     inputs = [*graph.inputs, *(capture.var for capture in graph.captures)]
     liveness = analyse(graph)
     targets = {

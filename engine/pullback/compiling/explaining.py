@@ -76,17 +76,7 @@ def bytes_of(nbytes: int) -> str:
 
 
 def _memory(compiled: Compiled) -> str:
-    schedule = compiled.schedule
-    outputs = set(schedule.output_buffers)
-    rows = []
-    for number, type_ in enumerate(schedule.buffers):
-        if number < len(schedule.owned):
-            where = "the caller's, given up"
-        elif number in outputs:
-            where = "returned"
-        else:
-            where = "kept" if number in schedule.kept else "allocated on each call"
-        rows.append((f"b{number}", _with_bytes(type_), where))
+    rows = [(piece.name, _with_bytes(piece.type), piece.whose) for piece in compiled.memory]
     total = f"at most {bytes_of(compiled.summary['peak_bytes'])} of it in use at once"
     return f"{_aligned(rows)}\n{total}" if rows else "none: every result is a number or a view"
 

@@ -10,14 +10,24 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from pullback import tiers
 from pullback.backends.interpreter import Changed
+from pullback.backends.native.entry import (
+    NativeProgram,
+    NotNativeError,
+    bind,
+    bound_frames,
+    forget_latest,
+    latest_frame,
+    native_subclass,
+)
 from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
+from pullback.compiling.entering import frame_of
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, Program, build, inner_function
@@ -31,6 +41,9 @@ from pullback.transforms.linearizing import jvp, vjp
 
 #: Signatures kept per function; the least recently used one goes first.
 PLANS_KEPT = 64
+
+#: Frames of one program, for threads that call a plan at the same time; further ones take turns through Python.
+FRAMES_OF_PROGRAM = 4
 
 #: Ways through a function that are compiled for one signature; one that takes more of them stays on the tape.
 WAYS_KEPT = 8
@@ -55,7 +68,15 @@ class Family:
 
 
 class Plan:
-    """A function that is compiled when it is called: call it like the function."""
+    """A function that is compiled when it is called: call it like the function.
+
+    In the native tier a call does not come to `__call__` any more, once a program has been made for arguments of its kind.
+    """
+
+    def __new__(cls, function: Callable[..., Any], tier: str, **_: Any) -> Self:
+        """A plan that is called natively, where the tier is."""
+        del function
+        return super().__new__(native_subclass(cls) if tier == "native" else cls)
 
     def __init__(self, function: Callable[..., Any], tier: str) -> None:
         self.function = function
@@ -64,6 +85,7 @@ class Plan:
         self._families: OrderedDict[Any, Family] = OrderedDict()
         self._by_names: dict[tuple[int, tuple[str, ...]], Plan] = {}
         self._last: Program | Fallback | None = None
+        self._entered_by_python: dict[NativeProgram | None, str] = {}
 
     def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
         """Run, compiling first if arguments of these types have not been seen.
@@ -78,6 +100,7 @@ class Plan:
         return result if out is None else written_into(out, result)
 
     def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        forget_latest(self)
         if self.tier == "unfused":
             return self._on_the_tape(args, keywords, "the tier is unfused")
         if keywords:
@@ -117,7 +140,7 @@ class Plan:
         recorded = False
         while family.fallback is None:
             program = program or family.programs[0]
-            overwritten = program.compiled.overwritten
+            overwritten = program.overwritten
             if overwritten and _share_memory(values, overwritten):
                 return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
             try:
@@ -128,6 +151,8 @@ class Plan:
                 return self._on_the_tape(args, {}, "an error was raised, and the function may catch it")
             if not isinstance(outputs, Changed):
                 self._last = program
+                if program.compiled.native is not None and not recorded:
+                    self._enter(program, args, family.surroundings, outputs)
                 return program.finish(outputs, values)
             program = family.following(program, outputs)
             if program is None and recorded:
@@ -137,6 +162,26 @@ class Plan:
                 if family.fallback is not None:
                     return self._first_on_the_tape(key, args, before, family.fallback)
         return self._on_the_tape(args, {}, family.fallback.reason)
+
+    def _enter(
+        self, program: Program, args: tuple[Any, ...], surroundings: Surroundings, outputs: Sequence[Any]
+    ) -> None:
+        """Let calls like this one be native from now on."""
+        native = program.compiled.native
+        with self._lock:
+            alive = {other.compiled.native for kept in self._families.values() for other in kept.programs}
+            frames = [frame for frame in bound_frames(self) if frame.program in alive]
+            entered = [frame for frame in frames if frame.program is native]
+            idle = any(not frame.is_busy for frame in entered)  # then it was something else that did not fit
+            if idle or len(entered) == FRAMES_OF_PROGRAM or native in self._entered_by_python:
+                return
+            try:
+                frame = frame_of(program, args, surroundings)
+            except NotNativeError as reason:
+                self._entered_by_python[native] = str(reason)
+            else:
+                frame.adopt(outputs)
+                bind(self, [frame, *frames])
 
     def _first_on_the_tape(self, key: Any, args: tuple[Any, ...], before: Family | None, fallback: Fallback) -> Any:
         """Run on the tape what could not be recorded; if that fails too, other values may still have a plan."""
@@ -211,6 +256,10 @@ class Plan:
         return f"{'value_and_grad' if self.function.with_value else 'grad'}({name}, wrt={self.function.wrt!r})"
 
     def _latest(self) -> Program | Fallback:
+        frame = latest_frame(self)
+        if frame is not None:
+            programs = (program for family in self._families.values() for program in family.programs)
+            self._last = next((program for program in programs if program.compiled.native is frame.program), self._last)
         if self._last is None:
             raise ValueError("this plan has not been called yet; call it once, then ask what it did")
         return self._last
@@ -242,7 +291,7 @@ class Plan:
         return family
 
     def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
-        return build(self.function, args, surroundings, keeps=self.tier in tiers.KEEPING)
+        return build(self.function, args, surroundings, tier=self.tier)
 
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return self.function(*args, **keywords)
@@ -255,12 +304,9 @@ class Plan:
             while len(self._families) > PLANS_KEPT:
                 self._families.popitem(last=False)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Without the programs and the lock: a copy makes its own."""
-        return {"function": self.function, "tier": self.tier}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["function"], state["tier"])  # type: ignore[misc]  # as good as new
+        return Plan, (self.function, self.tier)
 
 
 class PullbackPlan(Plan):
@@ -271,16 +317,13 @@ class PullbackPlan(Plan):
         self.once = once
 
     def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
-        return build_pullback(self.function, args, surroundings, keeps=self.tier in tiers.KEEPING, once=self.once)
+        return build_pullback(self.function, args, surroundings, tier=self.tier, once=self.once)
 
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return vjp(partial(self.function, **keywords) if keywords else self.function, *args, once=self.once)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "once": self.once}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["function"], state["tier"], once=state["once"])  # type: ignore[misc]  # as good as new
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(PullbackPlan, once=self.once), (self.function, self.tier)
 
 
 def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  # noqa: A001 (the public name, as help shows it)

@@ -1,13 +1,14 @@
 """A function compiled for one signature: recorded, differentiated, simplified, planned, written."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pullback import trees
-from pullback.compiling.compiled import Compiled, compile_graph
+from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
+from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
 from pullback.compiling.surroundings import Surroundings
 from pullback.errors import PullbackError, TracingError
 from pullback.ir.graph import Graph, Guard
@@ -16,16 +17,27 @@ from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
+from pullback.tiers import KEEPING
 from pullback.traces.recorder import record
 from pullback.transforms.arguments import differentiable, like
 from pullback.transforms.gradients import Gradient, scalar, split_aux
 
-Finish = Callable[[tuple[Any, ...], Sequence[Any]], Any]
-"""From the outputs of a program and the values it was called with (the leaves first) to what the caller gets."""
-
 
 class CannotCompileError(Exception):
     """Why a function stays on the tape; caught here, told in the summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """From the outputs of a program and the values it was called with (the leaves first) to what the caller gets."""
+
+    run: Callable[[tuple[Any, ...], Sequence[Any]], Any]
+    form: Callable[[Sequence[Out]], Form]
+    """The same of what stands for the outputs; NotNativeError where Python has to make what the caller gets."""
+
+    def __call__(self, outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
+        """What the caller gets."""
+        return self.run(outputs, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,8 @@ class Program:
     finish: Finish
     guards: tuple[Guard, ...]
     stages: Stages
+    overwritten: tuple[int, ...] = ()
+    """Inputs that the function overwrites, whether or not the program does: they must share memory with no other."""
     backward: Compiled | None = None
     """What runs when the pullback is called, where the caller gets one."""
 
@@ -48,16 +62,16 @@ class Fallback:
 
 
 def build(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str
 ) -> Program | Fallback:
     """Compile a function or a gradient for arguments like these, on the way through it that these lead to.
 
-    A program that `keeps` its memory allocates it once.
+    In a tier that keeps its memory it is allocated once.
     """
     if surroundings.obstacle is not None:
         return Fallback(surroundings.obstacle)
     try:
-        return _build(function, args, surroundings, keeps=keeps)
+        return _build(function, args, surroundings, tier=tier)
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
         return Fallback(str(reason))
 
@@ -67,7 +81,7 @@ def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.function if isinstance(function, Gradient) else function
 
 
-def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool) -> Program:
+def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str) -> Program:
     leaves, rebuild = trees.flatten(args)
     wanted = _wanted_leaves(function, leaves, rebuild) if isinstance(function, Gradient) else None
     for leaf in leaves:
@@ -81,8 +95,9 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
         graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
     else:
         finish = _finish_values(rebuild_output)
-    compiled = compile_graph(simplify(graph, stages, lowered=keeps), keeps=keeps)
-    return Program(compiled, finish, graph.guards, stages)
+    overwritten = overwritten_inputs(graph)
+    compiled = compile_graph(simplify(graph, stages, lowered=tier in KEEPING), tier=tier)
+    return Program(compiled, finish, graph.guards, stages, overwritten)
 
 
 def named(graph: Graph, stages: Stages) -> Graph:
@@ -183,19 +198,28 @@ def _differentiated(
         and all(isinstance(leaves[leaf], np.ndarray) for leaf in wanted.leaves)
     ):
         return joint, _finish_arrays(gradient)
-    return joint, _finish_gradients(gradient, wanted, mask, rebuild_aux)
+    kinds = [type(leaves[leaf]) for leaf in wanted.leaves]
+    return joint, _finish_gradients(gradient, wanted, mask, kinds, rebuild_aux)
 
 
 def _finish_arrays(gradient: Gradient) -> Finish:
     """The usual case, every gradient an array that is there: outputs are handed on as they are."""
     several = isinstance(gradient.wrt, tuple)
-    if gradient.with_value:
-        return (lambda outputs, _: (outputs[0], outputs[1:])) if several else (lambda outputs, _: outputs)
-    return (lambda outputs, _: outputs) if several else (lambda outputs, _: outputs[0])
+
+    def finish(outputs: Any) -> Any:
+        if gradient.with_value:
+            return (outputs[0], outputs[1:]) if several else outputs
+        return outputs if several else outputs[0]
+
+    return Finish(lambda outputs, _: finish(outputs), finish)
 
 
 def _finish_gradients(
-    gradient: Gradient, wanted: _Wanted, mask: tuple[bool, ...], rebuild_aux: trees.Rebuild
+    gradient: Gradient,
+    wanted: _Wanted,
+    mask: tuple[bool, ...],
+    kinds: Sequence[type],
+    rebuild_aux: trees.Rebuild,
 ) -> Finish:
     def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         values = iter(outputs)
@@ -211,8 +235,26 @@ def _finish_gradients(
         parts = tuple(rebuild(gradients) for rebuild in wanted.rebuilds)
         return gradient.result(value, parts, rebuild_aux(values))
 
-    return finish
+    def form(outs: Sequence[Out]) -> Form:
+        values = iter(outs)
+        value = replace(next(values), kind=np.generic) if gradient.with_value else None
+        gradients = trees.Gradients(
+            [form_like(next(values) if present else None, kind) for kind, present in zip(kinds, mask, strict=True)]
+        )
+        parts = tuple(rebuild(gradients) for rebuild in wanted.rebuilds)
+        return gradient.result(value, parts, rebuild_aux(values))
+
+    return Finish(finish, form)
 
 
 def _finish_values(rebuild: trees.Rebuild) -> Finish:
-    return lambda outputs, _: rebuild(iter(outputs))
+    return Finish(lambda outputs, _: rebuild(iter(outputs)), lambda outs: rebuild(iter(outs)))
+
+
+def form_like(out: Out | None, kind: type) -> Form:
+    """The form of a gradient by a leaf of some kind, as `like` makes it."""
+    if out is None and kind is np.ndarray:
+        raise NotNativeError("an array of zeros is made for an argument that the result does not depend on")
+    if out is None:
+        return Constant(kind(0))
+    return replace(out, kind=kind) if kind in (float, complex) else out

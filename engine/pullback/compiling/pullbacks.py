@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.backends.native.entry.forms import NotNativeError
 from pullback.compiling.compiled import Compiled, compile_graph
 from pullback.compiling.program import CannotCompileError, Fallback, Finish, Program, named, recorded, require_plain
 from pullback.compiling.surroundings import Surroundings
@@ -19,24 +20,27 @@ from pullback.ir.types import ArrayType, shape_of, type_of
 from pullback.passes.differentiate import with_pullback
 from pullback.passes.parting import part
 from pullback.passes.pipeline import Stages, simplify
+from pullback.tiers import KEEPING
 from pullback.transforms.arguments import differentiable, like
 from pullback.transforms.fingerprints import Watch
 
+_Finish = Callable[[tuple[Any, ...], Sequence[Any]], Any]
+
 
 def build_pullback(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool, once: bool
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str, once: bool
 ) -> Program | Fallback:
     """Compile the value of a function and its pullback, for arguments like these."""
     if surroundings.obstacle is not None:
         return Fallback(surroundings.obstacle)
     try:
-        return _build(function, args, surroundings, keeps=keeps, once=once)
+        return _build(function, args, surroundings, tier=tier, once=once)
     except (CannotCompileError, TracingError) as reason:
         return Fallback(str(reason))
 
 
 def _build(
-    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, keeps: bool, once: bool
+    function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str, once: bool
 ) -> Program:
     leaves, rebuild = trees.flatten(args)
     for leaf in leaves:
@@ -48,15 +52,21 @@ def _build(
     _require_values(graph)
     joint, mask = with_pullback(graph, range(len(leaves)))
     stages.add("differentiated", joint)
-    joint = simplify(joint, stages, lowered=keeps)
+    joint = simplify(joint, stages, lowered=tier in KEEPING)
     parts = part(joint, len(graph.inputs), len(graph.outputs))
     stages.add("forward", parts.forward)
     stages.add("backward", parts.backward)
     arrays = [number for number, var in enumerate(parts.saved) if var.type.shape]
-    backward = compile_graph(parts.backward, keeps=keeps, owned=arrays if once else ())
+    backward = compile_graph(parts.backward, tier=tier, owned=arrays if once else ())
     finish = _finish(backward, rebuild, rebuild_output, [atom.type for atom in graph.outputs], mask, once=once)
     finish = _watching(finish, function, rebuild, len(leaves), _values_read(parts.backward, len(parts.saved)))
-    return Program(compile_graph(parts.forward, keeps=keeps), finish, graph.guards, stages, backward)
+    return Program(
+        compile_graph(parts.forward, tier=tier), Finish(finish, _no_form), graph.guards, stages, backward=backward
+    )
+
+
+def _no_form(_: Sequence[Any]) -> Any:
+    raise NotNativeError("a pullback is made by Python")
 
 
 def _require_values(graph: Graph) -> None:
@@ -74,7 +84,7 @@ def _finish(
     mask: Sequence[bool],
     *,
     once: bool,
-) -> Finish:
+) -> _Finish:
     def finish(outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
         value = rebuild_output(iter(outputs[: len(types)]))
         structure = trees.structure(value)
@@ -113,8 +123,8 @@ def _values_read(backward: Graph, saved: int) -> list[int]:
 
 
 def _watching(
-    finish: Finish, function: Callable[..., Any], rebuild: trees.Rebuild, leaves: int, read: Sequence[int]
-) -> Finish:
+    finish: _Finish, function: Callable[..., Any], rebuild: trees.Rebuild, leaves: int, read: Sequence[int]
+) -> _Finish:
     """Raise if the caller has changed one of the arrays that the pullback reads before it is called."""
 
     def finish_watched(outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:

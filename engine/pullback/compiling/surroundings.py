@@ -18,6 +18,24 @@ import numpy as np
 
 from pullback.blocks import Block
 from pullback.compiling import code_facts
+from pullback.compiling.places import (
+    CLASS_LABELS,
+    UNASSIGNED,
+    Attributes,
+    Captured,
+    Code,
+    Defaults,
+    Fixed,
+    Item,
+    Itself,
+    Keys,
+    KeywordDefaults,
+    Members,
+    Named,
+    Names,
+    Place,
+    TypeOfArray,
+)
 from pullback.compiling.substitution import (
     ArrayPart,
     BlockPart,
@@ -41,7 +59,6 @@ from pullback.rule import StatefulRule
 #: Arrays that a method or a class reads are compared with a copy on each call, up to this size.
 LARGEST_COMPARED_BYTES = 16 * 1024
 
-_Getter = Callable[[], Any]
 _FIXED = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.generic, np.dtype, Enum, range, slice)
 _CONSTANT_PACKAGES = frozenset(
     {
@@ -60,33 +77,7 @@ _CONSTANT_PACKAGES = frozenset(
         "numbers",
     }
 )
-_CLASS_LABELS = frozenset(
-    {
-        "__module__",
-        "__qualname__",
-        "__doc__",
-        "__dict__",
-        "__weakref__",
-        "__annotations__",
-        "__annotate__",
-        "__annotate_func__",
-        "__annotations_cache__",
-        "__firstlineno__",
-        "__static_attributes__",
-        "__dataclass_fields__",
-        "__dataclass_params__",
-        "__match_args__",
-        "__hash__",
-        "__repr__",
-        "__abstractmethods__",
-        "_abc_impl",
-        "__parameters__",
-        "__orig_bases__",
-        "__slots__",
-    }
-)
 _DESCRIPTORS = (types.FunctionType, staticmethod, classmethod, property, cached_property, type)
-_UNASSIGNED = object()
 
 
 class Surroundings:
@@ -95,16 +86,16 @@ class Surroundings:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.obstacle: str | None = None
         self.catches_errors = False
-        self._arrays: list[_Getter] = []
+        self._arrays: list[Place] = []
         self._types: list[ArrayType] = []
         self.array_names: list[str] = []
-        self._remembered: list[tuple[_Getter, Any]] = []
+        self._remembered: list[tuple[Place, Any]] = []
         self._walked: dict[tuple[int, bool], Part] = {}
-        self._first_seen: dict[int, tuple[_Getter, Any]] = {}
+        self._first_seen: dict[int, tuple[Place, Any]] = {}
         self._against_arrays: list[str] = []
         self._found: dict[Any, Part] = {}
         self._classes: set[type] = set()
-        self._root = self._look_at("the function", _always(function), comparing=False)
+        self._root = self._look_at("the function", Fixed(function), comparing=False)
         if self._arrays and self.obstacle is None:
             self.obstacle = next(iter(self._against_arrays), None)
 
@@ -112,6 +103,21 @@ class Surroundings:
     def array_types(self) -> Sequence[ArrayType]:
         """Types of the arrays that are hidden inputs, in order; other types mean recording anew."""
         return self._types
+
+    @property
+    def arrays(self) -> Sequence[Place]:
+        """Where they are."""
+        return self._arrays
+
+    @property
+    def watched(self) -> Sequence[Place]:
+        """Where everything else is that has to be what it was."""
+        return [place for place, _ in self._remembered]
+
+    @property
+    def compares_contents(self) -> bool:
+        """Whether arrays are compared element by element."""
+        return any(isinstance(value, _Contents) for _, value in self._remembered)
 
     def read(self) -> list[Any]:
         """The arrays as they are now."""
@@ -137,14 +143,15 @@ class Surroundings:
         return Contents(self._walked.values())
 
     # --- walking ----------------------------------------------------------------------------------------------------
-    def _watch(self, getter: _Getter, value: Any) -> None:
-        self._remembered.append((getter, value))
+    def _watch(self, getter: Place, value: Any) -> None:
+        if not (isinstance(getter, Fixed) and getter.value is value):
+            self._remembered.append((getter, value))
 
     def _refuse(self, obstacle: str) -> None:
         if self.obstacle is None:
             self.obstacle = obstacle
 
-    def _look_at(self, name: str, getter: _Getter, place: Any = None, *, comparing: bool) -> Part:
+    def _look_at(self, name: str, getter: Place, place: Any = None, *, comparing: bool) -> Part:
         """Watch what a getter gives, and everything it leads to.
 
         A variable that several functions read has a `place`, so that it is one hidden input and not several. `comparing`:
@@ -157,7 +164,7 @@ class Surroundings:
             known = self._found[place, comparing] = self._look(name, getter, comparing=comparing)
         return known
 
-    def _look(self, name: str, getter: _Getter, *, comparing: bool) -> Part:
+    def _look(self, name: str, getter: Place, *, comparing: bool) -> Part:
         value = getter()
         if type(value) is np.ndarray:
             return self._look_at_array(name, getter, value, comparing=comparing)
@@ -176,14 +183,14 @@ class Surroundings:
         known = self._walked.get((id(value), comparing))
         return known if known is not None else self._look_inside(name, value, comparing=comparing)
 
-    def _look_at_array(self, name: str, getter: _Getter, value: Any, *, comparing: bool) -> Part:
+    def _look_at_array(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
         if value.dtype.kind not in "biufc" or not value.dtype.isnative:
             self._refuse(f"{name} is an array of dtype {value.dtype}, which plans do not take")
         if not comparing:
             self._arrays.append(getter)
             self.array_names.append(name)
             self._types.append(type_of(value))
-            self._watch(lambda: _type_or_none(getter()), type_of(value))
+            self._watch(TypeOfArray(getter), type_of(value))
             # Not the array itself: it may be replaced, and is not for us to keep.
             return ArrayPart(None, len(self._arrays) - 1)
         if value.nbytes > LARGEST_COMPARED_BYTES:
@@ -209,20 +216,20 @@ class Surroundings:
             self._look_into_definition(name, value)
             return self._walked[key]
         if isinstance(value, partial):
-            looked = [self._look_at(name, _always(part), comparing=comparing) for part in (value.func, *value.args)]
+            looked = [self._look_at(name, Fixed(part), comparing=comparing) for part in (value.func, *value.args)]
             keywords = {
-                keyword: self._look_at(name, _always(part), comparing=comparing)
+                keyword: self._look_at(name, Fixed(part), comparing=comparing)
                 for keyword, part in value.keywords.items()
             }
             self._walked[key] = PartialPart(value, looked, keywords)
             return self._walked[key]
         if isinstance(value, types.MethodType):
-            self._look_at(name, _always(value.__func__), comparing=True)
-            owner = self._look_at(f"what {name} is a method of", _always(value.__self__), comparing=comparing)
+            self._look_at(name, Fixed(value.__func__), comparing=True)
+            owner = self._look_at(f"what {name} is a method of", Fixed(value.__self__), comparing=comparing)
             return BoundMethodPart(value, owner)
         if type(value).__module__.startswith("pullback.") and callable(getattr(value, "function", None)):
             wrapped = self._walked[key] = WrappedPart(value)
-            wrapped.function = self._look_at(name, _always(value.function), comparing=comparing)
+            wrapped.function = self._look_at(name, Fixed(value.function), comparing=comparing)
             return wrapped
         return self._look_into_instance(name, value, comparing=comparing)
 
@@ -233,28 +240,28 @@ class Surroundings:
             return
         self._watch(lambda: value.user_functions, value.user_functions)
         for function in value.user_functions:
-            self._look_at(name, _always(function), comparing=True)
+            self._look_at(name, Fixed(function), comparing=True)
 
     def _look_into_function(self, function: types.FunctionType, part: FunctionPart, *, comparing: bool) -> None:
         for attribute in function.__dict__.keys() - {"__wrapped__"}:
             self._refuse(f"{function.__name__} has an attribute {attribute}, which may change; pass it as an argument")
         code = function.__code__
-        self._watch(lambda: function.__code__, code)
+        self._watch(Code(function), code)
         assigned = code_facts.captured_names_assigned(code)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            contents = self._look_at(name, partial(_contents, cell), ("cell", id(cell)), comparing=comparing)
+            contents = self._look_at(name, Captured(cell), ("cell", id(cell)), comparing=comparing)
             if name in assigned and not isinstance(contents, FixedPart):
                 self._against_arrays.append(
                     f"{function.__name__} assigns {name}, which it captures; pass and return it"
                 )
             part.cells[name] = CellPart(cell, contents, shared=name in assigned)
-        part.defaults = self._look_at("a default", lambda: function.__defaults__ or (), comparing=comparing)
-        part.keyword_defaults = self._look_at("a default", lambda: function.__kwdefaults__ or {}, comparing=comparing)
+        part.defaults = self._look_at("a default", Defaults(function), comparing=comparing)
+        part.keyword_defaults = self._look_at("a default", KeywordDefaults(function), comparing=comparing)
         if _of_constant_package(function):
             return
         namespace = function.__globals__
         for name in code_facts.globals_read(code):
-            getter = partial(namespace.get, name, _UNASSIGNED)
+            getter = Named(namespace, name)
             place = ("global", id(namespace), name)
             part.globals_[name] = self._look_at(name, getter, place, comparing=comparing)
             if (
@@ -281,20 +288,20 @@ class Surroundings:
         if code_facts.asks_for_ndarray(code):
             self._refuse(f"{name} asks whether a value is an ndarray, which a traced value is not; ask for its shape")
 
-    def _look_into_container(self, name: str, getter: _Getter, value: Any, *, comparing: bool) -> Part:
-        self._watch(lambda: _keys(getter()), _keys(value))
+    def _look_into_container(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
+        self._watch(Keys(getter), Keys(Fixed(value))())
         first, _ = self._first_seen.setdefault(id(value), (getter, value))
         if first is not getter:
             # Reached by two names, it is watched by its identity under both: either may be given another one.
             for name_of_it in (first, getter):
-                self._watch(partial(_in_tuple, name_of_it), _Identity(value))
+                self._watch(Itself(name_of_it), _Identity(value))
         known = self._walked.get((id(value), comparing))
         if known is not None:
             return known
         part = ContainerPart(value, name)
         self._walked[id(value), comparing] = part
         for key in value if isinstance(value, dict) else range(len(value)):
-            part.parts[key] = self._look_at(f"{name}[{key!r}]", _item_of(getter, key), comparing=comparing)
+            part.parts[key] = self._look_at(f"{name}[{key!r}]", Item(getter, key), comparing=comparing)
         return part
 
     def _look_into_instance(self, name: str, value: Any, *, comparing: bool) -> Part:
@@ -309,11 +316,11 @@ class Surroundings:
         self._walked[id(value), comparing] = part
         self._look_into_class(type(value).__name__, type(value))
         attributes = value.__dict__
-        self._watch(lambda: (type(value), value.__dict__), _Identity(type(value), attributes))
-        self._watch(lambda: tuple(attributes), tuple(attributes))
+        self._watch(Attributes(value), _Identity(type(value), attributes))
+        self._watch(Names(attributes), tuple(attributes))
         for attribute in attributes:
             part.parts[attribute] = self._look_at(
-                f"{name}.{attribute}", partial(attributes.get, attribute, _UNASSIGNED), comparing=comparing
+                f"{name}.{attribute}", Named(attributes, attribute), comparing=comparing
             )
         return part
 
@@ -327,12 +334,13 @@ class Surroundings:
         for base in class_.__mro__:
             if _package(base) in _CONSTANT_PACKAGES | {"builtins"}:
                 continue
-            self._watch(partial(_members, base), _Identity(*_members(base)))
+            members = Members(base)
+            self._watch(members, _Identity(*members()))
             for key, member in vars(base).items():
-                if key in _CLASS_LABELS:
+                if key in CLASS_LABELS:
                     continue
                 for part in _functions_of(member):
-                    self._look_at(f"{name}.{key}", _always(part), comparing=True)
+                    self._look_at(f"{name}.{key}", Fixed(part), comparing=True)
                 if not isinstance(member, _DESCRIPTORS) and hasattr(type(member), "__get__"):
                     self._refuse(
                         f"{name}.{key} is a {type(member).__name__}, which may give another value on each call"
@@ -384,7 +392,7 @@ def _is_constant(value: Any) -> bool:
         return value.__self__ is None or isinstance(value.__self__, types.ModuleType)
     # NumPy's functions with dispatch are objects of a type of NumPy's own.
     is_numpy_function = type(value).__name__ == "_ArrayFunctionDispatcher"
-    return isinstance(value, (*_FIXED, np.ufunc, Primitive)) or is_numpy_function or value is _UNASSIGNED
+    return isinstance(value, (*_FIXED, np.ufunc, Primitive)) or is_numpy_function or value is UNASSIGNED
 
 
 def _of_constant_package(function: types.FunctionType) -> bool:
@@ -420,46 +428,6 @@ def _functions_of(member: Any) -> tuple[Any, ...]:
     if isinstance(member, property):
         return (member.fget, member.fset, member.fdel)
     return (member.func,) if isinstance(member, cached_property) else (member,)
-
-
-def _in_tuple(getter: _Getter) -> tuple[Any]:
-    return (getter(),)
-
-
-def _members(class_: type) -> tuple[Any, ...]:
-    return tuple(member for key, member in vars(class_).items() if key not in _CLASS_LABELS)
-
-
-def _type_or_none(value: Any) -> ArrayType | None:
-    return type_of(value) if type(value) is np.ndarray else None
-
-
-def _contents(cell: types.CellType) -> Any:
-    """What a closure's variable holds; a function that refers to itself may not be assigned yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return _UNASSIGNED
-
-
-def _always(value: Any) -> _Getter:
-    return lambda: value
-
-
-def _item_of(getter: _Getter, key: Any) -> _Getter:
-    def item() -> Any:
-        try:
-            return getter()[key]
-        except (LookupError, TypeError):
-            return _UNASSIGNED
-
-    return item
-
-
-def _keys(container: Any) -> tuple[Any, ...] | None:
-    if isinstance(container, dict):
-        return (type(container).__name__, *container)
-    return (type(container).__name__, len(container)) if isinstance(container, tuple | list) else None
 
 
 def _is_same(now: Any, then: Any) -> bool:

@@ -48,6 +48,21 @@ def input_names(graph: Graph) -> dict[Var, str]:
     return dict(zip([*graph.inputs, *(capture.var for capture in graph.captures)], _names(), strict=False))
 
 
+def value_names(graph: Graph) -> dict[Var, str]:
+    """The names under which all values of a graph are printed."""
+    values = [
+        *graph.inputs,
+        *(capture.var for capture in graph.captures),
+        *(var for node in graph.nodes for var in node.outputs),
+    ]
+    return dict(zip(values, _names(), strict=False))
+
+
+def format_atom(atom: Atom, names: dict[Var, str]) -> str:
+    """A value by its name, a number as it is."""
+    return _show_number(atom) if isinstance(atom, Literal) else names[atom]
+
+
 def _lines(graph: Graph, title: str, *, sources: bool) -> Iterator[str]:
     fresh = _names()
     names: dict[Var, str] = {}

@@ -14,6 +14,7 @@ from pullback.passes.loops.hoisting import hoist_invariants
 from pullback.passes.loops.products import split_products
 from pullback.passes.loops.sums import sum_after_loops
 from pullback.passes.lowering import lower
+from pullback.passes.unwriting import drop_undone_writes
 
 Pass = tuple[str, Callable[[Graph], Graph]]
 
@@ -69,6 +70,8 @@ class Stages:
 
 def simplify(graph: Graph, stages: Stages, *, lowered: bool = False) -> Graph:
     """Run the simplifying passes; `lowered`, with fused rules written out, for plans that keep all memory."""
+    if any(node.primitive.effect.writes for node in graph.nodes):
+        graph = stages.add("undone writes", drop_undone_writes(graph))
     if lowered:
         graph = stages.add("lowered", lower(graph))
     for name, run_pass in _passes_for(graph):

@@ -30,7 +30,7 @@ def lay_out(schedule: Schedule) -> Arena:
     spans = lifetimes(schedule)
     inner = [buffer for buffer in schedule.kept if buffer not in schedule.output_buffers and buffer in spans]
     sizes = {buffer: _aligned(schedule.buffers[buffer].nbytes) for buffer in inner}
-    placed = _Placed(len(inner))
+    placed = Placed(len(inner))
     offsets = {
         buffer: placed.add(sizes[buffer], *spans[buffer])
         for buffer in sorted(inner, key=lambda number: (-sizes[number], number))
@@ -38,7 +38,7 @@ def lay_out(schedule: Schedule) -> Arena:
     return Arena(offsets, max((offsets[buffer] + sizes[buffer] for buffer in inner), default=0))
 
 
-class _Placed:
+class Placed:
     """The buffers that have their place, in the order of their offsets.
 
     As columns, because thousands may be alive at once and each new one is compared with all of them.

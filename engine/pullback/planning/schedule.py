@@ -87,6 +87,11 @@ class Schedule:
     output_buffers: tuple[int | None, ...]
     """For each output the buffer it lives in or is copied into; None for numbers, and for copies made by NumPy."""
 
+    @property
+    def kept_types(self) -> dict[int, ArrayType]:
+        """The types of the kept buffers."""
+        return {buffer: self.buffers[buffer] for buffer in self.kept}
+
 
 @dataclass
 class _Memory:
@@ -249,9 +254,9 @@ def _makes_arrays(node: Node) -> bool:
     return node.primitive.makes_arrays(*(atom.type for atom in node.inputs), **dict(node.params))
 
 
-def _flops(node: Node) -> int:
+def flops_of(node: Node) -> int:
     """Of a loop those of its steps, of a while loop one step, of branches the longest."""
-    inside = [sum(map(_flops, body.nodes)) for _, body in node.bodies()]
+    inside = [sum(map(flops_of, body.nodes)) for _, body in node.bodies()]
     own = node.primitive.flops([atom.type for atom in node.inputs], node.outputs[0].type)
     steps: int = dict(node.params).get("length", 1)
     return own + steps * max(inside, default=0)
@@ -277,5 +282,5 @@ def summarise(schedule: Schedule) -> dict[str, int]:
         "kernels": sum(
             step.placement is not Placement.VIEW or step.node.primitive.effect.writes for step in schedule.steps
         ),
-        "flops": sum(map(_flops, nodes)),
+        "flops": sum(map(flops_of, nodes)),
     }

@@ -78,6 +78,11 @@ class _GemmInto(Overwriting):
         numbers = [_as_factor(type_) for type_ in (alpha, beta)]
         return ArrayType(product.shape, np.result_type(product.dtype, c.dtype, *numbers))
 
+    def computed(self, *operands: Any, **params: Any) -> Any:
+        c, a, b, alpha, beta = operands
+        result = _times(alpha, matmul(op(a, params["trans_a"]), op(b, params["trans_b"])))
+        return result if _is_zero(beta) else result + _times(beta, c)
+
     def write(self, *operands: Any, **params: Any) -> Any:
         c, a, b = operands[:3]
         alpha, beta = map(_plain, operands[3:])

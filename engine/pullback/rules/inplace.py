@@ -123,6 +123,10 @@ class Overwriting(Writing):
         """Type of what is computed, before it is written into the target."""
 
     @abstractmethod
+    def computed(self, *operands: Any, **params: Any) -> Any:
+        """What is written into the target, in primitives that write nowhere."""
+
+    @abstractmethod
     def write(self, *operands: Any, **params: Any) -> Any:
         """Overwrite the target, which shares memory with no other operand, and give it back."""
 
@@ -146,6 +150,11 @@ class _MatmulInto(Overwriting):
 
     def infer_result(self, *types: ArrayType, **params: Any) -> ArrayType:
         return matmul.infer(*types[1:], **params)[0]
+
+    def computed(self, *operands: Any, **params: Any) -> Any:
+        del params
+        _, a, b = operands
+        return matmul(a, b)
 
     def write(self, *operands: Any, **params: Any) -> Any:
         del params
@@ -177,6 +186,9 @@ class _ElementwiseInto(Overwriting):
     def infer_result(self, *types: ArrayType, **params: Any) -> ArrayType:
         rule: Scalar = params["rule"]
         return rule.infer(*types)[0]
+
+    def computed(self, *operands: Any, **params: Any) -> Any:
+        return params["rule"](*operands)
 
     def write(self, *operands: Any, **params: Any) -> Any:
         ufunc = params["rule"].ufunc

@@ -45,15 +45,32 @@ def test_leaves(function, expected):
 
 
 def test_reads_and_writes_of_memory_are_neither_merged_nor_dropped_nor_moved():
+    def overwrites(a, b, c):
+        return np.sum(a) + np.sum(pb.inplace.matmul(c, a, b)) + np.sum(a)
+
+    plan = pb.compile(overwrites, tier="fused")
+    plan(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)))
+    assert operations(plan, "recorded") == ["sum", "copy", "matmul_into", "sum", "add", "sum", "add"]
+    assert "# dead code\nnothing changed" in plan.explain()
+
+
+def test_what_is_overwritten_and_put_back_is_computed_elsewhere():
     def overwrites_twice(a, b, c):
         first = np.sum(pb.inplace.matmul(c, a, b))
-        return first + np.sum(a)
+        return first + np.sum(pb.inplace.multiply(b, a))
 
-    gradient = pb.compile(pb.grad(overwrites_twice), tier="fused")
-    gradient(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)))
-    names = [
-        line.split("=")[1].split()[0]
-        for line in gradient.explain().split("# dead code")[1].splitlines()
-        if " = " in line
-    ]
-    assert [name for name in names if name in ("copy", "matmul_into", "restore")] == ["copy", "matmul_into", "restore"]
+    gradient = pb.compile(pb.grad(overwrites_twice, wrt=(0, 1)), tier="fused")
+    operands = [np.arange(4.0).reshape(2, 2) + k for k in range(3)]
+    before = [operand.copy() for operand in operands]
+    found = gradient(*operands)
+    expected = pb.grad(overwrites_twice, wrt=(0, 1))(*operands)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for operand, kept in zip(operands, before, strict=True):
+        np.testing.assert_array_equal(operand, kept)
+    assert not {"copy", "matmul_into", "elementwise_into", "restore"} & set(operations(gradient, "undone writes"))
+
+
+def operations(plan, stage):
+    page = plan.explain().split(f"# {stage}\n")[1].split("\n# ")[0]
+    return [line.split("=")[1].split()[0] for line in page.splitlines() if " = " in line]

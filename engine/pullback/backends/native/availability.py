@@ -1,0 +1,53 @@
+"""Whether programs can be made native on this machine, and if not, why.
+
+Nothing is imported here before it is asked for: `import pullback` stays free of llvmlite, and where the answer is no the
+interpreter runs everything.
+"""
+
+import functools
+import importlib.metadata
+import os
+import platform
+
+from pullback.backends.native.linking.target import SUPPORTED_MACHINES
+
+OLDEST_LLVMLITE = (0, 46)  # LLVM 20: the first whose intrinsics and new pass manager are the ones we write for
+NEWEST_LLVMLITE = (0, 51)  # exclusive: a later LLVM may read our text otherwise; raised after its tests have passed
+
+
+def is_available() -> bool:
+    """Programs can be native here, and nobody switched that off."""
+    return why_not() is None
+
+
+def why_not() -> str | None:
+    """One sentence that says why programs stay with the interpreter; None where they can be native."""
+    if os.environ.get("PULLBACK_NATIVE", "").strip() == "0":
+        return "PULLBACK_NATIVE=0 switches the native tier off."
+    return _why_never()
+
+
+@functools.cache
+def _why_never() -> str | None:
+    """What no environment variable changes, found out once."""
+    if platform.machine().lower() not in SUPPORTED_MACHINES:
+        return f"No native programs are written for processors of kind {platform.machine()!r}."
+    try:
+        version = importlib.metadata.version("llvmlite")
+    except importlib.metadata.PackageNotFoundError:
+        return "llvmlite is not installed; install it to have native programs."
+    if not OLDEST_LLVMLITE <= _leading_numbers(version) < NEWEST_LLVMLITE:
+        oldest, newest = (".".join(map(str, bound)) for bound in (OLDEST_LLVMLITE, NEWEST_LLVMLITE))
+        return f"llvmlite {version} is outside the versions that are known to work, {oldest} up to before {newest}."
+    try:
+        import llvmlite.binding as llvm  # noqa: PLC0415 - 90 ms that only native programs pay
+
+        llvm.check_jit_execution()
+    except (ImportError, OSError) as failure:
+        return f"llvmlite {version} does not work here: {failure}"
+    return None
+
+
+def _leading_numbers(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)

@@ -1,0 +1,1 @@
+"""Elementary functions, and how every elementwise primitive is computed in registers."""

@@ -1,0 +1,211 @@
+"""How every elementwise primitive is computed in registers: a row each, by name.
+
+    compute(primitive, function, width, values, dtypes, result_dtype)   writes the code and gives the result
+    why_not(primitive, dtypes, result_dtype)                            says why a primitive is not computed here
+    cost(primitive, dtype)                                              says about how many cycles a vector of it takes
+
+Rows are found by name, so that functions of scipy.special are here without SciPy being imported.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.native.elementary import arithmetic, exp, hyperbolic, log, powers, sigmoid
+from pullback.backends.native.writing.function import Function
+from pullback.backends.native.writing.lanes import DTYPES, Lanes
+from pullback.core.primitive import Primitive
+
+Emit = Callable[..., str]
+"""Called with lanes of the dtype computed in, and a value for each operand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How a primitive is computed."""
+
+    emit: Emit
+    kinds: str
+    """Kinds of dtypes it is computed in."""
+    cost: int
+    """Cycles for a vector of singles; doubles take twice as many where there is a polynomial."""
+    asks: bool = False
+    """Whether the result is a truth value."""
+
+
+def _by_kind(floats: Emit, integers: Emit) -> Emit:
+    def emit(lanes: Lanes, *values: str) -> str:
+        return (floats if lanes.is_float else integers)(lanes, *values)
+
+    return emit
+
+
+def _method(name: str) -> Emit:
+    def emit(lanes: Lanes, *values: str) -> str:
+        result: str = getattr(lanes, name)(*values)
+        return result
+
+    return emit
+
+
+def _compared(relation: str) -> Emit:
+    return lambda lanes, a, b: lanes.compare(relation, a, b)
+
+
+def _bitwise(operation: str) -> Emit:
+    return lambda lanes, a, b: arithmetic.both(lanes, operation, a, b)
+
+
+def _on_truths(operation: str) -> Emit:
+    def emit(lanes: Lanes, *values: str) -> str:
+        truths = lanes.as_dtype("?")
+        return arithmetic.both(truths, operation, *(arithmetic.truth(lanes, value) for value in values))
+
+    return emit
+
+
+def _of_booleans(operation: str, others: Emit) -> Emit:
+    """NumPy adds truth values with "or" and multiplies them with "and"."""
+
+    def emit(lanes: Lanes, *values: str) -> str:
+        return arithmetic.both(lanes, operation, *values) if lanes.dtype.kind == "b" else others(lanes, *values)
+
+    return emit
+
+
+def _invert(lanes: Lanes, x: str) -> str:
+    return arithmetic.both(lanes, "xor", x, lanes.constant(1 if lanes.dtype.kind == "b" else -1))
+
+
+def _logical_not(lanes: Lanes, x: str) -> str:
+    truths = lanes.as_dtype("?")
+    return arithmetic.both(truths, "xor", arithmetic.truth(lanes, x), truths.constant(1))
+
+
+def _itself(_: Lanes, x: str) -> str:
+    return x
+
+
+def _rounded(intrinsic: str) -> Emit:
+    return _by_kind(lambda lanes, x: lanes.intrinsic(intrinsic, x), _itself)
+
+
+def _extremum(relation: str) -> Emit:
+    return lambda lanes, a, b: arithmetic.extremum(lanes, relation, a, b)
+
+
+def _extremum_of_numbers(relation: str) -> Emit:
+    return lambda lanes, a, b: arithmetic.extremum_of_numbers(lanes, relation, a, b)
+
+
+ROWS: Mapping[str, Row] = {
+    # --- arithmetic -------------------------------------------------------------------------------------------------
+    "add": Row(_of_booleans("or", _method("add")), "fib", 1),
+    "sub": Row(_method("sub"), "fi", 1),
+    "mul": Row(_of_booleans("and", _method("mul")), "fib", 1),
+    "div": Row(_method("div"), "f", 8),
+    "neg": Row(_method("neg"), "fi", 1),
+    "square": Row(powers.square, "fi", 1),
+    "reciprocal": Row(powers.reciprocal, "f", 8),
+    "sqrt": Row(_method("sqrt"), "f", 10),
+    "spread": Row(_method("sqrt"), "f", 10),
+    "absolute": Row(arithmetic.absolute, "fib", 1),
+    "identity": Row(_itself, "fi", 0),
+    "sign": Row(arithmetic.sign, "fi", 4),
+    "copysign": Row(_method("copysign"), "f", 2),
+    "heaviside": Row(arithmetic.heaviside, "f", 5),
+    "maximum": Row(_extremum(">"), "fib", 2),
+    "minimum": Row(_extremum("<"), "fib", 2),
+    "fmax": Row(_extremum_of_numbers(">"), "fib", 2),
+    "fmin": Row(_extremum_of_numbers("<"), "fib", 2),
+    "floor": Row(_rounded("floor"), "fib", 2),
+    "ceil": Row(_rounded("ceil"), "fib", 2),
+    "trunc": Row(_rounded("trunc"), "fib", 2),
+    "rint": Row(_rounded("rint"), "f", 2),
+    "floor_divide": Row(arithmetic.floor_divide_integers, "i", 200),
+    "remainder": Row(arithmetic.remainder_of_integers, "i", 200),
+    "fmod": Row(arithmetic.fmod_of_integers, "i", 200),
+    # --- questions and bits -----------------------------------------------------------------------------------------
+    "equal": Row(_compared("=="), "fib", 1, asks=True),
+    "not_equal": Row(_compared("!="), "fib", 1, asks=True),
+    "less": Row(_compared("<"), "fib", 1, asks=True),
+    "less_equal": Row(_compared("<="), "fib", 1, asks=True),
+    "greater": Row(_compared(">"), "fib", 1, asks=True),
+    "greater_equal": Row(_compared(">="), "fib", 1, asks=True),
+    "isnan": Row(arithmetic.is_nan, "fib", 1, asks=True),
+    "isinf": Row(arithmetic.is_infinite, "fib", 2, asks=True),
+    "isfinite": Row(arithmetic.is_finite, "fib", 2, asks=True),
+    "signbit": Row(arithmetic.signbit, "f", 1, asks=True),
+    "logical_and": Row(_on_truths("and"), "fib", 2, asks=True),
+    "logical_or": Row(_on_truths("or"), "fib", 2, asks=True),
+    "logical_xor": Row(_on_truths("xor"), "fib", 2, asks=True),
+    "logical_not": Row(_logical_not, "fib", 2, asks=True),
+    "bitwise_and": Row(_bitwise("and"), "ib", 1),
+    "bitwise_or": Row(_bitwise("or"), "ib", 1),
+    "bitwise_xor": Row(_bitwise("xor"), "ib", 1),
+    "invert": Row(_invert, "ib", 1),
+    "left_shift": Row(arithmetic.left_shift, "i", 3),
+    "right_shift": Row(arithmetic.right_shift, "i", 3),
+    # --- elementary functions ---------------------------------------------------------------------------------------
+    "exp": Row(exp.exp, "f", 18),
+    "expm1": Row(exp.expm1, "f", 18),
+    "log": Row(log.log, "f", 28),
+    "tanh": Row(hyperbolic.tanh, "f", 28),
+    "expit": Row(sigmoid.sigmoid, "f", 28),
+    "sigmoid": Row(sigmoid.sigmoid, "f", 28),
+}
+
+
+def why_not(primitive: Primitive, dtypes: Sequence[np.dtype[Any]], result_dtype: np.dtype[Any]) -> str | None:
+    """Why a primitive is not computed here in these dtypes, or None where it is."""
+    strange = next((dtype for dtype in (*dtypes, result_dtype) if dtype not in DTYPES), None)
+    if strange is not None:
+        return f"{primitive.name} of {strange}, which native programs do not compute with"
+    if primitive.name in _MOVES:
+        return None
+    row = ROWS.get(primitive.name)
+    if row is None:
+        return f"{primitive.name} is not written in native code"
+    given = " and ".join(map(str, dtypes))
+    if dtypes[0].kind not in row.kinds or any(dtype != dtypes[0] for dtype in dtypes):
+        return f"{primitive.name} of {given}"
+    if result_dtype != (np.dtype(bool) if row.asks else dtypes[0]):
+        return f"{primitive.name} of {given} as {result_dtype}"
+    return None
+
+
+#: Primitives that choose, copy or convert: any dtypes go in.
+_MOVES = frozenset({"where", "astype", "copy"})
+
+
+def compute(
+    primitive: Primitive,
+    function: Function,
+    width: int,
+    values: Sequence[str],
+    dtypes: Sequence[np.dtype[Any]],
+    result_dtype: np.dtype[Any],
+    params: Sequence[tuple[str, Any]] = (),
+) -> str:
+    """Write the code of a primitive for as many lanes as the width says; gives the result, of its dtype.
+
+    There is a value for each operand, of the dtypes that NumPy's loop would convert them to. Numbers known now should be
+    constants of `Lanes.constant`: an exponent that is known is cheaper, and so is a limit.
+    """
+    del params  # only where the new dtype is, which is also the result's
+    lanes = [Lanes(function, dtype, width) for dtype in dtypes]
+    if primitive.name == "where":
+        return lanes[1].select(arithmetic.truth(lanes[0], values[0]), *values[1:])
+    if primitive.name in _MOVES:
+        return lanes[0].convert(values[0], Lanes(function, result_dtype, width))
+    return ROWS[primitive.name].emit(lanes[0], *values)
+
+
+def cost(primitive: Primitive, dtype: np.dtype[Any]) -> int:
+    """About how many cycles a vector of results takes, computed in a dtype."""
+    row = ROWS.get(primitive.name)
+    if row is None:
+        return 1
+    return 2 * row.cost if row.cost > 2 and dtype.itemsize == 8 else row.cost

@@ -1,0 +1,138 @@
+"""What emits a node: a table by primitive, and the program that kernels are emitted into.
+
+A kernel emitter says what it takes, how much memory it scribbles in, and writes the call of a function of its own:
+
+    @emits(matmul, supports=..., scratch=...)
+    def emit_matmul(emission, node, operands, results, scratch):
+        def build(function, pointers): ...
+        emission.kernel(("matmul", m, n, k), [operands[0].pointer, ...], build)
+
+Kernels of one key share one function, so the key must hold everything the text depends on.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pullback.backends.native.writing.function import Function, Index
+from pullback.backends.native.writing.module import Module
+from pullback.core.primitive import Primitive
+from pullback.ir.graph import Atom, Node
+from pullback.ir.types import ArrayType, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A value in memory: where its first element is, and how far apart elements are along each axis, in elements."""
+
+    pointer: str
+    shape: Shape
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def in_order(cls, pointer: str, type_: ArrayType) -> "Stored":
+        """A value in C order."""
+        return cls(pointer, type_.shape, contiguous_strides(type_.shape), type_.dtype)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether elements follow each other in C order."""
+        return self.strides == contiguous_strides(self.shape) or self.size <= 1
+
+    @property
+    def layout(self) -> tuple[Hashable, ...]:
+        """Everything about it but where it is: for keys of kernels."""
+        return (self.shape, self.strides, self.dtype.str)
+
+
+def contiguous_strides(shape: Shape) -> tuple[int, ...]:
+    """Strides in elements of an array in C order."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)
+
+
+Build: TypeAlias = Callable[[Function, Sequence[str]], None]
+
+
+@dataclass(slots=True)
+class Emission:
+    """A program being emitted: the module, and the function that calls its kernels."""
+
+    module: Module
+    function: Function
+
+    @property
+    def vector_bits(self) -> int:
+        """How wide a register of the machine is."""
+        return self.module.vector_bits
+
+    def lanes_of(self, dtype: np.dtype[Any]) -> int:
+        """How many numbers of a dtype a register holds."""
+        return max(1, self.vector_bits // (8 * dtype.itemsize))
+
+    def kernel(
+        self, key: Hashable, name: str, pointers: Sequence[str], build: Build, indices: Sequence[Index] = ()
+    ) -> None:
+        """Call the kernel of a key; `build(function, arguments)` writes it when it is met for the first time.
+
+        Its arguments are the pointers, then the indices: i64 numbers that are not known before it runs.
+        """
+        function = self.module.kernels.get(key)
+        if function is None:
+            parameters = [("ptr", f"p{k}") for k in range(len(pointers))]
+            parameters += [("i64", f"i{k}") for k in range(len(indices))]
+            function = self.module.kernels[key] = self.module.function(name, parameters)
+            build(function, [f"%{parameter}" for _, parameter in parameters])
+        arguments: list[tuple[str, Index]] = [("ptr", pointer) for pointer in pointers]
+        arguments += [("i64", index) for index in indices]
+        self.function.call("void", f"@{function.name}", *arguments)
+
+
+Emit: TypeAlias = Callable[[Emission, Node, Sequence[Stored], Sequence[Stored], str], None]
+Supports: TypeAlias = Callable[[Node], str | None]
+Scratch: TypeAlias = Callable[[Node, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Emitter:
+    """How nodes of one primitive are emitted."""
+
+    emit: Emit
+    supports: Supports
+    """Why a node cannot be emitted, or None where it can."""
+    scratch: Scratch
+    """Bytes of memory that the kernel scribbles in, for a node and a width of registers in bits."""
+
+
+EMITTERS: dict[Primitive, Emitter] = {}
+
+
+def emits(
+    *primitives: Primitive,
+    supports: Supports = lambda _: None,
+    scratch: Scratch = lambda _, __: 0,
+) -> Callable[[Emit], Emit]:
+    """Enter an emitter for primitives; dtypes that native programs do not compute with are refused before it is asked."""
+
+    def enter(emit: Emit) -> Emit:
+        for primitive in primitives:
+            EMITTERS[primitive] = Emitter(emit, supports, scratch)
+        return emit
+
+    return enter
+
+
+def computed_dtype(atom: Atom, result: ArrayType) -> np.dtype[Any]:
+    """The dtype in which an operand takes part: Python numbers follow what they meet."""
+    return result.dtype if atom.type.weak else atom.type.dtype

@@ -1,0 +1,95 @@
+"""What a caller gets, made of the outputs of a program: a tree of arrays and numbers, and the steps that make it.
+
+A form is an `Out`, a `Constant`, or an exact tuple, list or dict of forms.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Form: TypeAlias = Any
+
+
+class NotNativeError(Exception):
+    """Why calls of one kind go through Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """An output: as an array, as a NumPy scalar (np.generic), or as a Python float, int or bool."""
+
+    number: int
+    dtype: np.dtype[Any]
+    kind: type
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same object each time."""
+
+    value: Any
+
+
+class Make(IntEnum):
+    """What is made next; the numbers are those of entry.ll."""
+
+    ARRAY = 0
+    SCALAR = 1
+    DOUBLE = 2
+    FLOAT = 3
+    LONG = 4
+    INT = 5
+    BOOL = 6
+    CONSTANT = 7
+    TUPLE = 8
+    LIST = 9
+    DICT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """One step: a leaf is put on a stack, a container takes its parts from it."""
+
+    kind: Make
+    output: int = -1
+    length: int = 0
+    object: Any = None
+
+
+Makings: TypeAlias = tuple[Making, ...]
+
+_PYTHON_NUMBERS = {
+    (float, "f8"): Make.DOUBLE,
+    (float, "f4"): Make.FLOAT,
+    (int, "i8"): Make.LONG,
+    (int, "i4"): Make.INT,
+    (bool, "b1"): Make.BOOL,
+}
+
+
+def makings(form: Form) -> Makings:
+    """The steps that make a form, parts before what they are parts of."""
+    if isinstance(form, Out):
+        return (_leaf(form),)
+    if isinstance(form, Constant):
+        return (Making(Make.CONSTANT, object=form.value),)
+    if type(form) is dict:
+        parts = tuple(step for part in form.values() for step in makings(part))
+        return (*parts, Making(Make.DICT, length=len(form), object=tuple(form)))
+    if type(form) in (tuple, list):
+        parts = tuple(step for part in form for step in makings(part))
+        return (*parts, Making(Make.TUPLE if type(form) is tuple else Make.LIST, length=len(form)))
+    raise NotNativeError(f"a result has a part of type {type(form).__name__}")
+
+
+def _leaf(out: Out) -> Making:
+    if out.kind is np.ndarray:
+        return Making(Make.ARRAY, out.number)
+    if out.kind is np.generic:
+        return Making(Make.SCALAR, out.number, object=out.dtype)
+    kind = _PYTHON_NUMBERS.get((out.kind, out.dtype.str[1:]))
+    if kind is None:
+        raise NotNativeError(f"a result is a {out.kind.__name__} made of {out.dtype}")
+    return Making(kind, out.number)

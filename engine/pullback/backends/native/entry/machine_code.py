@@ -1,0 +1,29 @@
+"""The native entry as machine code: entry.ll, loaded once for every place in which callables keep their frame."""
+
+import ctypes
+import functools
+import importlib.resources
+
+import numpy as np
+
+from pullback.backends import suspension
+from pullback.backends.native.linking import Loaded, load
+
+
+def entry_address(frame_offset: int) -> int:
+    """Where the vectorcall begins of callables that have the reference to their frame so many bytes behind their beginning."""
+    return _loaded(frame_offset).address("entry")
+
+
+def text(frame_offset: int) -> str:
+    """The code as LLVM IR."""
+    template = importlib.resources.files(__package__).joinpath("entry.ll").read_text(encoding="utf-8")
+    return template.replace("FRAME_OFFSET", str(frame_offset))
+
+
+@functools.cache
+def _loaded(frame_offset: int) -> Loaded:
+    loaded = load(text(frame_offset))
+    initialise = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(loaded.address("initialise"))
+    initialise(id(np.ndarray), suspension.word.ctypes.data)
+    return loaded

@@ -1,0 +1,208 @@
+"""Which nodes become one kernel.
+
+Elementwise nodes and reductions over the same space are computed by one nest of loops: what one gives the other in it stays
+in registers. Everything else is a kernel by itself, and views are no kernel at all.
+
+    matmul a b -> d                     product
+    add d c -> e; tanh e -> f;          nest [32, 32]: reads d, c; writes f
+      square f -> g; sum g -> h                        sums g over both axes
+
+Kernels stand in an order that is never changed: a node joins a nest only if everything it reads is there before that nest
+begins, so no cycle can come about. Of the nests it can join it takes the one that reads what it reads.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from pullback.backends.native.elementary import scalars
+from pullback.backends.native.kernels.nest import ReductionKind
+from pullback.backends.native.views import Views, is_view, views_of
+from pullback.core.kinds import Scalar, promotable
+from pullback.core.primitive import Primitive
+from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.ir.types import Shape
+from pullback.rules import elementwise, reductions
+from pullback.rules.inplace import copy
+from pullback.rules.shapes import astype
+
+#: Reductions that close a nest.
+REDUCTIONS: dict[Primitive, ReductionKind] = {
+    reductions.sum_: "sum",
+    reductions.prod: "prod",
+    reductions.max_: "max",
+    reductions.min_: "min",
+    reductions.any_: "any",
+    reductions.all_: "all",
+}
+
+#: Nodes whose result is their operand, in another dtype or layout.
+COPIES = frozenset({astype, copy})
+
+#: Nests that are looked at for a node to join, and the most nodes of one: both bound the time that long programs take.
+_NESTS_SEEN = 32
+_MOST_NODES = 400
+
+
+@dataclass(slots=True, eq=False)
+class Fused:
+    """Nodes that are one nest over a space."""
+
+    space: Shape
+    nodes: list[Node] = field(default_factory=list)
+    values: set[Var] = field(default_factory=set)
+    """What is in registers: results of its elementwise nodes."""
+    read: set[Atom] = field(default_factory=set)
+    """Roots of what it reads from memory."""
+
+    def add(self, node: Node, views: Views) -> None:
+        """Take a node in."""
+        self.nodes.append(node)
+        self.read.update(views.access(atom).root for atom in node.inputs if atom not in self.values)
+        if node.primitive not in REDUCTIONS:
+            self.values.update(node.outputs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alone:
+    """A node that is a kernel by itself."""
+
+    node: Node
+
+
+Kernel: TypeAlias = Fused | Alone
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels of a graph in order, and the layouts of its values."""
+
+    kernels: tuple[Kernel, ...]
+    views: Views
+
+
+def is_elementwise(node: Node) -> bool:
+    """Whether a node computes every element from the elements at the same place."""
+    return isinstance(node.primitive, Scalar) or node.primitive in COPIES
+
+
+def space_of(node: Node) -> Shape | None:
+    """The space that a node runs over, if it belongs into a nest."""
+    if node.primitive in REDUCTIONS:
+        return node.inputs[0].type.shape
+    return node.outputs[0].type.shape if is_elementwise(node) else None
+
+
+def loop_dtypes(node: Node) -> tuple[np.dtype[np.generic], ...]:
+    """The dtype in which an elementwise node takes each operand."""
+    result = node.outputs[0].type.dtype
+    ufunc = getattr(node.primitive, "ufunc", None)
+    if node.primitive is elementwise.where:
+        return (np.dtype(bool), result, result)
+    if isinstance(ufunc, np.ufunc):
+        operands = tuple(promotable(atom.type) for atom in node.inputs)
+        if all(isinstance(operand, type) for operand in operands):  # Python numbers alone
+            operands = tuple(atom.type.dtype for atom in node.inputs)
+        resolved = ufunc.resolve_dtypes((*operands, *([None] * ufunc.nout)))
+        return tuple(np.dtype(dtype) for dtype in resolved[: ufunc.nin])
+    return (result,) * len(node.inputs)
+
+
+def why_not_fused(node: Node) -> str | None:
+    """Why a node of a nest cannot be computed natively, or None."""
+    if node.primitive in REDUCTIONS or node.primitive in COPIES:
+        return None
+    result = node.outputs[0].type
+    if result.weak and not _is_safe_on_python_numbers(node):
+        return f"{node.primitive.name} of Python numbers, which may raise or outgrow 64 bits"
+    return scalars.why_not(node.primitive, loop_dtypes(node), result.dtype)
+
+
+def _is_safe_on_python_numbers(node: Node) -> bool:
+    """Floats never raise where they are added and multiplied; integers grow, and other operations raise."""
+    harmless = (elementwise.add, elementwise.sub, elementwise.mul, elementwise.neg)
+    if node.outputs[0].type.dtype.kind == "b":
+        return True
+    if node.outputs[0].type.dtype.kind != "f":
+        return False
+    divisor = node.inputs[-1]
+    return node.primitive in harmless or (
+        node.primitive is elementwise.div and isinstance(divisor, Literal) and bool(divisor.value)
+    )
+
+
+def fuse(graph: Graph) -> Kernels:
+    """Group the nodes of a graph that is wholly native."""
+    views = views_of(graph)
+    kernels: list[Kernel] = []
+    made_by: dict[Var, int] = {}  # where in the order a value of memory is written
+    nests: list[int] = []
+    for node in graph.nodes:
+        if is_view(node):
+            continue
+        space = space_of(node)
+        number = None if space is None else _nest_for(node, space, nests, kernels, made_by, views)
+        if number is None:
+            number = len(kernels)
+            if space is None:
+                kernels.append(Alone(node))
+            else:
+                kernels.append(Fused(space))
+                nests.append(number)
+        kernel = kernels[number]
+        if isinstance(kernel, Fused):
+            kernel.add(node, views)
+        made_by.update(dict.fromkeys(node.outputs, number))
+    return Kernels(tuple(kernels), views)
+
+
+def _nest_for(
+    node: Node, space: Shape, nests: Sequence[int], kernels: Sequence[Kernel], made_by: dict[Var, int], views: Views
+) -> int | None:
+    """The nest that a node joins: the latest that has one of its operands in registers, else in memory."""
+    reading: int | None = None
+    for number in reversed(nests[-_NESTS_SEEN:]):
+        nest = kernels[number]
+        if not isinstance(nest, Fused) or nest.space != space or len(nest.nodes) >= _MOST_NODES:
+            continue
+        if not all(_is_there(atom, number, nest, made_by, views) for atom in node.inputs):
+            continue
+        if any(atom in nest.values for atom in node.inputs):
+            return number
+        shares = any(views.access(atom).root in nest.read for atom in node.inputs if isinstance(atom, Var))
+        if reading is None and (shares or not math.prod(space)):
+            reading = number
+    return reading
+
+
+def _is_there(atom: Atom, number: int, nest: Fused, made_by: dict[Var, int], views: Views) -> bool:
+    """Whether a nest can have an operand: in registers, or in memory before it begins."""
+    if isinstance(atom, Literal) or atom in nest.values:
+        return True
+    root = views.access(atom).root
+    return isinstance(root, Literal) or made_by.get(root, -1) < number
+
+
+def kept_values(found: Kernels, graph: Graph) -> set[Var]:
+    """The values that are in memory: read by another kernel, through a view, or returned."""
+    kept: set[Var] = set()
+    for kernel in found.kernels:
+        for node in nodes_of(kernel):
+            inside = kernel.values if isinstance(kernel, Fused) else set()
+            kept.update(
+                root
+                for atom in node.inputs
+                if atom not in inside and isinstance(root := found.views.access(atom).root, Var)
+            )
+            if node.primitive in REDUCTIONS or isinstance(kernel, Alone):
+                kept.update(node.outputs)
+    kept.update(root for atom in graph.outputs if isinstance(root := found.views.access(atom).root, Var))
+    return kept
+
+
+def nodes_of(kernel: Kernel) -> Iterator[Node]:
+    """The nodes of a kernel in order."""
+    yield from kernel.nodes if isinstance(kernel, Fused) else (kernel.node,)

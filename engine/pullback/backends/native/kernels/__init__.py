@@ -1,0 +1,1 @@
+"""Kernels: what a node, or a group of nodes, becomes."""

@@ -1,0 +1,481 @@
+"""The text of a nest: its loops, and every value at the outermost place where its operands are.
+
+A value that varies along no axis that a loop walks is computed before that loop; one that is the same in all lanes is
+computed once and spread. Positions that one turn of a walk takes are *copies*: a value has as many copies as the axes it
+varies along have.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pullback.backends.native.elementary import scalars
+from pullback.backends.native.kernels import accumulators, tiling
+from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
+from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
+from pullback.backends.native.writing.function import Function, Index
+from pullback.backends.native.writing.lanes import Lanes, memory_type
+from pullback.rules.activations import identity
+
+_Operand: TypeAlias = Read | Write | Reduction
+_Key: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The part of an axis that a walk goes along; `whole` where it takes whole turns only."""
+
+    start: Index
+    stop: Index
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A value as it is asked for: its dtype, and whether in every lane."""
+
+    dtype: np.dtype[Any]
+    in_lanes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """What is known at one place of the nest."""
+
+    copies: dict[int, int]
+    """Positions of the turn along the axes that are bound."""
+    active: int
+    """Lanes that take part in the last vector of the turn."""
+    ranges: dict[int, _Range]
+    pointers: dict[str, str]
+    """Of every operand, at the first position of the turn."""
+    values: dict[tuple[int, _Form, _Key], str] = field(default_factory=dict)
+    cells: dict[tuple[int, _Key], list[str]] = field(default_factory=dict)
+    """Slots of accumulators by reduction and copy."""
+    finer: dict[tuple[int, _Key], list[str]] = field(default_factory=dict)
+
+
+def write_nest(function: Function, nest: Nest, pointers: Sequence[str]) -> None:
+    """The whole nest of few axes, over a space that has points."""
+    _Writer(function, nest, pointers).write()
+
+
+class _Writer:
+    def __init__(self, function: Function, nest: Nest, pointers: Sequence[str]) -> None:
+        self.function = function
+        self.nest = nest
+        self.pointers = pointers
+        self.tiling: Tiling = tile(nest, function.module.vector_bits)
+        self.along = len(nest.space) - 1
+        self.axes = nest.axes_of_values()
+        self.depths = [max((self.tiling.walk_depth(axis) for axis in axes), default=0) for axes in self.axes]
+        self.forms = self._forms_asked_for()
+        self.operands: dict[str, _Operand] = {
+            **{f"read {k}": read for k, read in enumerate(nest.reads)},
+            **{f"write {k}": write for k, write in enumerate(nest.writes)},
+            **{f"result {k}": reduction for k, reduction in enumerate(nest.reductions)},
+        }
+        self.columns: dict[str, tuple[str, np.dtype[Any]]] = {}
+
+    @property
+    def lanes(self) -> int:
+        return self.tiling.lanes
+
+    def write(self) -> None:
+        """All of it; results that are come by several times are made ready first."""
+        here = _Here(
+            copies={},
+            active=self.lanes,
+            ranges={axis: _Range(0, size, whole=False) for axis, size in enumerate(self.nest.space)},
+            pointers={name: self.pointers[operand.pointer] for name, operand in self.operands.items()},
+        )
+        self._enter(0, here)
+
+    # --- loops ------------------------------------------------------------------------------------------------------
+    def _enter(self, depth: int, here: _Here) -> None:
+        """Everything that is inside so many loops."""
+        if depth < len(self.tiling.loops):
+            for number in self._values_at(depth):
+                for copy in self._copies(here, self.axes[number]):
+                    self._compute(number, copy, here)
+        self._begin(depth, here)
+        if depth == len(self.tiling.loops):
+            self._body(here)
+        else:
+            loop = self.tiling.loops[depth]
+            if isinstance(loop, Span):
+                self._span(loop, depth, here)
+            else:
+                self._walk(loop, depth, here)
+        self._end(depth, here)
+
+    def _inside(self, here: _Here, **changes: Any) -> _Here:
+        own = {name: dict(getattr(here, name)) for name in ("pointers", "values", "cells", "finer")}
+        return replace(here, **{**own, **changes})
+
+    def _span(self, span: Span, depth: int, here: _Here) -> None:
+        size = self.nest.space[span.axis]
+        walk = next(loop for loop in self.tiling.loops if isinstance(loop, Walk) and loop.axis == span.axis)
+        main = size // walk.length * walk.length
+        if main:
+            with self.function.loop(0, main, span.length) as start:
+                stop = self.function.add(start, span.length)
+                if isinstance(stop, int):
+                    stop = min(stop, main)
+                elif main % span.length:
+                    self.function.module.declare("llvm.smin.i64", "i64", "i64", "i64")
+                    stop = self.function.call("i64", "@llvm.smin.i64", ("i64", stop), ("i64", main))
+                self._enter(depth + 1, self._stretch(here, span.axis, _Range(start, stop, whole=True)))
+        if main < size:
+            self._enter(depth + 1, self._stretch(here, span.axis, _Range(main, size, whole=False)))
+
+    def _stretch(self, here: _Here, axis: int, range_: _Range) -> _Here:
+        return self._inside(here, ranges={**here.ranges, axis: range_})
+
+    def _walk(self, walk: Walk, depth: int, here: _Here) -> None:
+        range_ = here.ranges[walk.axis]
+        if range_.whole:
+            with self.function.loop(range_.start, range_.stop, walk.length, at_least_once=True) as index:
+                self._turn(walk, depth, here, index, walk.length)
+            return
+        start, stop = range_.start, range_.stop
+        if isinstance(start, str) or isinstance(stop, str):
+            raise TypeError("a walk whose last turn is not whole goes between numbers that are known")
+        main = (stop - start) // walk.length * walk.length
+        if main:
+            with self.function.loop(start, start + main, walk.length) as index:
+                self._turn(walk, depth, here, index, walk.length)
+        if start + main < stop:
+            self._turn(walk, depth, here, start + main, stop - start - main)
+
+    def _turn(self, walk: Walk, depth: int, here: _Here, index: Index, taken: int) -> None:
+        """One turn that takes so many elements."""
+        copies = math.ceil(taken / walk.unit)
+        pointers = dict(here.pointers)
+        for name, pointer in pointers.items():
+            stride, dtype = self._stride(name, walk.axis), self._dtype(name)
+            if stride:
+                offset = self.function.mul(index, stride)
+                pointers[name] = self.function.element(pointer, offset, memory_type(dtype))
+        active = taken - (copies - 1) * walk.unit if walk.axis == self.along else here.active
+        changes = {"copies": {**here.copies, walk.axis: copies}, "active": active, "pointers": pointers}
+        self._enter(depth + 1, self._inside(here, **changes))
+
+    def _stride(self, name: str, axis: int) -> int:
+        if name in self.operands:
+            return self.operands[name].strides[axis]
+        return 1 if axis == self.along else 0
+
+    def _dtype(self, name: str) -> np.dtype[Any]:
+        return self.operands[name].dtype if name in self.operands else self.columns[name][1]
+
+    # --- copies -----------------------------------------------------------------------------------------------------
+    def _copies(self, here: _Here, axes: frozenset[int]) -> Iterator[_Key]:
+        """Positions of a turn along some axes, of all axes of the space; 0 along the others."""
+        counts = [here.copies.get(axis, 1) if axis in axes else 1 for axis in range(len(self.nest.space))]
+        return itertools.product(*map(range, counts))
+
+    def _of(self, copy: _Key, axes: frozenset[int]) -> _Key:
+        return tuple(position if axis in axes else 0 for axis, position in enumerate(copy))
+
+    def _active(self, copy: _Key, here: _Here) -> int:
+        """Lanes that take part in a copy."""
+        if not self.nest.space:
+            return 1
+        return here.active if copy[self.along] == here.copies[self.along] - 1 else self.lanes
+
+    def _offset(self, operand: _Operand, copy: _Key) -> int:
+        """How far a copy is from the first."""
+        units = [self.lanes if axis == self.along else 1 for axis in range(len(copy))]
+        return sum(
+            position * unit * stride for position, unit, stride in zip(copy, units, operand.strides, strict=True)
+        )
+
+    # --- values -----------------------------------------------------------------------------------------------------
+    def _forms_asked_for(self) -> list[set[_Form]]:
+        forms: list[set[_Form]] = [set() for _ in self.axes]
+        for number, step in enumerate(self.nest.steps, len(self.nest.reads)):
+            for operand, dtype in zip(step.operands, step.operand_dtypes, strict=True):
+                if not isinstance(operand, Constant):
+                    forms[operand].add(_Form(dtype, self._in_lanes(number)))
+        for write in self.nest.writes:
+            forms[write.value].add(_Form(write.dtype, in_lanes=bool(self.nest.space)))
+        for reduction in self.nest.reductions:
+            forms[reduction.value].add(_Form(reduction.dtype, in_lanes=bool(self.nest.space)))
+        return forms
+
+    def _in_lanes(self, number: int) -> bool:
+        """Whether a value differs from lane to lane."""
+        return self.along in self.axes[number]
+
+    def _values_at(self, depth: int) -> list[int]:
+        return [number for number, own in enumerate(self.depths) if own == depth and self.forms[number]]
+
+    def _lanes(self, form: _Form) -> Lanes:
+        return Lanes(self.function, form.dtype, self.lanes if form.in_lanes else 1)
+
+    def _value(self, number: int, form: _Form, copy: _Key, here: _Here) -> str:
+        return here.values[number, form, self._of(copy, self.axes[number])]
+
+    def _compute(self, number: int, copy: _Key, here: _Here) -> None:
+        """One copy of a value, in every form that is asked for."""
+        reads = self.nest.reads
+        copy = self._of(copy, self.axes[number])
+        if number < len(reads):
+            own = _Form(reads[number].dtype, self._in_lanes(number))
+            if (number, own, copy) in here.values:
+                return
+            name = self._read(number, own, copy, here)
+        else:
+            step = self.nest.steps[number - len(reads)]
+            own = _Form(step.dtype, self._in_lanes(number))
+            if (number, own, copy) in here.values:
+                return
+            name = self._step(step, own, copy, here)
+        here.values[number, own, copy] = name
+        for form in sorted(self.forms[number], key=lambda form: (form.dtype.str, form.in_lanes)):
+            narrow = _Form(form.dtype, own.in_lanes)
+            if (number, narrow, copy) not in here.values:
+                here.values[number, narrow, copy] = self._lanes(own).convert(name, self._lanes(narrow))
+            if form not in (narrow, own):
+                here.values[number, form, copy] = self._lanes(form).splat(here.values[number, narrow, copy])
+
+    def _read(self, number: int, form: _Form, copy: _Key, here: _Here) -> str:
+        read, pointer = self.nest.reads[number], here.pointers[f"read {number}"]
+        offset = self._offset(read, copy)
+        if not form.in_lanes:
+            return self._lanes(form).load(pointer, offset)
+        stride = read.strides[self.along]
+        return self._lanes(form).load(pointer, offset, stride=stride, active=self._active(copy, here))
+
+    def _step(self, step: Step, form: _Form, copy: _Key, here: _Here) -> str:
+        names = []
+        for operand, dtype in zip(step.operands, step.operand_dtypes, strict=True):
+            wanted = _Form(dtype, form.in_lanes)
+            if isinstance(operand, Constant):
+                names.append(self._lanes(wanted).constant(operand.value))
+            else:
+                names.append(self._value(operand, wanted, copy, here))
+        width = self.lanes if form.in_lanes else 1
+        if step.primitive is identity:
+            (dtype,), own = step.operand_dtypes, self._lanes(form)
+            return own.as_dtype(dtype).convert(names[0], own)
+        return scalars.compute(
+            step.primitive, self.function, width, names, step.operand_dtypes, step.dtype, step.params
+        )
+
+    # --- what is done in a turn -------------------------------------------------------------------------------------
+    def _body(self, here: _Here) -> None:
+        numbers = self._values_at(len(self.tiling.loops))
+        terms: dict[tuple[int, _Key], list[str]] = {}
+        for copy in self._copies(here, frozenset(here.copies)):
+            for number in numbers:
+                self._compute(number, copy, here)
+            for k, reduction in enumerate(self.nest.reductions):
+                if self.tiling.keeping[k].on_stack:
+                    terms.setdefault((k, self._kept(reduction, copy)), []).append(self._term(k, copy, here))
+                else:
+                    self._accumulate(k, copy, here)
+            for k, write in enumerate(self.nest.writes):
+                self._write(k, write, copy, here)
+        for (k, kept), found in terms.items():
+            combiner = self._combiner(k)
+            place = self._column(f"stack {k}", kept[self.along] * self.lanes, here)
+            active = self._active(kept, here)
+            total = combiner.lanes.load(place, active=active)
+            combiner.lanes.store(combiner.combine(total, combiner.tree(found)), place, active=active)
+
+    def _write(self, k: int, write: Write, copy: _Key, here: _Here) -> None:
+        form = _Form(write.dtype, in_lanes=bool(self.nest.space))
+        value, pointer = self._value(write.value, form, copy, here), here.pointers[f"write {k}"]
+        offset = self._offset(write, copy)
+        if not self.nest.space:
+            self._lanes(form).store(value, pointer)
+            return
+        stride = write.strides[self.along]
+        self._lanes(form).store(value, pointer, offset, stride=stride, active=self._active(copy, here))
+
+    # --- reductions -------------------------------------------------------------------------------------------------
+    def _combiner(self, k: int) -> Combiner:
+        reduction = self.nest.reductions[k]
+        dtype = accumulators.accumulated_dtype(reduction.dtype, self.lanes)
+        return Combiner(reduction.kind, Lanes(self.function, dtype, self.lanes))
+
+    def _kept_axes(self, reduction: Reduction) -> frozenset[int]:
+        return frozenset(range(len(self.nest.space))) - reduction.axes
+
+    def _kept(self, reduction: Reduction, copy: _Key) -> _Key:
+        return self._of(copy, self._kept_axes(reduction))
+
+    def _term(self, k: int, copy: _Key, here: _Here) -> str:
+        """What a copy adds to a reduction; lanes that do not take part add nothing."""
+        combiner, reduction = self._combiner(k), self.nest.reductions[k]
+        form = _Form(reduction.dtype, in_lanes=bool(self.nest.space))
+        term = self._lanes(form).convert(self._value(reduction.value, form, copy, here), combiner.lanes)
+        active = self._active(copy, here)
+        if self.along in reduction.axes and active < self.lanes:
+            term = combiner.lanes.select(combiner.lanes.first(active), term, combiner.start)
+        return term
+
+    def _begin(self, depth: int, here: _Here) -> None:
+        """Start the accumulators that begin inside so many loops."""
+        for k, keeping in enumerate(self.tiling.keeping):
+            first = keeping.begins if keeping.block is None else keeping.block
+            if keeping.block is not None and keeping.begins == depth:
+                self._begin_finer(k, keeping, here)
+            if first == depth:
+                self._begin_first(k, keeping, here)
+
+    def _begin_first(self, k: int, keeping: Keeping, here: _Here) -> None:
+        combiner, reduction = self._combiner(k), self.nest.reductions[k]
+        if keeping.on_stack:
+            self._place_columns(f"stack {k}", combiner.lanes, here)
+
+            def clear(index: Index, active: int) -> None:
+                combiner.lanes.store(combiner.start, self._column(f"stack {k}", index, here), active=active)
+
+            self._sweep(here, clear)
+            return
+        for kept in self._copies(here, self._kept_axes(reduction)):
+            here.cells[k, kept] = [self._cell(combiner.lanes, combiner.start) for _ in range(keeping.partials)]
+
+    def _begin_finer(self, k: int, keeping: Keeping, here: _Here) -> None:
+        lanes, reduction = self._combiner(k).lanes, self.nest.reductions[k]
+        wide = lanes.as_dtype("f8")
+        zero = wide.constant(-0.0)
+        if keeping.on_stack:
+            for name in self._finer_names(k):
+                self._place_columns(name, wide, here)
+
+            def clear(index: Index, active: int) -> None:
+                for name in self._finer_names(k):
+                    wide.store(zero, self._column(name, index, here), active=active)
+
+            self._sweep(here, clear)
+            return
+        for kept in self._copies(here, self._kept_axes(reduction)):
+            here.finer[k, kept] = [self._cell(wide, zero) for _ in range(finer_cells(lanes))]
+
+    def _finer_names(self, k: int) -> list[str]:
+        return [f"finer {k} {part}" for part in range(finer_cells(self._combiner(k).lanes))]
+
+    def _cell(self, lanes: Lanes, start: str) -> str:
+        cell = self.function.slot(self._cell_type(lanes))
+        lanes.store(start, cell)
+        return cell
+
+    def _cell_type(self, lanes: Lanes) -> str:
+        memory = memory_type(lanes.dtype)
+        return memory if lanes.width == 1 else f"<{lanes.width} x {memory}>"
+
+    def _accumulate(self, k: int, copy: _Key, here: _Here) -> None:
+        combiner, reduction = self._combiner(k), self.nest.reductions[k]
+        cells = here.cells[k, self._kept(reduction, copy)]
+        counts = [count for axis, count in sorted(here.copies.items()) if axis in reduction.axes]
+        places = [copy[axis] for axis in sorted(reduction.axes)]
+        number = 0
+        for place, count in zip(places, counts, strict=True):
+            number = number * count + place
+        cell = cells[number % len(cells)]
+        combiner.lanes.store(combiner.combine(combiner.lanes.load(cell), self._term(k, copy, here)), cell)
+
+    def _end(self, depth: int, here: _Here) -> None:
+        """Put away the accumulators that end here: into a second one, or into the result."""
+        for k, keeping in enumerate(self.tiling.keeping):
+            if keeping.block == depth:
+                self._end_block(k, keeping, here)
+            if keeping.begins == depth:
+                self._end_reduction(k, keeping, here)
+
+    def _end_block(self, k: int, keeping: Keeping, here: _Here) -> None:
+        combiner = self._combiner(k)
+        lanes = combiner.lanes
+        if keeping.on_stack:
+
+            def add(index: Index, active: int) -> None:
+                block = lanes.load(self._column(f"stack {k}", index, here), active=active)
+                cells = [self._column(name, index, here) for name in self._finer_names(k)]
+                add_finely(lanes, block, cells, active)
+
+            self._sweep(here, add)
+            return
+        for kept in self._copies(here, self._kept_axes(self.nest.reductions[k])):
+            block = combiner.tree([lanes.load(cell) for cell in here.cells[k, kept]])
+            add_finely(lanes, block, here.finer[k, kept])
+
+    def _end_reduction(self, k: int, keeping: Keeping, here: _Here) -> None:
+        combiner, reduction = self._combiner(k), self.nest.reductions[k]
+        if keeping.on_stack:
+            self._end_columns(k, keeping, here)
+            return
+        for kept in self._copies(here, self._kept_axes(reduction)):
+            lanes = combiner.lanes
+            if keeping.block is None:
+                total = combiner.tree([lanes.load(cell) for cell in here.cells[k, kept]])
+            else:
+                total, lanes = finer_total(lanes, here.finer[k, kept]), lanes.as_dtype("f8")
+            if self.nest.space and self.along in reduction.axes:
+                total, lanes = Combiner(reduction.kind, lanes).across(total), lanes.narrowed()
+            self._give(k, keeping, lanes.convert(total, lanes.as_dtype(reduction.dtype)), kept, here)
+
+    def _give(self, k: int, keeping: Keeping, total: str, kept: _Key, here: _Here) -> None:
+        """Store the total of a copy in the result, or add it to what is there."""
+        reduction = self.nest.reductions[k]
+        pointer, offset = here.pointers[f"result {k}"], self._offset(reduction, kept)
+        in_lanes = bool(self.nest.space) and self.along not in reduction.axes
+        lanes = Lanes(self.function, reduction.dtype, self.lanes if in_lanes else 1)
+        stride = reduction.strides[self.along] if in_lanes else 1
+        active = self._active(kept, here) if in_lanes else None
+        if keeping.returns:
+            before = lanes.load(pointer, offset, stride=stride, active=active)
+            total = Combiner(reduction.kind, lanes).combine(before, total)
+        lanes.store(total, pointer, offset, stride=stride, active=active)
+
+    # --- sums of columns on the stack -------------------------------------------------------------------------------
+    def _place_columns(self, name: str, lanes: Lanes, here: _Here) -> None:
+        """Make room for a number of each column of the strip; its pointer is of column 0 of the matrix."""
+        if name not in self.columns:
+            slot = self.function.slot(memory_type(lanes.dtype), count=tiling.STRIP, align=64)
+            self.columns[name] = (slot, lanes.dtype)
+        before = self.function.sub(0, here.ranges[self.along].start)
+        here.pointers[name] = self.function.element(self.columns[name][0], before, memory_type(lanes.dtype))
+
+    def _column(self, name: str, index: Index, here: _Here) -> str:
+        """Where the number of a column is, or of the first of a vector of columns."""
+        return self.function.element(here.pointers[name], index, memory_type(self._dtype(name)))
+
+    def _end_columns(self, k: int, keeping: Keeping, here: _Here) -> None:
+        reduction, lanes = self.nest.reductions[k], self._combiner(k).lanes
+
+        def give(index: Index, active: int) -> None:
+            if keeping.block is None:
+                total, own = lanes.load(self._column(f"stack {k}", index, here), active=active), lanes
+            else:
+                cells = [self._column(name, index, here) for name in self._finer_names(k)]
+                total, own = finer_total(lanes, cells, active), lanes.as_dtype("f8")
+            result = lanes.as_dtype(reduction.dtype)
+            stride = reduction.strides[self.along]
+            place = self.function.mul(index, stride)
+            result.store(own.convert(total, result), here.pointers[f"result {k}"], place, stride=stride, active=active)
+
+        self._sweep(here, give)
+
+    def _sweep(self, here: _Here, action: Callable[[Index, int], None]) -> None:
+        """Do something for all columns of the strip, vector by vector."""
+        range_, lanes = here.ranges[self.along], self.lanes
+        if range_.whole:
+            with self.function.loop(range_.start, range_.stop, lanes, at_least_once=True) as index:
+                action(index, lanes)
+            return
+        start, stop = int(range_.start), int(range_.stop)
+        main = (stop - start) // lanes * lanes
+        if main:
+            with self.function.loop(start, start + main, lanes) as index:
+                action(index, lanes)
+        if start + main < stop:
+            action(start + main, stop - start - main)

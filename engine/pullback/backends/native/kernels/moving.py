@@ -1,0 +1,82 @@
+"""Moving of elements by keys that are known: writing a part into zeros, adding a part, joining arrays.
+
+A part of an array is a view of it, so each of these is a nest or two that writes to a view.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.kernels.nest import Constant, Nest, Read, Step, Write
+from pullback.backends.native.kernels.nests import emit_nest
+from pullback.backends.native.views import part
+from pullback.backends.native.writing.lanes import memory_type
+from pullback.ir.graph import Node
+from pullback.ir.types import Shape
+from pullback.rules.activations import identity
+from pullback.rules.elementwise import add
+from pullback.rules.indexing import add_at, scatter
+from pullback.rules.joining import along, concatenate
+
+
+@emits(scatter)
+def _emit_scatter(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (result,) = results
+    fill(emission, result, 0)
+    copy_into(emission, operands[0], part_of(emission, result, dict(node.params)["key"]))
+
+
+@emits(add_at)
+def _emit_add_at(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (result,), (x, added) = results, operands
+    if x.pointer != result.pointer:
+        copy_into(emission, x, result)
+    target = part_of(emission, result, dict(node.params)["key"])
+    reads = (_read(target, target.shape, 0), _read(added, target.shape, 1))
+    step = Step(add, (0, 1), (target.dtype, target.dtype), target.dtype)
+    nest = Nest(target.shape, reads, (step,), (Write(2, 0, target.strides, target.dtype),), ())
+    emit_nest(emission, nest, [target.pointer, added.pointer])
+
+
+@emits(concatenate)
+def _emit_concatenate(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    axis, begin = dict(node.params)["axis"], 0
+    for operand in operands:
+        end = begin + operand.shape[axis]
+        copy_into(emission, operand, part_of(emission, results[0], along(axis, slice(begin, end))))
+        begin = end
+
+
+def part_of(emission: Emission, stored: Stored, key: Any) -> Stored:
+    """What a basic key selects of an array in C order."""
+    offset, shape, strides = part(stored.shape, key)
+    pointer = emission.function.element(stored.pointer, offset, memory_type(stored.dtype))
+    return Stored(pointer, shape, strides, stored.dtype)
+
+
+def fill(emission: Emission, target: Stored, value: Any) -> None:
+    """Give a number to every element."""
+    step = Step(identity, (Constant(value),), (target.dtype,), target.dtype)
+    write = Write(0, 0, target.strides, target.dtype)
+    emit_nest(emission, Nest(target.shape, (), (step,), (write,), ()), [target.pointer])
+
+
+def copy_into(emission: Emission, source: Stored, target: Stored) -> None:
+    """Copy, broadcasting and converting as NumPy does."""
+    step = Step(identity, (0,), (target.dtype,), target.dtype)
+    write = Write(1, 1, target.strides, target.dtype)
+    nest = Nest(target.shape, (_read(source, target.shape, 0),), (step,), (write,), ())
+    emit_nest(emission, nest, [source.pointer, target.pointer])
+
+
+def _read(stored: Stored, space: Shape, pointer: int) -> Read:
+    stand_in = np.lib.stride_tricks.as_strided(np.empty(1, np.uint8), stored.shape, stored.strides)
+    return Read(pointer, np.broadcast_to(stand_in, space).strides, stored.dtype)

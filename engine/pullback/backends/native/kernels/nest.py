@@ -1,0 +1,90 @@
+"""Loop nests: elementwise expressions and reductions over one iteration space, as one kernel.
+
+A nest computes values at every point of its space, from what it reads there; it stores some of them, and reduces some of
+them along axes of the space. Values are numbered: the reads first, then the steps.
+
+    Nest -> axes         the same nest with as few axes as it needs, in an order that suits memory      axes.py
+         -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py
+         -> bodies       the text: every value where its operands are first there                       bodies.py,
+                         reductions in registers, on the stack or in their result                       accumulators.py
+
+What is written may be the very memory of something read with the same strides; nothing else overlaps.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from pullback.core.primitive import Primitive
+from pullback.ir.types import Shape
+
+ReductionKind: TypeAlias = Literal["sum", "prod", "max", "min", "any", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space."""
+
+    pointer: int
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number known now."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A value computed from others: a primitive, numbers of values or constants, and the dtypes it computes in."""
+
+    primitive: Primitive
+    operands: tuple[int | Constant, ...]
+    operand_dtypes: tuple[np.dtype[Any], ...]
+    dtype: np.dtype[Any]
+    params: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A value that is stored at every point; strides are those of the array it is stored to."""
+
+    value: int
+    pointer: int
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A value reduced along axes of the space; strides of the result are 0 along those."""
+
+    value: int
+    kind: ReductionKind
+    axes: frozenset[int]
+    pointer: int
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """One kernel; its text depends on nothing else, so it is its own key."""
+
+    space: Shape
+    reads: tuple[Read, ...]
+    steps: tuple[Step, ...]
+    writes: tuple[Write, ...]
+    reductions: tuple[Reduction, ...]
+
+    def axes_of_values(self) -> list[frozenset[int]]:
+        """The axes along which each value varies."""
+        axes = [frozenset(axis for axis, stride in enumerate(read.strides) if stride) for read in self.reads]
+        for step in self.steps:
+            operands = [axes[operand] for operand in step.operands if not isinstance(operand, Constant)]
+            axes.append(frozenset().union(*operands))
+        return axes

@@ -1,0 +1,62 @@
+"""Emission of a nest: one function of the program for each nest that differs once its axes are few."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.backends.native.emission import Emission
+from pullback.backends.native.kernels.accumulators import starting_value
+from pullback.backends.native.kernels.axes import with_few_axes
+from pullback.backends.native.kernels.bodies import write_nest
+from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, ReductionKind, Step, Write
+from pullback.backends.native.kernels.tiling import tile
+from pullback.backends.native.writing.function import Function
+from pullback.rules.activations import identity
+
+__all__ = ["Constant", "Nest", "Read", "Reduction", "ReductionKind", "Step", "Write", "emit_nest"]
+
+
+def emit_nest(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
+    """Call the function of a nest, which is written when it is met for the first time."""
+    if math.prod(nest.space) == 0:
+        _emit_empty(emission, nest, pointers)
+        return
+    small = with_few_axes(nest, emission.vector_bits)
+
+    def build(function: Function, arguments: Sequence[str]) -> None:
+        keeping = tile(small, emission.vector_bits).keeping
+        for kept, reduction in zip(keeping, small.reductions, strict=True):
+            if kept.returns:
+                start = starting_value(reduction.kind, reduction.dtype)
+                _fill(function, small, reduction, start, arguments)
+        write_nest(function, small, arguments)
+
+    # Numbers that are equal and not the same, 0.0 and -0.0 or 1 and True, are told apart by how they are written.
+    emission.kernel(("nest", repr(small)), "nest", pointers, build)
+
+
+def _emit_empty(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
+    """A space without points: nothing is written, and what is reduced is a reduction of nothing."""
+    left = [reduction for reduction in nest.reductions if math.prod(_kept_space(nest, reduction))]
+    if not left:
+        return
+
+    def build(function: Function, arguments: Sequence[str]) -> None:
+        for reduction in left:
+            nothing = 0 if reduction.kind == "sum" else starting_value(reduction.kind, reduction.dtype)
+            _fill(function, nest, reduction, nothing, arguments)
+
+    emission.kernel(("nest of nothing", repr(nest)), "nest", pointers, build)
+
+
+def _kept_space(nest: Nest, reduction: Reduction) -> tuple[int, ...]:
+    return tuple(size for axis, size in enumerate(nest.space) if axis not in reduction.axes)
+
+
+def _fill(function: Function, nest: Nest, reduction: Reduction, value: Any, pointers: Sequence[str]) -> None:
+    """Give a number to every element of a result."""
+    strides = tuple(stride for axis, stride in enumerate(reduction.strides) if axis not in reduction.axes)
+    step = Step(identity, (Constant(value),), (reduction.dtype,), reduction.dtype)
+    write = Write(0, reduction.pointer, strides, reduction.dtype)
+    filling = Nest(_kept_space(nest, reduction), reads=(), steps=(step,), writes=(write,), reductions=())
+    write_nest(function, with_few_axes(filling, function.module.vector_bits), pointers)

@@ -1,0 +1,271 @@
+"""The loops of a nest: which axis in which order, how much of it in one turn, and where reductions are kept meanwhile.
+
+    sum of a line              span of the line (a block of the sum) > walk along it, 4 vectors a turn
+    sums of rows               walk over rows > walk along the row
+    sums of columns            walk along the columns, 4 vectors a turn > walk over rows
+    both, or the total too     span of columns (a strip) > span of rows (a block) > walk over rows > walk along the row
+
+A *walk* binds an axis: every turn computes some positions along it. A *span* outside it bounds how far the walk goes before
+something is done about the reductions inside.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+
+from pullback.backends.native.elementary import scalars
+from pullback.backends.native.kernels.nest import Nest, Reduction
+
+#: So many numbers at most are added to one accumulator one after the other; then it is added to another of more precision.
+BLOCK = 128
+
+#: Numbers in a strip of columns whose sums are kept on the stack, with 12 bytes for each f32, 24 for each f64.
+STRIP = 1024
+
+#: Accumulators that are enough to hide the latency of additions: 4 cycles, two a cycle.
+CHAINS = 8
+
+#: Bytes of a matrix that is near enough to be walked down column by column.
+_NEAR = 1 << 17
+
+#: Instructions, about, up to which bodies are repeated instead of looped over.
+_UNROLLED = 64
+_MOST_COPIES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A loop over stretches of an axis that a walk further in goes along; a multiple of what one turn of that takes."""
+
+    axis: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A loop along an axis: so many positions a turn, each of `unit` elements (the lanes of a vector, else 1)."""
+
+    axis: int
+    unit: int
+    copies: int
+
+    @property
+    def length(self) -> int:
+        """Elements that one turn takes."""
+        return self.unit * self.copies
+
+
+Loop: TypeAlias = Span | Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where a reduction is kept while the loops run; depths count the loops outside.
+
+    In registers between `begins` and its end there; with a `block` what was added since that depth goes to a second
+    accumulator of more precision, which begins at `begins`. A reduction that `returns` comes by its result several times
+    and adds to what is there. One `on_stack` has an accumulator for every column of a strip.
+    """
+
+    begins: int
+    block: int | None
+    returns: bool
+    on_stack: bool
+    partials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """The loops, outermost first; the lanes of a vector; how each reduction is kept."""
+
+    loops: tuple[Loop, ...]
+    lanes: int
+    keeping: tuple[Keeping, ...]
+
+    def walk_depth(self, axis: int) -> int:
+        """How many loops are open once an axis is bound."""
+        return next(depth + 1 for depth, loop in enumerate(self.loops) if isinstance(loop, Walk) and loop.axis == axis)
+
+
+def tile(nest: Nest, vector_bits: int) -> Tiling:
+    """Loops for a nest of few axes; there must be points in its space."""
+    if not nest.space:
+        kept = tuple(Keeping(0, None, returns=False, on_stack=False, partials=1) for _ in nest.reductions)
+        return Tiling((), 1, kept)
+    lanes = _lanes(nest, vector_bits)
+    walks = _walks(nest, lanes)
+    # What takes one turn is no loop: outside the others, what varies along it alone is computed once.
+    once = [walk for walk in walks if walk.length >= nest.space[walk.axis]]
+    again = [walk for walk in walks if walk not in once]
+    inside = [reduction.axes & {walk.axis for walk in again} for reduction in nest.reductions]
+    along = len(nest.space) - 1
+    columns = [axes for axes in inside if axes and along not in axes]
+    if not columns or again[-1].axis != along:
+        return _with_blocks(nest, lanes, [*once, *again])
+    *others, line = again
+    reduced = [walk for walk in others if walk.axis in columns[0]]
+    kept_walks = [walk for walk in others if walk.axis not in columns[0]]
+    if all(axes == columns[0] for axes in inside if axes):
+        height = math.prod(nest.space[walk.axis] for walk in reduced)
+        if height * nest.space[along] * _widest(nest) > _NEAR:
+            return _with_strips(nest, lanes, [*once, *kept_walks], reduced, line)
+        return _with_blocks(nest, lanes, [*once, *kept_walks, line, *reduced])
+    if len(others) == 1:
+        return _with_strips(nest, lanes, once, reduced, line)
+    return _with_blocks(nest, lanes, walks)
+
+
+def _widest(nest: Nest) -> int:
+    """Bytes of the widest dtype of what varies over the space."""
+    depends = nest.axes_of_values()
+    dtypes = [read.dtype for read in nest.reads if any(read.strides)]
+    for number, step in enumerate(nest.steps, len(nest.reads)):
+        if depends[number]:
+            dtypes.append(step.dtype)
+            dtypes += step.operand_dtypes
+    dtypes += [write.dtype for write in nest.writes]
+    dtypes += [reduction.dtype for reduction in nest.reductions]
+    return max((dtype.itemsize for dtype in dtypes), default=1)
+
+
+def _lanes(nest: Nest, vector_bits: int) -> int:
+    """As many as the widest dtype leaves; no more than a power of two that holds the line."""
+    line = 1 << (nest.space[-1] - 1).bit_length()
+    return min(vector_bits // (8 * max(4, _widest(nest))), line)
+
+
+def _walks(nest: Nest, lanes: int) -> list[Walk]:
+    """Walks over all axes in their order; a turn takes several positions where bodies are cheap, all where they are few."""
+    along = len(nest.space) - 1
+    body = _cost_of_a_turn(nest)
+    vectors = math.ceil(nest.space[along] / lanes)
+    copies = max(1, min(4, 32 // body, vectors))
+    if vectors <= _MOST_COPIES and vectors * body <= _UNROLLED:
+        copies = vectors
+    walks = [Walk(along, lanes, copies)]
+    whole = copies == vectors
+    for axis in reversed(range(along)):
+        repeated = 1
+        if whole:
+            room = min(_MOST_COPIES // copies, _UNROLLED // (copies * body))
+            repeated = nest.space[axis] if nest.space[axis] <= room else max(1, min(4 // copies, room))
+            copies *= repeated
+            whole = repeated == nest.space[axis]
+        walks.insert(0, Walk(axis, 1, repeated))
+    return walks
+
+
+def _cost_of_a_turn(nest: Nest) -> int:
+    """Cycles, about, for one vector of every value."""
+    steps = sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
+    return 1 + len(nest.reads) + len(nest.writes) + len(nest.reductions) + steps
+
+
+def _with_strips(nest: Nest, lanes: int, outside: list[Walk], reduced: list[Walk], line: Walk) -> Tiling:
+    """Columns are summed by strips of them, whose sums are on the stack; each row is gone along as far as the strip."""
+    body = _cost_of_a_turn(nest)
+    *outer, rows = reduced
+    rows = replace(rows, copies=max(1, min(4, 16 // body, nest.space[rows.axis])))
+    line = replace(line, copies=max(1, min(2, 32 // (body * rows.copies))))
+    walks = [*outer, rows]
+    strip = STRIP // line.length * line.length
+    block = _block([(nest.space[walk.axis], walk) for walk in walks], 1.0)
+    loops: list[Loop] = [*outside, *walks, line]
+    if block is not None:
+        loops.insert(len(outside) + block[0], block[1])
+    if nest.space[line.axis] > strip:
+        loops.insert(len(outside), Span(line.axis, strip))
+    return Tiling(tuple(loops), lanes, tuple(_kept(nest, loops, one, on_stack=True) for one in nest.reductions))
+
+
+def _with_blocks(nest: Nest, lanes: int, walks: list[Walk]) -> Tiling:
+    """Walks, and a span so that no accumulator of a sum takes more than a block."""
+    loops: list[Loop] = list(walks)
+    sums = [reduction for reduction in nest.reductions if is_float_sum(reduction)]
+    if sums:
+        terms = max(_terms_of_a_turn(nest, walks, reduction) for reduction in sums)
+        outermost = min(_begins(reduction, walks) for reduction in sums)
+        block = _block([(nest.space[walk.axis], walk) for walk in walks[outermost:]], terms)
+        if block is not None:
+            loops.insert(outermost + block[0], block[1])
+    return Tiling(tuple(loops), lanes, tuple(_kept(nest, loops, one, on_stack=False) for one in nest.reductions))
+
+
+def _block(walks: list[tuple[int, Walk]], terms: float) -> tuple[int, Span] | None:
+    """The span that bounds how many terms an accumulator takes in walks of given sizes, and which of them it is around."""
+    for number in reversed(range(len(walks))):
+        size, walk = walks[number]
+        turns = math.ceil(size / walk.length)
+        if terms * turns > BLOCK:
+            block = max(1, int(BLOCK / terms))
+            return (number, Span(walk.axis, block * walk.length)) if block < turns else None
+        terms *= turns
+    return None
+
+
+def is_float_sum(reduction: Reduction) -> bool:
+    """Whether the order of its terms matters to a reduction, and how many there are."""
+    return reduction.kind == "sum" and np.dtype(reduction.dtype).kind == "f"
+
+
+def _begins(reduction: Reduction, loops: "list[Walk] | list[Loop]") -> int:
+    """The depth at which everything is bound that a reduction keeps."""
+    return max(
+        (depth + 1 for depth, loop in enumerate(loops) if isinstance(loop, Walk) and loop.axis not in reduction.axes),
+        default=0,
+    )
+
+
+def _terms_of_a_turn(nest: Nest, loops: "list[Walk] | list[Loop]", reduction: Reduction) -> float:
+    """How many terms one accumulator takes in one turn of all walks."""
+    copies = _copies(loops, reduction, kept=False)
+    return copies / _partials(nest, loops, reduction)
+
+
+def _copies(loops: "list[Walk] | list[Loop]", reduction: Reduction, *, kept: bool) -> int:
+    return math.prod(
+        loop.copies for loop in loops if isinstance(loop, Walk) and (loop.axis not in reduction.axes) == kept
+    )
+
+
+def _partials(nest: Nest, loops: "list[Walk] | list[Loop]", reduction: Reduction) -> int:
+    chains = len(nest.reductions) * _copies(loops, reduction, kept=True)
+    return min(_copies(loops, reduction, kept=False), max(1, CHAINS // chains), 4)
+
+
+def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool) -> Keeping:
+    begins = _begins(reduction, loops)
+    outside = [loop for loop in loops[:begins] if loop.axis in reduction.axes and loop.length < nest.space[loop.axis]]
+    along = len(nest.space) - 1
+    again = [loop.axis in reduction.axes and loop.length < nest.space[loop.axis] for loop in loops]
+    if on_stack and along not in reduction.axes and any(again):
+        spans = [depth for depth, loop in enumerate(loops) if isinstance(loop, Span) and loop.axis in reduction.axes]
+        begins = again.index(True)
+        block = spans[0] + 1 if spans and is_float_sum(reduction) else None
+        return Keeping(begins, block, returns=False, on_stack=True, partials=1)
+    block = begins
+    if is_float_sum(reduction):
+        while block < len(loops) and _terms(nest, loops, reduction, block) > BLOCK:
+            block += 1
+    return Keeping(
+        begins,
+        block if block > begins else None,
+        returns=bool(outside),
+        on_stack=False,
+        partials=_partials(nest, loops, reduction),
+    )
+
+
+def _terms(nest: Nest, loops: list[Loop], reduction: Reduction, depth: int) -> float:
+    """How many terms one accumulator takes that lives inside so many loops."""
+    turns = [math.ceil(_reach(nest, loops, number) / loop.length) for number, loop in enumerate(loops)]
+    return reduce(lambda total, turn: total * turn, turns[depth:], _terms_of_a_turn(nest, loops, reduction))
+
+
+def _reach(nest: Nest, loops: list[Loop], number: int) -> int:
+    """How far a loop goes: to the end of its axis, or of the span around it."""
+    around = [loop.length for loop in loops[:number] if loop.axis == loops[number].axis]
+    return around[-1] if around else nest.space[loops[number].axis]

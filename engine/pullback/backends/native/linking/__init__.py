@@ -1,0 +1,6 @@
+"""From the text of a module to addresses of its functions."""
+
+from pullback.backends.native.linking.loading import Loaded, load
+from pullback.backends.native.linking.target import Target, forced_width, host_target
+
+__all__ = ["Loaded", "Target", "forced_width", "host_target", "load"]

@@ -1,0 +1,48 @@
+"""Loading of a module: the one way from text to functions that can be called."""
+
+from typing import TYPE_CHECKING
+
+from pullback.backends.native.linking import objects
+from pullback.backends.native.linking.symbols import addresses_of
+from pullback.backends.native.linking.target import host_target
+
+if TYPE_CHECKING:
+    from pullback.backends.native.linking.toolchain import Code
+
+
+class Loaded:
+    """A program in memory. Its addresses hold as long as this object lives."""
+
+    def __init__(self, code: "Code", *, is_from_cache: bool) -> None:
+        self._code = code
+        self.is_from_cache = is_from_cache
+        """Whether its object code was found on disk."""
+
+    def address(self, name: str) -> int:
+        """Where a function that the module defines begins."""
+        try:
+            return self._code.address(name)
+        except KeyError:
+            raise KeyError(f"The native program defines no function {name!r} that can be seen from outside.") from None
+
+
+def load(text: str, *, key: str = "") -> Loaded:
+    """The module as code in memory; the text has neither triple nor data layout, they are the host's.
+
+    The key is part of what the object is stored under, for callers whose text depends on something that it does not show.
+    """
+    from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - imports llvmlite, 90 ms
+
+    target = host_target()
+    name = objects.name_of(toolchain.RECIPE, target, key, text)
+    found = objects.find(name)
+    if found is not None:
+        imports = addresses_of(found.imports)
+        try:
+            return Loaded(toolchain.link_object(found, imports), is_from_cache=True)
+        except RuntimeError:  # whole, but no object for here: as good as absent
+            pass
+    made = toolchain.compile_object(text, target)
+    code = toolchain.link_object(made, addresses_of(made.imports))
+    objects.keep(name, made)
+    return Loaded(code, is_from_cache=False)

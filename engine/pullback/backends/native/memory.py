@@ -1,0 +1,163 @@
+"""Where every value of a native program lives: with the caller, or at an offset in one arena.
+
+Values that are never alive together share bytes. A value of a nest may take the bytes of one that the nest reads for the
+last time, element for element. What is returned is computed straight into its place where that place is its own.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pullback.backends.native.emission import EMITTERS, contiguous_strides
+from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
+from pullback.ir.graph import Graph, Var
+from pullback.planning.arena import ALIGNMENT, Placed
+from pullback.rules.indexing import add_at
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A graph as kernels with memory."""
+
+    graph: Graph
+    kernels: Kernels
+    kept: frozenset[Var]
+    """The values that are in memory at all."""
+    offsets: dict[Var, int]
+    """In bytes from the arena's begin, of what neither comes from the caller nor is returned."""
+    scratch: dict[int, int]
+    """By number of a kernel, the offset of what it scribbles in."""
+    returned: dict[Var, int]
+    """By value, the output whose memory it is computed into."""
+    copied: tuple[int, ...]
+    """The outputs that are copies: of what the caller gave, of numbers, of views, and of other outputs."""
+    nbytes: int
+
+
+@dataclass(slots=True)
+class _Slot:
+    """Bytes that one value has, or several one after the other."""
+
+    nbytes: int
+    first: int
+    last: int
+    offset: int = -1
+
+
+@dataclass(slots=True)
+class _Plan:
+    slots: dict[Var, _Slot] = field(default_factory=dict)
+    all: list[_Slot] = field(default_factory=list)
+
+    def new(self, nbytes: int, first: int, last: int) -> _Slot:
+        slot = _Slot(-(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT, first, last)
+        self.all.append(slot)
+        return slot
+
+
+def plan_memory(graph: Graph, vector_bits: int) -> Memory:
+    """Kernels of a graph and their memory."""
+    kernels = fuse(graph)
+    kept = kept_values(kernels, graph)
+    returned, copied = _outputs(graph, kernels)
+    last_use = _last_uses(graph, kernels)
+    plan = _Plan()
+    scratch: dict[int, _Slot] = {}
+    for number, kernel in enumerate(kernels.kernels):
+        taken: set[Var] = set()
+        for result in (var for node in nodes_of(kernel) for var in node.outputs):
+            if result not in kept or result in returned:
+                continue
+            last = max(number, last_use.get(result, number))
+            before = _overwritten(kernel, number, result, kernels, plan, last_use, taken)
+            if before is None:
+                plan.slots[result] = plan.new(result.type.nbytes, number, last)
+            else:
+                taken.add(before)
+                plan.slots[result] = plan.slots[before]
+                plan.slots[result].last = last
+        if isinstance(kernel, Alone):
+            nbytes = EMITTERS[kernel.node.primitive].scratch(kernel.node, vector_bits)
+            if nbytes:
+                scratch[number] = plan.new(nbytes, number, number)
+    nbytes = _place(plan.all)
+    return Memory(
+        graph,
+        kernels,
+        frozenset(kept),
+        {var: slot.offset for var, slot in plan.slots.items()},
+        {number: slot.offset for number, slot in scratch.items()},
+        returned,
+        copied,
+        nbytes,
+    )
+
+
+def _place(slots: Iterable[_Slot]) -> int:
+    """Offsets, largest first; gives the size of the arena."""
+    ordered = sorted(slots, key=lambda slot: -slot.nbytes)
+    placed = Placed(len(ordered))
+    for slot in ordered:
+        slot.offset = placed.add(slot.nbytes, slot.first, slot.last)
+    return max((slot.offset + slot.nbytes for slot in ordered), default=0)
+
+
+def _outputs(graph: Graph, kernels: Kernels) -> tuple[dict[Var, int], tuple[int, ...]]:
+    made = {var for kernel in kernels.kernels for node in nodes_of(kernel) for var in node.outputs}
+    returned: dict[Var, int] = {}
+    copied = []
+    for number, atom in enumerate(graph.outputs):
+        if isinstance(atom, Var) and atom in made and atom not in returned:
+            returned[atom] = number
+        else:
+            copied.append(number)
+    return returned, tuple(copied)
+
+
+def _last_uses(graph: Graph, kernels: Kernels) -> dict[Var, int]:
+    """By value of memory the number of the last kernel that reads it; outputs are copied after all of them."""
+    last: dict[Var, int] = {}
+    for number, kernel in enumerate(kernels.kernels):
+        for node in nodes_of(kernel):
+            for atom in node.inputs:
+                root = kernels.views.access(atom).root
+                if isinstance(root, Var):
+                    last[root] = number
+    for atom in graph.outputs:
+        root = kernels.views.access(atom).root
+        if isinstance(root, Var):
+            last[root] = len(kernels.kernels)
+    return last
+
+
+def _overwritten(
+    kernel: Kernel,
+    number: int,
+    result: Var,
+    kernels: Kernels,
+    plan: _Plan,
+    last_use: dict[Var, int],
+    taken: set[Var],
+) -> Var | None:
+    """A value whose bytes a result can take: read here for the last time, and only in the order it is written."""
+    if isinstance(kernel, Alone):
+        first = kernel.node.inputs[0] if kernel.node.primitive is add_at else None
+        alone = isinstance(first, Var) and kernel.node.inputs.count(first) == 1 and first in plan.slots
+        if isinstance(first, Var) and alone and last_use.get(first) == number and plan.slots[first].last == number:
+            return first
+        return None
+    if any(result in node.outputs and node.primitive in REDUCTIONS for node in kernel.nodes):
+        return None
+    straight = contiguous_strides(kernel.space)
+    found: dict[Var, bool] = {}
+    for node in kernel.nodes:
+        for atom in node.inputs:
+            access = kernels.views.access(atom)
+            if atom in kernel.values or not isinstance(access.root, Var) or access.root not in plan.slots:
+                continue
+            in_order = atom.type.shape == kernel.space and access.strides == straight and access.offset == 0
+            found[access.root] = found.get(access.root, True) and in_order
+    for root, in_order in found.items():
+        same = root.type.dtype.itemsize == result.type.dtype.itemsize and root.type.shape == kernel.space
+        if in_order and same and root not in taken and last_use.get(root) == number and plan.slots[root].last == number:
+            return root
+    return None

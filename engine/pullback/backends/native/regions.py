@@ -1,0 +1,173 @@
+"""What of a graph is native, and what stays with the interpreter.
+
+A graph that is native throughout is one program. Of any other the native nodes are gathered into *regions*, as few as their
+dependencies allow, and each becomes one node of a graph that the interpreter runs. Views belong to whoever reads them, so
+that a region reads the memory of what it is given, never a copy made for it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.native.kernels import every as _every  # noqa: F401 - it fills the table of emitters
+from pullback.backends.native.running import Native
+from pullback.backends.native.support import why_not
+from pullback.backends.native.views import is_view
+from pullback.core.primitive import Primitive
+from pullback.errors import DifferentiationError
+from pullback.ir.graph import Atom, Graph, Node, Var
+from pullback.ir.types import ArrayType
+from pullback.passes.dead_code import drop_dead
+from pullback.planning.arena import ALIGNMENT
+
+
+class Region(Primitive):
+    """Native nodes as one node of a graph that the interpreter runs."""
+
+    def __init__(self, graph: Graph, number: int) -> None:  # no row of the rule table: it is made for one graph
+        self.name = f"native{number}"
+        self.graph = graph
+        self.native = Native(graph)
+        self.results = len(graph.outputs)
+        self._arena = np.empty(self.native.memory.nbytes + ALIGNMENT, np.uint8)
+
+    def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+        """The types of the outputs."""
+        del types, params
+        return tuple(atom.type for atom in self.graph.outputs)
+
+    def evaluate(self, *operands: Any, **params: Any) -> Any:
+        """Run into new arrays."""
+        del params
+        outs = [np.empty(type_.shape, type_.dtype) for type_ in self.infer()]
+        self.into(outs if self.results > 1 else outs[0], *operands)
+        return tuple(outs) if self.results > 1 else outs[0]
+
+    def into(self, out: Any, *operands: Any) -> None:
+        """Run into arrays that are there."""
+        arena = np.empty_like(self._arena)
+        begin = arena.ctypes.data
+        self.native.run(operands, out if self.results > 1 else [out], begin + -begin % ALIGNMENT)
+
+    def pull(self, *_: Any) -> Any:
+        """Refuse: gradients are taken before."""
+        raise DifferentiationError("a native region has no derivative; differentiate the function it came from")
+
+    def push(self, *_: Any) -> Any:
+        """Refuse, as `pull`."""
+        return self.pull()
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A graph with regions in it, and why the rest of it is none."""
+
+    graph: Graph
+    regions: tuple[Region, ...]
+    fallbacks: tuple[str, ...]
+
+
+def split(graph: Graph) -> Split:
+    """Gather what is native into regions; a graph without guards. Nothing is native where memory is overwritten."""
+    reasons = {id(node): why_not(node) for node in graph.nodes}
+    if any(node.primitive.effect.writes for node in graph.nodes):
+        reasons = {number: reason or "beside what is overwritten" for number, reason in reasons.items()}
+    for node in graph.nodes:
+        if reasons[id(node)] is None and any(var.type.weak for var in node.outputs):
+            reasons[id(node)] = f"{node.primitive.name} of Python numbers beside what is not native"
+    phases = _phases(graph, reasons)
+    roots = _roots(graph)
+    last = max(phases.values(), default=0)
+    nodes: list[Node] = []
+    regions: list[Region] = []
+    for phase in range(last + 1):
+        inside = [node for node in graph.nodes if phases.get(id(node)) == phase]
+        if phase % 2:
+            nodes.extend(inside)
+        elif inside:
+            region = _region(inside, graph, roots, len(regions))
+            regions.append(region.primitive)  # type: ignore[arg-type]  # it is one
+            nodes.append(region)
+    views = [node for node in graph.nodes if is_view(node)]
+    ordered = _in_order(nodes, views, graph)
+    counted = Counter(reason for node in graph.nodes if (reason := reasons[id(node)]) is not None)
+    fallbacks = tuple(reason if count == 1 else f"{reason} ({count} times)" for reason, count in counted.items())
+    return Split(drop_dead(replace(graph, nodes=tuple(ordered))), tuple(regions), fallbacks)
+
+
+def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:
+    """Even numbers for native nodes, odd ones for the others, growing along dependencies; views have none."""
+    of_value: dict[Var, int] = {}
+    phases: dict[int, int] = {}
+    for node in graph.nodes:
+        before = max((of_value.get(atom, 0) for atom in node.inputs if isinstance(atom, Var)), default=0)
+        if not is_view(node):
+            wanted = 0 if reasons[id(node)] is None else 1
+            before += before % 2 != wanted
+            phases[id(node)] = before
+        of_value.update(dict.fromkeys(node.outputs, before))
+    return phases
+
+
+def _roots(graph: Graph) -> dict[Var, Atom]:
+    roots: dict[Var, Atom] = {}
+    for node in graph.nodes:
+        if is_view(node):
+            operand = node.inputs[0]
+            roots[node.outputs[0]] = roots.get(operand, operand) if isinstance(operand, Var) else operand
+    return roots
+
+
+def _region(inside: Sequence[Node], graph: Graph, roots: dict[Var, Atom], number: int) -> Node:
+    """One node for all of these; views that they read are taken along."""
+    made = {var for node in inside for var in node.outputs}
+    needed: set[Atom] = {atom for node in inside for atom in node.inputs}
+    views = []
+    for node in reversed(graph.nodes):
+        if is_view(node) and node.outputs[0] in needed:
+            views.append(node)
+            needed.update(node.inputs)
+    own = {id(node) for node in (*inside, *views)}
+    ordered = tuple(node for node in graph.nodes if id(node) in own)
+    computed = {var for node in ordered for var in node.outputs}
+    inputs = tuple(atom for atom in needed if isinstance(atom, Var) and atom not in computed)
+    inputs = tuple(sorted(inputs, key=lambda var: var.index))
+    outside = {roots.get(atom, atom) for atom in _read_outside(graph, own) if isinstance(atom, Var)}
+    outputs = tuple(var for node in inside for var in node.outputs if var in outside and var in made)
+    primitive = Region(Graph(inputs, (), ordered, outputs), number)
+    return Node(primitive, inputs, (), outputs, inside[0].source)
+
+
+def _read_outside(graph: Graph, own: set[int]) -> Iterable[Atom]:
+    yield from graph.outputs
+    for node in graph.nodes:
+        if id(node) not in own:
+            yield from node.inputs
+
+
+def _in_order(nodes: Sequence[Node], views: Sequence[Node], graph: Graph) -> list[Node]:
+    """Nodes with views between them, each as soon as what it is of is there."""
+    there: set[Atom] = {*graph.inputs, *(capture.var for capture in graph.captures)}
+    waiting = list(views)
+    ordered: list[Node] = []
+
+    def take_views() -> None:
+        nonlocal waiting
+        still = []
+        for view in waiting:
+            if all(not isinstance(atom, Var) or atom in there for atom in view.inputs):
+                ordered.append(view)
+                there.update(view.outputs)
+            else:
+                still.append(view)
+        waiting = still
+
+    take_views()
+    for node in nodes:
+        ordered.append(node)
+        there.update(node.outputs)
+        take_views()
+    return ordered

@@ -1,0 +1,91 @@
+"""Where the elements of a value are: views are the memory of another value, from another element, by other strides.
+
+Layouts are found by doing to an array without memory what the graph does to a value, as `passes.layouts` does.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.native.emission import contiguous_strides
+from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.ir.types import ArrayType, Shape
+from pullback.rules.constants import stop
+from pullback.rules.indexing import index
+from pullback.rules.shapes import broadcast_to, reshape, transpose
+
+#: Rules whose result is always memory of their first operand.
+_VIEWS = frozenset({index, transpose, broadcast_to, reshape, stop})
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node computes nothing: its result is its first operand, seen otherwise."""
+    return node.primitive in _VIEWS
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A value as elements of its root: the first one, and how far apart they are along each axis, in elements."""
+
+    root: Atom
+    offset: int
+    strides: tuple[int, ...]
+
+    def over(self, shape: Shape, space: Shape) -> tuple[int, ...]:
+        """Strides along the axes of a space that a value of this shape is broadcast over."""
+        missing = (0,) * (len(space) - len(shape))
+        return missing + tuple(0 if size == 1 else stride for size, stride in zip(shape, self.strides, strict=True))
+
+
+class Views:
+    """The accesses of a graph's values, entered in the order of its nodes."""
+
+    def __init__(self) -> None:
+        self._of: dict[Var, Access] = {}
+
+    def access(self, atom: Atom) -> Access:
+        """Of a value that is no view: all of its own memory, in C order; of a number: itself."""
+        if isinstance(atom, Literal):
+            return Access(atom, 0, (0,) * len(atom.type.shape))
+        return self._of.get(atom) or Access(atom, 0, contiguous_strides(atom.type.shape))
+
+    def enter(self, node: Node) -> None:
+        """A node whose result is a view of its first operand."""
+        operand, result = node.inputs[0], node.outputs[0]
+        before = self.access(operand)
+        stand_in = _without_memory(operand.type, before.strides)
+        seen = node.primitive.evaluate(stand_in, **dict(node.params))
+        itemsize = operand.type.dtype.itemsize
+        moved = _address(seen) - _address(stand_in) if isinstance(seen, np.ndarray) else 0
+        strides = tuple(stride // itemsize for stride in seen.strides) if isinstance(seen, np.ndarray) else ()
+        self._of[result] = Access(before.root, before.offset + moved // itemsize, strides)
+
+
+def views_of(graph: Graph) -> Views:
+    """The accesses of all values."""
+    views = Views()
+    for node in graph.nodes:
+        if is_view(node):
+            views.enter(node)
+    return views
+
+
+def part(shape: Shape, key: Any) -> tuple[int, Shape, tuple[int, ...]]:
+    """What a basic key selects of an array in C order: the offset of its first element, its shape and strides in elements."""
+    stand_in = _without_memory(ArrayType(shape, np.dtype(np.uint8)), contiguous_strides(shape))
+    seen = stand_in[key]
+    if not isinstance(seen, np.ndarray):  # one element, as a number
+        seen = stand_in[(*(key if isinstance(key, tuple) else (key,)), ...)]
+    return _address(seen) - _address(stand_in), seen.shape, seen.strides
+
+
+def _without_memory(type_: ArrayType, strides: tuple[int, ...]) -> Any:
+    """An array of a type that is one element of memory; it is never read."""
+    in_bytes = [stride * type_.dtype.itemsize for stride in strides]
+    return np.lib.stride_tricks.as_strided(np.empty(1, type_.dtype), type_.shape, in_bytes)
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,1 @@
+"""LLVM IR as text: a module, its functions, and values in registers."""

@@ -1,0 +1,166 @@
+"""Frames of plans: how calls of a plan with arguments of one kind are entered natively.
+
+The native entry fetches the arguments and the arrays around the function, and looks whether everything else around it is as
+it was, step by step. A plan with surroundings that it cannot look at is called through Python.
+"""
+
+import gc
+from typing import Any
+
+import numpy as np
+
+from pullback import trees
+from pullback.backends.native.entry import (
+    ABSENT,
+    Check,
+    Fetch,
+    Frame,
+    NotNativeError,
+    Step,
+    argument_steps,
+    plain_form,
+)
+from pullback.compiling.places import (
+    CLASS_LABELS,
+    UNASSIGNED,
+    Attributes,
+    Captured,
+    Code,
+    Defaults,
+    Fixed,
+    Item,
+    Itself,
+    Keys,
+    KeywordDefaults,
+    Members,
+    Named,
+    Names,
+    Place,
+    TypeOfArray,
+)
+from pullback.compiling.program import Program
+from pullback.compiling.surroundings import Surroundings
+
+
+def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Frame:
+    """A frame for calls with arguments like these, as long as the surroundings are what they are now."""
+    native = program.compiled.native
+    if native is None:
+        raise NotNativeError("a part of the program is not native")
+    if program.overwritten:
+        raise NotNativeError("an array that is overwritten may share memory with another")
+    if surroundings.compares_contents:
+        raise NotNativeError("an array of a class is compared by what it holds")
+    if surroundings.catches_errors:
+        raise NotNativeError("the function may catch errors")
+    steps = _Steps(argument_steps(args))
+    for place in surroundings.watched:
+        steps.watch(place)
+    for number, place in enumerate(surroundings.arrays, len(trees.flatten(args)[0])):
+        steps.add(place, Check.ARRAY, np.ndarray, number)
+    return Frame(native, len(args), steps.steps, program.finish.form(plain_form(native.results)))
+
+
+class _Steps:
+    """Steps, each after those that fetch what it needs."""
+
+    def __init__(self, steps: list[Step]) -> None:
+        self.steps = steps
+        self._containers: dict[tuple[str, int], int] = {}
+        self._places: list[Place] = []  # alive, so that no other one has its id
+
+    def add(self, place: Place, check: Check, expected: Any, number: int = -1, length: int = 0) -> int:
+        """Fetch what is in a place, and check it."""
+        fetch, what, parent = self._fetch(place)
+        self.steps.append(Step(fetch, what, check, expected, parent, number, length))
+        return len(self.steps) - 1
+
+    def watch(self, place: Place) -> None:
+        """Look whether a place has what it has now."""
+        match place:
+            case Keys(container):
+                self._watch_keys(container)
+            case Itself(of):
+                self._watch_identity(of)
+            case Attributes(instance):
+                self._append(Fetch.TYPE, instance, type(instance))
+                self._append(Fetch.ATTRIBUTES, instance, instance.__dict__)
+            case Names(namespace):
+                self._watch_keys(Fixed(namespace))
+            case Members(class_):
+                (namespace,) = gc.get_referents(vars(class_))  # the dict itself, of which vars gives a view
+                for key in namespace.keys() - CLASS_LABELS:
+                    self._watch_identity(Named(namespace, key))
+                self._container(Fixed(namespace))
+            case TypeOfArray():
+                pass  # the array is an input, and checked as such
+            case Named() | Captured() | Code() | Item():
+                self._watch_identity(place)
+            case _:
+                raise NotNativeError("what the function reads is found by Python alone")
+
+    def _append(self, fetch: Fetch, what: Any, expected: Any) -> None:
+        self.steps.append(Step(fetch, what, Check.IDENTITY, expected))
+
+    def _watch_identity(self, place: Place) -> None:
+        now = place()
+        self.add(place, Check.IDENTITY, ABSENT if now is UNASSIGNED else now)
+
+    def _watch_keys(self, container: Place) -> None:
+        if isinstance(container, Defaults) and container.function.__defaults__ is None:
+            self._append(Fetch.DEFAULTS, container.function, ABSENT)
+        elif isinstance(container, KeywordDefaults) and container.function.__kwdefaults__ is None:
+            self._append(Fetch.KEYWORD_DEFAULTS, container.function, ABSENT)
+        else:
+            number, value = self._container(container), container()
+            if isinstance(value, dict):
+                fetches = (Fetch.FIRST_DICT_ITEM, *[Fetch.NEXT_DICT_ITEM] * len(value))
+                self.steps.extend(
+                    Step(fetch, key, Check.ANYTHING, None, number) for key, fetch in zip(value, fetches, strict=False)
+                )
+
+    def _container(self, place: Place) -> int:
+        """The step that fetches a container and checks its kind and length."""
+        value = place()
+        key = ("contents", id(value)) if isinstance(place, Fixed) else ("place", id(place))
+        known = self._containers.get(key)
+        if known is not None:
+            return known
+        check = next((check for kind, check in _CONTAINERS.items() if isinstance(value, kind)), None)
+        if check is None:
+            raise NotNativeError(f"a part of a {type(value).__name__} around the function")
+        number = self.add(place, check, type(value), length=len(value))
+        self._places.append(place)
+        self._containers[key] = number
+        return number
+
+    def _namespace(self, namespace: dict[str, Any]) -> int:
+        """The step that fetches a dict that stays the same, whatever else is in it."""
+        key = ("namespace", id(namespace))
+        known = self._containers.get(key)
+        if known is None:
+            self.steps.append(Step(Fetch.CONSTANT, namespace, Check.ANYTHING))
+            known = self._containers[key] = len(self.steps) - 1
+        return known
+
+    def _fetch(self, place: Place) -> tuple[Fetch, Any, int]:
+        match place:
+            case Named(namespace, name):
+                return Fetch.DICT_ITEM, name, self._namespace(namespace)
+            case Item(container, key):
+                parent = self._container(container)
+                return _ITEM_OF[self.steps[parent].check], key, parent
+            case Fixed(what) | Captured(what) | Code(what) | Defaults(what) | KeywordDefaults(what):
+                return _FETCHES[type(place)], what, 0
+        raise NotNativeError("what the function reads is found by Python alone")
+
+
+_FETCHES: dict[type, Fetch] = {
+    Fixed: Fetch.CONSTANT,
+    Captured: Fetch.CELL,
+    Code: Fetch.CODE,
+    Defaults: Fetch.DEFAULTS,
+    KeywordDefaults: Fetch.KEYWORD_DEFAULTS,
+}
+_CONTAINERS: dict[type, Check] = {tuple: Check.TUPLE, list: Check.LIST, dict: Check.DICT}
+_ITEM_OF = {Check.TUPLE: Fetch.TUPLE_ITEM, Check.LIST: Fetch.LIST_ITEM, Check.DICT: Fetch.DICT_ITEM}

@@ -1,0 +1,200 @@
+"""Where the things around a function are: call a place, and it gives what is there now.
+
+A place says what it is, so that the native entry can look there without running Python.
+"""
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pullback.ir.types import ArrayType, type_of
+
+Place: TypeAlias = Callable[[], Any]
+
+#: What is in a place where nothing is.
+UNASSIGNED = object()
+
+#: What a class has for its own use, which may come and go without a change in what its instances do.
+CLASS_LABELS = frozenset(
+    {
+        "__module__",
+        "__qualname__",
+        "__doc__",
+        "__dict__",
+        "__weakref__",
+        "__annotations__",
+        "__annotate__",
+        "__annotate_func__",
+        "__annotations_cache__",
+        "__firstlineno__",
+        "__static_attributes__",
+        "__dataclass_fields__",
+        "__dataclass_params__",
+        "__match_args__",
+        "__hash__",
+        "__repr__",
+        "__abstractmethods__",
+        "_abc_impl",
+        "__parameters__",
+        "__orig_bases__",
+        "__slots__",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fixed:
+    """No place: a thing that was reached otherwise, and is watched there."""
+
+    value: Any
+
+    def __call__(self) -> Any:
+        """What is there now."""
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A name in a dict that stays the same: a global, an attribute."""
+
+    namespace: dict[str, Any]
+    name: str
+
+    def __call__(self) -> Any:
+        """What is there now."""
+        return self.namespace.get(self.name, UNASSIGNED)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Captured:
+    """A variable of a closure; a function that refers to itself may not be assigned yet."""
+
+    cell: types.CellType
+
+    def __call__(self) -> Any:
+        """What is there now."""
+        try:
+            return self.cell.cell_contents
+        except ValueError:
+            return UNASSIGNED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Code:
+    """The code of a function."""
+
+    function: types.FunctionType
+
+    def __call__(self) -> types.CodeType:
+        """What is there now."""
+        return self.function.__code__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Defaults:
+    """What a function takes where an argument by position is missing."""
+
+    function: types.FunctionType
+
+    def __call__(self) -> tuple[Any, ...]:
+        """What is there now."""
+        return self.function.__defaults__ or ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeywordDefaults:
+    """What a function takes where an argument by keyword is missing."""
+
+    function: types.FunctionType
+
+    def __call__(self) -> dict[str, Any]:
+        """What is there now."""
+        return self.function.__kwdefaults__ or {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """A part of the container in another place."""
+
+    container: Place
+    key: Any
+
+    def __call__(self) -> Any:
+        """What is there now."""
+        try:
+            return self.container()[self.key]
+        except (LookupError, TypeError):
+            return UNASSIGNED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keys:
+    """The keys of the dict in another place in their order, or the length of the tuple or list."""
+
+    container: Place
+
+    def __call__(self) -> tuple[Any, ...] | None:
+        """What is there now."""
+        container = self.container()
+        if isinstance(container, dict):
+            return (type(container).__name__, *container)
+        return (type(container).__name__, len(container)) if isinstance(container, tuple | list) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Itself:
+    """What is in another place, to be the same object."""
+
+    place: Place
+
+    def __call__(self) -> tuple[Any]:
+        """What is there now."""
+        return (self.place(),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attributes:
+    """The class of an object and the dict of its attributes, to be the same ones."""
+
+    instance: Any
+
+    def __call__(self) -> tuple[Any, ...]:
+        """What is there now."""
+        return type(self.instance), self.instance.__dict__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """The names in a dict that stays the same."""
+
+    namespace: Mapping[str, Any]
+
+    def __call__(self) -> tuple[str, ...]:
+        """What is there now."""
+        return tuple(self.namespace)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """What a class has itself."""
+
+    class_: type
+
+    def __call__(self) -> tuple[Any, ...]:
+        """What is there now."""
+        return tuple(member for key, member in vars(self.class_).items() if key not in CLASS_LABELS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypeOfArray:
+    """The type of the array in another place."""
+
+    place: Place
+
+    def __call__(self) -> ArrayType | None:
+        """What is there now."""
+        value = self.place()
+        return type_of(value) if type(value) is np.ndarray else None

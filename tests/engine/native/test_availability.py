@@ -1,0 +1,63 @@
+import importlib.metadata
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from pullback.backends.native import availability
+
+
+@pytest.fixture(autouse=True)
+def asked_afresh(monkeypatch):
+    monkeypatch.delenv("PULLBACK_NATIVE", raising=False)
+    availability._why_never.cache_clear()
+    yield
+    availability._why_never.cache_clear()
+
+
+def test_it_is_available_exactly_where_nothing_speaks_against_it():
+    assert availability.is_available() == (availability.why_not() is None)
+
+
+def test_one_variable_switches_it_off_and_on_again(monkeypatch):
+    monkeypatch.setenv("PULLBACK_NATIVE", "0")
+    assert not availability.is_available()
+    assert availability.why_not() == "PULLBACK_NATIVE=0 switches the native tier off."
+    monkeypatch.setenv("PULLBACK_NATIVE", "1")
+    assert availability.why_not() != "PULLBACK_NATIVE=0 switches the native tier off."
+
+
+@pytest.mark.parametrize("version", ["0.45.1", "0.99.0"])
+def test_versions_of_llvmlite_that_nobody_tested_are_refused(version, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
+    assert f"llvmlite {version} is outside" in availability.why_not()
+
+
+def test_a_missing_llvmlite_is_named_with_the_remedy(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert availability.why_not() == "llvmlite is not installed; install it to have native programs."
+
+
+def test_a_broken_llvmlite_is_no_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    assert "does not work here" in availability.why_not()
+
+
+def test_other_kinds_of_processors_are_refused(monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert "'riscv64'" in availability.why_not()
+
+
+def test_asking_with_the_tier_switched_off_imports_nothing():
+    program = (
+        "import os, sys; os.environ['PULLBACK_NATIVE'] = '0';"
+        "from pullback.backends.native import availability; availability.why_not();"
+        "from pullback.backends.native import linking;"
+        "print({'llvmlite', 'scipy'} & set(sys.modules))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"

@@ -1,0 +1,140 @@
+"""Coefficients of the polynomials in engine/pullback/backends/native/elementary, computed anew: needs mpmath.
+
+    python tools/coefficients.py            # all of them
+    python tools/coefficients.py exp log    # those whose names begin so
+
+Each is the polynomial whose largest weighted error on an interval is least (minimax), found by Lawson's reweighted least
+squares on Chebyshev points in 60 digits. Coefficients are then rounded to the format one by one, the lowest first, and
+what is left is fitted again after each, so that the later ones take up what rounding the earlier ones did.
+Printed are the coefficients and the largest weighted error of the rounded polynomial, as a power of two.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+
+mp.mp.dps = 60
+POINTS = 160
+ROUNDS = 60
+
+Real = Any
+Function = Callable[[Real], Real]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A function, where it is fitted, what an error there weighs, and how many coefficients there are to be."""
+
+    function: Function
+    low: Real
+    high: Real
+    weight: Function
+    count: int
+    single: bool = False
+
+
+def round_to_format(value: Real, *, single: bool) -> float:
+    """The nearest float."""
+    return float(np.float32(float(value))) if single else float(value)
+
+
+def minimax(values: list[Real], points: list[Real], weights: list[Real], count: int) -> list[Real]:
+    """Coefficients of the polynomial with the least largest weighted error on the points."""
+    importance = [mp.mpf(1)] * len(points)
+    best: list[Real] = []
+    least = mp.inf
+    powers = [[x**k for k in range(2 * count - 1)] for x in points]
+    for _ in range(ROUNDS):
+        matrix, right = mp.zeros(count, count), mp.zeros(count, 1)
+        for p, y, w, u in zip(powers, values, weights, importance, strict=True):
+            factor = u * w * w
+            for k in range(2 * count - 1):
+                term = factor * p[k]
+                for row in range(max(0, k - count + 1), min(k, count - 1) + 1):
+                    matrix[row, k - row] += term
+            for row in range(count):
+                right[row] += factor * p[row] * y
+        solution = list(mp.lu_solve(matrix, right))
+        errors = [abs(w * (y - mp.polyval(solution[::-1], x))) for x, y, w in zip(points, values, weights, strict=True)]
+        if max(errors) < least:
+            least, best = max(errors), solution
+        total = sum(u * e for u, e in zip(importance, errors, strict=True))
+        importance = [u * e / total for u, e in zip(importance, errors, strict=True)]
+    return best
+
+
+def coefficients(fit: Fit) -> tuple[list[float], Real]:
+    """Rounded coefficients, lowest first, and the largest weighted error."""
+    middle, half = (mp.mpf(fit.low) + fit.high) / 2, (mp.mpf(fit.high) - fit.low) / 2
+    points = [middle + half * mp.cos(mp.pi * (2 * k + 1) / (2 * POINTS)) for k in range(POINTS)]
+    values, weights = [fit.function(x) for x in points], [fit.weight(x) for x in points]
+    rounded: list[float] = []
+    rest, scaled = list(values), list(weights)
+    for taken in range(fit.count):
+        c = round_to_format(minimax(rest, points, scaled, fit.count - taken)[0], single=fit.single)
+        rounded.append(c)
+        rest = [(y - c) / x for x, y in zip(points, rest, strict=True)]
+        scaled = [w * x for x, w in zip(points, scaled, strict=True)]
+    exact = [mp.mpf(c) for c in rounded[::-1]]
+    error = max(abs(w * (y - mp.polyval(exact, x))) for x, y, w in zip(points, values, weights, strict=True))
+    return rounded, error
+
+
+def _one(_: Real) -> Real:
+    return mp.mpf(1)
+
+
+# --- exp.py ---------------------------------------------------------------------------------------------------------
+HALF_LN2 = mp.log(2) / 2 * mp.mpf("1.0005")
+
+
+def _after_linear(r: Real) -> Real:
+    return (mp.exp(r) - 1 - r) / r**2
+
+
+def _weight_of_expm1(r: Real) -> Real:
+    return r**2 / mp.expm1(r)
+
+
+# --- log.py ---------------------------------------------------------------------------------------------------------
+FAR_LOG = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mp.mpf("1.001")
+
+
+def _log_rest(z: Real) -> Real:
+    """R of log((1 + s) / (1 - s)) = 2 s + s R(s^2)."""
+    s = mp.sqrt(z)
+    return (2 * mp.atanh(s) - 2 * s) / s
+
+
+def _log_after_square(f: Real) -> Real:
+    """P of log(1 + f) = f - f^2 / 2 + f^3 P(f)."""
+    return (mp.log1p(f) - f + f**2 / 2) / f**3
+
+
+FITS: dict[str, Fit] = {
+    "exp_single": Fit(_after_linear, -HALF_LN2, HALF_LN2, _weight_of_expm1, 5, single=True),
+    "exp_double": Fit(_after_linear, -HALF_LN2, HALF_LN2, _weight_of_expm1, 11),
+    "log_single": Fit(
+        _log_after_square, mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, lambda f: f**3 / mp.log1p(f), 8, single=True
+    ),
+    "log_double": Fit(lambda z: _log_rest(z) / z, 0, FAR_LOG, lambda z: z, 7),
+}
+
+
+def main(names: list[str]) -> None:
+    """Print those that were asked for."""
+    for name, fit in FITS.items():
+        if not names or any(name.startswith(wanted) for wanted in names):
+            rounded, error = coefficients(fit)
+            print(f"{name}: 2**{float(mp.log(error, 2)):.2f}")
+            print("    " + ", ".join(repr(float(np.float32(c))) if fit.single else repr(c) for c in rounded))
+            if fit.single:
+                print("    " + ", ".join(str(np.float32(c)) for c in rounded))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
