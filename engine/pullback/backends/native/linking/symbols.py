@@ -34,6 +34,7 @@ _CONDITIONS = ("init", "destroy", "wait", "timedwait", "signal", "broadcast")
 C_LIBRARY: Final = frozenset(
     (
         *CALLED_BY_CODE_GENERATOR,
+        *("sin", "cos", "tan"),
         *("malloc", "calloc", "realloc", "free", "aligned_alloc"),
         *("getpid", "sched_yield"),
         *(f"pthread_{verb}" for verb in _THREADS),
