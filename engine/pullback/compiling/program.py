@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
-from pullback.compiling.compiled import Compiled, compile_graph
+from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
 from pullback.compiling.surroundings import Surroundings
 from pullback.errors import PullbackError, TracingError
 from pullback.ir.graph import Graph, Guard
@@ -48,6 +48,8 @@ class Program:
     finish: Finish
     guards: tuple[Guard, ...]
     stages: Stages
+    overwritten: tuple[int, ...] = ()
+    """Inputs that the function overwrites, whether or not the program does: they must share memory with no other."""
     backward: Compiled | None = None
     """What runs when the pullback is called, where the caller gets one."""
 
@@ -93,8 +95,9 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
         graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
     else:
         finish = _finish_values(rebuild_output)
+    overwritten = overwritten_inputs(graph)
     compiled = compile_graph(simplify(graph, stages, lowered=tier in KEEPING), tier=tier)
-    return Program(compiled, finish, graph.guards, stages)
+    return Program(compiled, finish, graph.guards, stages, overwritten)
 
 
 def named(graph: Graph, stages: Stages) -> Graph:

@@ -156,19 +156,19 @@ def test_a_line_over_the_limit_is_refused_by_name(read, monkeypatch):
 
 
 def test_long_lines_are_read_one_at_a_time():
-    """Sixteen lines of 2 MB with 40,000 timings each: what is held at once is a line, not the log."""
-    many = [40] * 40_000
+    """Sixteen lines of 0.4 MB with 10,000 timings each: what is held at once is a line, not the log."""
+    many = [40] * 10_000
     log = conversation(
         "gmm", "jax", *(evaluation(number, "gmm", "objective", f"n={number}", *many) for number in range(2, 18))
     )
-    assert len(log) > 25_000_000
+    assert len(log) > 6_250_000
     tracemalloc.start()
     found = gradbench.read_log(sources.json_lines(log))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [each.runs for each in found.evaluations] == [40_000] * 16
+    assert [each.runs for each in found.evaluations] == [10_000] * 16
     assert found.evaluations[0].mean_ns == 40
-    assert peak < 60_000_000  # a line is about 12 MB of Python objects, all of them would be 200 MB
+    assert peak < 15_000_000  # a line is about 3 MB of Python objects, all of them would be 50 MB
 
 
 def test_a_folder_of_logs_is_many_tools_of_many_evals(read, tmp_path):

@@ -1,0 +1,43 @@
+"""How much of the result is kept in registers at a time.
+
+A tile is `outs` channels times `vectors` of pixels. For each tap it takes one number of each channel's weights into all
+lanes of a register, and multiplies with the vectors of the source at that tap.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+#: Cycles from a product and sum to the next that adds to it: a tile with fewer registers waits for itself.
+_LATENCY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Channels and vectors of results that are summed together in registers."""
+
+    outs: int
+    vectors: int
+
+
+def choose_tile(outs: int, length: int, lanes: int, vector_bits: int) -> Tile:
+    """The tile that is expected to take the fewest cycles for `outs` channels of `length` pixels."""
+    return min(
+        _candidates(outs, -(-length // lanes), vector_bits), key=lambda tile: tile_cycles(tile, outs, length, lanes)
+    )
+
+
+def _candidates(outs: int, vectors: int, vector_bits: int) -> Iterator[Tile]:
+    # One register holds the weight; narrower machines without fused products need one for the product.
+    registers = {512: 31, 256: 15}.get(vector_bits, 14)
+    for tall in range(min(outs, registers), 0, -1):
+        for wide in range(1, min(vectors, registers) + 1):
+            if (tall + 1) * wide <= registers - 1:
+                yield Tile(tall, wide)
+
+
+def tile_cycles(tile: Tile, outs: int, length: int, lanes: int) -> float:
+    """Cycles that `outs` channels of a line are expected to take for each tap of each channel of the source."""
+    # Per tap: products at one a cycle; weights at two a cycle, vectors that cross lines of the cache at one in two cycles.
+    sums, loads = tile.outs * tile.vectors, 0.5 * tile.outs + 2 * tile.vectors
+    tiles = -(-outs // tile.outs) * -(-length // (tile.vectors * lanes))
+    return tiles * (max(sums, loads, _LATENCY) + 1)

@@ -1,0 +1,112 @@
+"""Convolutions and their two transposes: nodes to kernels."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.kernels.convolution.correlating import write_correlation
+from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
+from pullback.backends.native.kernels.convolution.plans import make_plan, most_scratch
+from pullback.backends.native.kernels.convolution.rows import clear_all
+from pullback.backends.native.kernels.convolution.summing import (
+    WeightSums,
+    make_summing_plan,
+    weight_sums,
+    write_weight_sums,
+)
+from pullback.backends.native.writing.function import Function
+from pullback.ir.graph import Node
+from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
+from pullback.rules.sliding import Sliding
+
+
+def _refusal(node: Node) -> str | None:
+    """Why a node is not emitted."""
+    dtypes = {atom.type.dtype for atom in (*node.inputs, *node.outputs)}
+    if len(dtypes) > 1:
+        return f"{node.primitive.name} of operands of different dtypes"
+    if any(dtype.kind != "f" for dtype in dtypes):
+        return f"{node.primitive.name} of {dtypes.pop().name}"
+    return None
+
+
+def _sliding(params: dict[str, Any], size: Sequence[int], kernel: Sequence[int]) -> Sliding:
+    return Sliding(tuple(size), tuple(kernel), params["stride"], params["pad"], params["dilation"])
+
+
+def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correlation:
+    params = dict(node.params)
+    if node.primitive is conv:
+        return forward(_sliding(params, data.shape[2:], w.shape[2:]), params["groups"], w, data, result)
+    return transposed(_sliding(params, params["size"], w.shape[2:]), params["groups"], w, data, result)
+
+
+def _scratch(node: Node, vector_bits: int) -> int:
+    w, data, result = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
+    correlation = _correlation(node, w, data, result)
+    return 0 if correlation.is_empty or not result.size else most_scratch(correlation, vector_bits)
+
+
+@emits(conv, conv_data_gradient, supports=_refusal, scratch=_scratch)
+def emit_correlation(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
+) -> None:
+    """A convolution or its transpose with respect to the data."""
+    (result,) = results
+    if not result.size:
+        return
+    correlation = _correlation(node, operands[0], operands[1], result)
+    if correlation.is_empty:
+        _emit_zeros(emission, result)
+        return
+
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        write_correlation(function, make_plan(correlation, emission.vector_bits), *pointers)
+
+    pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
+    emission.kernel(correlation, node.primitive.name, pointers, build)
+
+
+def _emit_zeros(emission: Emission, result: Stored) -> None:
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        clear_all(function, replace(result, pointer=pointers[0]))
+
+    emission.kernel(("zeros", result.layout), "zeros", [result.pointer], build)
+
+
+def _sums_of(node: Node, y: Stored, x: Stored, w: Stored) -> WeightSums:
+    params = dict(node.params)
+    return weight_sums(_sliding(params, x.shape[2:], params["kernel"]), params["groups"], y, x, w)
+
+
+def _has_terms(node: Node) -> bool:
+    """Whether anything is summed: there are results of the convolution, and weights."""
+    return all(atom.type.size for atom in (*node.inputs, *node.outputs))
+
+
+def _sums_scratch(node: Node, vector_bits: int) -> int:
+    if not _has_terms(node):
+        return 0
+    y, x, w = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
+    return make_summing_plan(_sums_of(node, y, x, w), vector_bits).bytes
+
+
+@emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)
+def emit_weight_gradient(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
+) -> None:
+    """The transpose of a convolution with respect to its weights."""
+    (result,) = results
+    if not result.size:
+        return
+    if not _has_terms(node):
+        _emit_zeros(emission, result)
+        return
+    sums = _sums_of(node, operands[0], operands[1], result)
+
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        write_weight_sums(function, make_summing_plan(sums, emission.vector_bits), *pointers)
+
+    pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
+    emission.kernel(sums, node.primitive.name, pointers, build)
