@@ -24,8 +24,15 @@ from pullback.rules.activations import identity
 from pullback.rules.elementwise import add, maximum, minimum, mul, sub, where
 from pullback.rules.logic import isnan, logical_and, logical_or
 
-#: Bytes of all that the nests of a block read and write.
-BLOCK_BYTES = 1 << 17
+#: Bytes of all that the nests of a block read and write: the first level of the cache. Normalising the rows of
+#: f32[20000, 300] takes 3.0 ms by blocks of 16 KB, 3.6 ms of 128 KB, 6.5 ms uncut.
+BLOCK_BYTES = 1 << 15
+
+#: Bytes that a block may be of where one place of the outer axes has so many: the second level.
+_MOST_BYTES = 1 << 18
+
+#: Places in a block where there are sums over the outer axes, each block of which costs as much as a few.
+_LEAST_ROWS = 4
 
 #: Elements of a sum over the outer axes that is kept on the stack.
 _MOST_KEPT = 4096
@@ -55,8 +62,9 @@ def blocks_of(nests: Sequence[Nest], outer: int) -> Blocks | None:
         size = nests[0].space[axis]
         if row > BLOCK_BYTES and axis < outer - 1:
             continue
-        rows = max(1, BLOCK_BYTES // max(1, row))
-        if row > 2 * BLOCK_BYTES or rows >= size * math.prod(nests[0].space[:axis]):
+        summed = any(axis in reduction.axes for nest in nests for reduction in nest.reductions)
+        rows = max(_LEAST_ROWS if summed else 1, BLOCK_BYTES // max(1, row))
+        if rows * row > _MOST_BYTES or rows >= size * math.prod(nests[0].space[:axis]):
             return None
         if not all(_can_be_cut(nest, reduction, axis) for nest in nests for reduction in nest.reductions):
             return None
