@@ -116,3 +116,9 @@ def test_the_listing_names_kernels_and_where_their_results_go():
     assert "nest [4, 4]" in page
     assert "arena+0" in page
     assert "out0" in page
+
+
+def test_an_output_that_is_one_element_of_an_argument_is_that_element():
+    plan = pb.compile(lambda x: (x[2, 1], x[1:, ::2][1, 1], np.exp(x)[3, 0]), tier="native")
+    assert plan(X)[:2] == (X[2, 1], X[2, 2])
+    np.testing.assert_allclose(plan(X)[2], np.exp(X[3, 0]), rtol=1e-15)
