@@ -150,10 +150,29 @@ class _Writer:
         for start, rest in self._cut(product.m, height):
             with start as row:
                 part = _Part(batch, active, row, rest or height, step, steps, accumulates, finishes)
-                if self.packed_rows is not None:
-                    panel = Panel(steps, part.rows, *product.a_strides[::-1], self.choice.strip_line, product.a_dtype)
-                    pack(self.function, panel, self._left(part, 0).pointer, self.packed_rows, min(8, self.lanes.width))
+                self._pack_rows(part)
                 self._panels(part)
+
+    def _pack_rows(self, part: _Part) -> None:
+        """The rows of a part, if they are to be copied: those of a tile next to each other at every step."""
+        if self.packed_rows is None:
+            return
+        inner_last = self.product.a_strides[::-1]
+        for start, rest in self._cut(part.rows, self.choice.rows):
+            with start as row:
+                rows = rest or self.choice.rows
+                panel = Panel(part.steps, rows, *inner_last, rows, self.product.a_dtype)
+                pack(
+                    self.function,
+                    panel,
+                    self._left(part, row).pointer,
+                    self._place_of_rows(row),
+                    min(8, self.lanes.width),
+                )
+
+    def _place_of_rows(self, row: Index) -> str:
+        offset = self.function.mul(row, self.choice.depth)
+        return self.function.element(self.packed_rows or "", offset, memory_type(self.product.a_dtype))
 
     def _clear(self, batch: Sequence[Index]) -> None:
         """Zeros in C."""
@@ -204,7 +223,9 @@ class _Writer:
         for start, rest in self._cut(part.rows, choice.rows):
             with start as row:
                 tile = Tile(rest or choice.rows, columns, steps, last, choice.chains)
-                left = self._left(part, row) if self.packed_rows is None else self._left_packed(row)
+                left = self._left(part, row)
+                if self.packed_rows is not None:
+                    left = Factor(self._place_of_rows(row), 1, tile.rows, 0, self.product.a_dtype)
                 here = function.add(part.row, row)
                 self._store(part, columns, sum_products(tile, left, right), here, column)
                 self._finish(part, here, tile.rows, column, columns)
@@ -223,10 +244,6 @@ class _Writer:
         pack(self.function, panel, start, target, min(8, width))
         # A lane that no column has may hold anything; one that no step has would be added to the sum.
         return Factor(target, entry, step, 1, dtype, is_padded=lanes_are_columns)
-
-    def _left_packed(self, row: Index) -> Factor:
-        pointer = self.function.element(self.packed_rows or "", row, memory_type(self.product.a_dtype))
-        return Factor(pointer, 1, self.choice.strip_line, 0, self.product.a_dtype)
 
     def _left(self, part: _Part, row: Index) -> Factor:
         """The numbers of A that tiles of a row of the part read."""
