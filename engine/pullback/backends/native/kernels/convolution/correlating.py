@@ -71,7 +71,7 @@ class _Writer:
             if plan.planes is None:
                 base = self._at(source, function.offset(*zip(starts, correlation.source.along, strict=True)))
             else:
-                fill(function, self.lanes, correlation, plan.planes, source, starts, self.copy)
+                fill(function, self.lanes, correlation.source, plan.planes, source, starts, self.copy)
                 base = self.copy
             out = stack.enter_context(overlapping(function, correlation.outs, plan.tile.outs))
             weights = self._at(weights, function.mul(out, correlation.weights.outs))

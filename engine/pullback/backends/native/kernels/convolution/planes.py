@@ -17,7 +17,7 @@ from itertools import product
 from math import prod
 
 from pullback.backends.native.kernels.convolution.axes import Axis, Tap
-from pullback.backends.native.kernels.convolution.correlation import Correlation
+from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, transpose_rows
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
@@ -99,24 +99,51 @@ def clear(function: Function, lanes: Lanes, planes: Planes, memory: str) -> None
     clear_row(function, lanes, memory, planes.size)
 
 
+def spread(
+    function: Function,
+    lanes: Lanes,
+    target: Layout,
+    planes: Planes,
+    memory: str,
+    starts: Sequence[Index],
+    result: str,
+) -> None:
+    """The way back: a block to where it would have been copied from; what no result meets is not written."""
+    _each_phase(function, lanes, target, planes, result, starts, memory, back=True)
+
+
 def fill(
     function: Function,
     lanes: Lanes,
-    correlation: Correlation,
+    layout: Layout,
     planes: Planes,
     source: str,
     starts: Sequence[Index],
     memory: str,
 ) -> None:
     """Copy a block of one group: `source` is its first channel, `starts` the first results of the block along each axis."""
+    _each_phase(function, lanes, layout, planes, source, starts, memory, back=False)
+
+
+def _each_phase(
+    function: Function,
+    lanes: Lanes,
+    layout: Layout,
+    planes: Planes,
+    source: str,
+    starts: Sequence[Index],
+    memory: str,
+    *,
+    back: bool,
+) -> None:
     element = memory_type(lanes.dtype)
     with function.loop(0, planes.channels) as channel:
-        here = function.element(source, function.mul(channel, correlation.source.channels), element)
+        here = function.element(source, function.mul(channel, layout.channels), element)
         there = function.element(memory, function.mul(channel, planes.channel_pitch), element)
         for phases in product(*(range(len(axis.phases)) for axis in planes.axes)):
             shift = sum(phase * pitch for phase, pitch in zip(phases, planes.phase_pitches, strict=True))
             part = function.element(there, shift, element)
-            _Filling(function, lanes, planes, correlation.source.along, starts, phases).fill(here, part)
+            _Filling(function, lanes, planes, layout.along, starts, phases, back).fill(here, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +156,7 @@ class _Filling:
     strides: Sequence[int]
     starts: Sequence[Index]
     phases: Sequence[int]
+    back: bool
 
     def fill(self, source: str, target: str) -> None:
         """Row by row, of one example or of all that lie side by side."""
@@ -157,7 +185,7 @@ class _Filling:
                 return
             with function.when(inside):
                 self._copy(source, of, row)
-            if planes.is_part:
+            if planes.is_part and not self.back:
                 with function.when(function.value(f"xor i1 {inside}, true")):
                     clear_row(function, self.lanes, row, planes.extents[last] * planes.pitches[last])
 
@@ -171,7 +199,9 @@ class _Filling:
         first = (axis.step * (axis.low + begin) + phase) * stride
         here = function.element(source, function.add(of, first), element)
         there = function.element(row, begin * planes.pitches[-1], element)
-        if planes.has_examples_innermost:
+        if self.back:
+            copy_row(function, self.lanes, there, 1, here, axis.step * stride, end - begin)
+        elif planes.has_examples_innermost:
             rows, strides = planes.block[0], (self.strides[0], axis.step * stride)
             transpose_rows(function, self.lanes, here, strides, there, planes.pitches[-1], rows, end - begin)
         else:
