@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.suspension import suspended
 from pullback.errors import GraphError
 
 _poisoning: ContextVar[bool] = ContextVar("pullback_poisoning", default=False)
@@ -27,7 +28,8 @@ def poisoning() -> Iterator[None]:
     """
     token = _poisoning.set(True)
     try:
-        yield
+        with suspended():  # the native entry does not look at contexts
+            yield
     finally:
         _poisoning.reset(token)
 

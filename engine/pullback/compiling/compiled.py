@@ -8,14 +8,14 @@ from typing import Any
 from pullback.backends import interpreter
 from pullback.backends.interpreter import Changed
 from pullback.backends.native import availability
-from pullback.backends.native.entry import NativeProgram
+from pullback.backends.native.entry import NativeProgram, runner
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
 from pullback.core.primitive import Effect
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
 from pullback.ir.types import ArrayType
-from pullback.planning.arena import Arena, lay_out, peak_bytes
+from pullback.planning.arena import lay_out, peak_bytes
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
 from pullback.tiers import KEEPING
@@ -117,53 +117,39 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
     native = Native(whole)
     memory = native.memory
     types = [atom.type for atom in whole.outputs]
-    buffers = dict(enumerate(types, start=1))
-    offsets: dict[int, int] = {}
-    if memory.nbytes:
-        buffers[0] = ArrayType((memory.nbytes,), listing.BYTE)
-        offsets[0] = 0
-    state = State(buffers, Arena(offsets, memory.nbytes))
-    guards = graph.guards
-    first = len(offsets)
-
-    def program(arrays: Sequence[Any], *values: Any) -> tuple[Any, ...] | Changed:
-        outs = arrays[first:]
-        native.run(values, outs, arrays[0].ctypes.data if first else 0)
-        results = [
-            out if type_.shape else out.item() if type_.weak else out[()]
-            for out, type_ in zip(outs, types, strict=True)
-        ]
-        for number, (guard, seen) in enumerate(zip(guards, results[len(graph.outputs) :], strict=True)):
-            if not guard.holds(seen):
-                return Changed(number, type(guard.seen)(seen))
-        return tuple(results[: len(graph.outputs)])
-
+    state_bytes = memory.nbytes + sum(type_.nbytes for type_ in types)
     text = listing.format_kernels(memory)
     summary: dict[str, Any] = {
         "arrays": 0,
         "bytes": 0,
         "copies": len(memory.copied),
-        "state_bytes": state.nbytes,
+        "state_bytes": state_bytes,
         "kernels": len(memory.kernels.kernels) + len(memory.copied),
         "flops": sum(map(flops_of, whole.nodes)),
-        "peak_bytes": state.nbytes,
+        "peak_bytes": state_bytes,
         "transient": [],
         "fallbacks": [],
         "hash": _hash(graph, native.text),
     }
-    pieces = [Piece("arena", buffers[0], "kept")] if memory.nbytes else []
+    pieces = [Piece("arena", ArrayType((memory.nbytes,), listing.BYTE), "kept")] if memory.nbytes else []
     pieces += [Piece(f"out{number}", type_, "returned") for number, type_ in enumerate(types) if type_.shape]
     entered = NativeProgram(
         native.address,
         tuple(var.type for var in (*graph.inputs, *(capture.var for capture in graph.captures))),
         tuple(types),
-        tuple(guard.seen for guard in guards),
+        tuple(guard.seen for guard in graph.guards),
         _constants(graph),
         memory.nbytes,
         releases=summary["flops"] >= FLOPS_WITHOUT_LOCK,
         owner=native,
     )
-    return Compiled(program, text, tuple(pieces), state, _constants(graph), (), summary, poisoned=False, native=entered)
+
+    def otherwise(*values: Any) -> Any:
+        return interpreter.emit(plan_memory(graph)).program(*values)
+
+    return Compiled(
+        runner(entered, otherwise), text, tuple(pieces), None, (), (), summary, poisoned=False, native=entered
+    )
 
 
 def _hash(graph: Graph, text: str) -> str:

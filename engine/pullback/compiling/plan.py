@@ -152,7 +152,7 @@ class Plan:
             if not isinstance(outputs, Changed):
                 self._last = program
                 if program.compiled.native is not None and not recorded:
-                    self._enter(program, args, family.surroundings)
+                    self._enter(program, args, family.surroundings, outputs)
                 return program.finish(outputs, values)
             program = family.following(program, outputs)
             if program is None and recorded:
@@ -163,7 +163,9 @@ class Plan:
                     return self._first_on_the_tape(key, args, before, family.fallback)
         return self._on_the_tape(args, {}, family.fallback.reason)
 
-    def _enter(self, program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> None:
+    def _enter(
+        self, program: Program, args: tuple[Any, ...], surroundings: Surroundings, outputs: Sequence[Any]
+    ) -> None:
         """Let calls like this one be native from now on."""
         native = program.compiled.native
         with self._lock:
@@ -174,11 +176,12 @@ class Plan:
             if idle or len(entered) == FRAMES_OF_PROGRAM or native in self._entered_by_python:
                 return
             try:
-                frames.insert(0, frame_of(program, args, surroundings))
+                frame = frame_of(program, args, surroundings)
             except NotNativeError as reason:
                 self._entered_by_python[native] = str(reason)
             else:
-                bind(self, frames)
+                frame.adopt(tuple(outputs))
+                bind(self, [frame, *frames])
 
     def _first_on_the_tape(self, key: Any, args: tuple[Any, ...], before: Family | None, fallback: Fallback) -> Any:
         """Run on the tape what could not be recorded; if that fails too, other values may still have a plan."""
@@ -301,12 +304,9 @@ class Plan:
             while len(self._families) > PLANS_KEPT:
                 self._families.popitem(last=False)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Without the programs and the lock: a copy makes its own."""
-        return {"function": self.function, "tier": self.tier}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["function"], state["tier"])  # type: ignore[misc]  # as good as new
+        return Plan, (self.function, self.tier)
 
 
 class PullbackPlan(Plan):
@@ -322,11 +322,8 @@ class PullbackPlan(Plan):
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return vjp(partial(self.function, **keywords) if keywords else self.function, *args, once=self.once)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "once": self.once}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["function"], state["tier"], once=state["once"])  # type: ignore[misc]  # as good as new
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(PullbackPlan, once=self.once), (self.function, self.tier)
 
 
 def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  # noqa: A001 (the public name, as help shows it)

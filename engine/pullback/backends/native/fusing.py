@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.kernels.nest import ReductionKind
-from pullback.backends.native.views import Views, views_of
+from pullback.backends.native.views import Views, is_view, views_of
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
@@ -141,7 +141,7 @@ def fuse(graph: Graph) -> Kernels:
     made_by: dict[Var, int] = {}  # where in the order a value of memory is written
     nests: list[int] = []
     for node in graph.nodes:
-        if node.primitive.aliases_operand:
+        if is_view(node):
             continue
         space = space_of(node)
         number = None if space is None else _nest_for(node, space, nests, kernels, made_by, views)

@@ -15,7 +15,8 @@ import numpy as np
 from pullback.backends.native.kernels import every as _every  # noqa: F401 - it fills the table of emitters
 from pullback.backends.native.running import Native
 from pullback.backends.native.support import why_not
-from pullback.core.primitive import Effect, Primitive
+from pullback.backends.native.views import is_view
+from pullback.core.primitive import Primitive
 from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
@@ -74,7 +75,9 @@ def split(graph: Graph) -> Split:
     reasons = {id(node): why_not(node) for node in graph.nodes}
     if any(node.primitive.effect.writes for node in graph.nodes):
         reasons = {number: reason or "beside what is overwritten" for number, reason in reasons.items()}
-    _keep_numbers_inside(graph, reasons)
+    for node in graph.nodes:
+        if reasons[id(node)] is None and any(var.type.weak for var in node.outputs):
+            reasons[id(node)] = f"{node.primitive.name} of Python numbers beside what is not native"
     phases = _phases(graph, reasons)
     roots = _roots(graph)
     last = max(phases.values(), default=0)
@@ -88,27 +91,11 @@ def split(graph: Graph) -> Split:
             region = _region(inside, graph, roots, len(regions))
             regions.append(region.primitive)  # type: ignore[arg-type]  # it is one
             nodes.append(region)
-    views = [node for node in graph.nodes if node.primitive.aliases_operand]
+    views = [node for node in graph.nodes if is_view(node)]
     ordered = _in_order(nodes, views, graph)
     counted = Counter(reason for node in graph.nodes if (reason := reasons[id(node)]) is not None)
     fallbacks = tuple(reason if count == 1 else f"{reason} ({count} times)" for reason, count in counted.items())
     return Split(drop_dead(replace(graph, nodes=tuple(ordered))), tuple(regions), fallbacks)
-
-
-def _keep_numbers_inside(graph: Graph, reasons: dict[int, str | None]) -> None:
-    """Python numbers do not leave a region: a node whose number others want stays with the interpreter."""
-    makers = {var: node for node in graph.nodes for var in node.outputs}
-    changed = True
-    while changed:
-        changed = False
-        for node in reversed(graph.nodes):
-            if reasons[id(node)] is None:
-                continue
-            for atom in node.inputs:
-                maker = makers.get(atom) if isinstance(atom, Var) else None
-                if maker is not None and atom.type.weak and reasons[id(maker)] is None:
-                    reasons[id(maker)] = "a Python number that is not computed natively throughout"
-                    changed = True
 
 
 def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:
@@ -117,7 +104,7 @@ def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:
     phases: dict[int, int] = {}
     for node in graph.nodes:
         before = max((of_value.get(atom, 0) for atom in node.inputs if isinstance(atom, Var)), default=0)
-        if not node.primitive.aliases_operand or node.primitive.effect is not Effect.NONE:
+        if not is_view(node):
             wanted = 0 if reasons[id(node)] is None else 1
             before += before % 2 != wanted
             phases[id(node)] = before
@@ -128,7 +115,7 @@ def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:
 def _roots(graph: Graph) -> dict[Var, Atom]:
     roots: dict[Var, Atom] = {}
     for node in graph.nodes:
-        if node.primitive.aliases_operand:
+        if is_view(node):
             operand = node.inputs[0]
             roots[node.outputs[0]] = roots.get(operand, operand) if isinstance(operand, Var) else operand
     return roots
@@ -140,7 +127,7 @@ def _region(inside: Sequence[Node], graph: Graph, roots: dict[Var, Atom], number
     needed: set[Atom] = {atom for node in inside for atom in node.inputs}
     views = []
     for node in reversed(graph.nodes):
-        if node.primitive.aliases_operand and node.outputs[0] in needed:
+        if is_view(node) and node.outputs[0] in needed:
             views.append(node)
             needed.update(node.inputs)
     own = {id(node) for node in (*inside, *views)}

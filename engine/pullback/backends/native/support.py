@@ -2,6 +2,7 @@
 
 from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.fusing import space_of, why_not_fused
+from pullback.backends.native.views import is_view
 from pullback.backends.native.writing.lanes import DTYPES
 from pullback.ir.graph import Node
 
@@ -15,7 +16,7 @@ def why_not(node: Node) -> str | None:
             return f"{node.primitive.name} of {atom.type.dtype}"
         if not atom.type.size:
             return f"{node.primitive.name} of an array without elements"
-    if node.primitive.aliases_operand:
+    if is_view(node):
         return None
     if space_of(node) is not None:
         return why_not_fused(node)

@@ -11,6 +11,17 @@ import numpy as np
 from pullback.backends.native.emission import contiguous_strides
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.types import ArrayType, Shape
+from pullback.rules.constants import stop
+from pullback.rules.indexing import index
+from pullback.rules.shapes import broadcast_to, reshape, transpose
+
+#: Rules whose result is always memory of their first operand.
+_VIEWS = frozenset({index, transpose, broadcast_to, reshape, stop})
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node computes nothing: its result is its first operand, seen otherwise."""
+    return node.primitive in _VIEWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +50,25 @@ class Views:
             return Access(atom, 0, (0,) * len(atom.type.shape))
         return self._of.get(atom) or Access(atom, 0, contiguous_strides(atom.type.shape))
 
-    def is_view(self, var: Var) -> bool:
-        """Whether a value has no memory of its own."""
-        return var in self._of
-
     def enter(self, node: Node) -> None:
         """A node whose result is a view of its first operand."""
         operand, result = node.inputs[0], node.outputs[0]
         before = self.access(operand)
         stand_in = _without_memory(operand.type, before.strides)
-        seen = node.primitive.evaluate(stand_in, *([None] * (len(node.inputs) - 1)), **dict(node.params))
+        if node.primitive is index:
+            seen = _selected(stand_in, dict(node.params)["key"])
+        else:
+            seen = node.primitive.evaluate(stand_in, **dict(node.params))
         itemsize = operand.type.dtype.itemsize
-        moved = _address(seen) - _address(stand_in) if isinstance(seen, np.ndarray) else 0
-        strides = tuple(stride // itemsize for stride in seen.strides) if isinstance(seen, np.ndarray) else ()
-        self._of[result] = Access(before.root, before.offset + moved // itemsize, strides)
+        offset = before.offset + (_address(seen) - _address(stand_in)) // itemsize
+        self._of[result] = Access(before.root, offset, tuple(stride // itemsize for stride in seen.strides))
 
 
 def views_of(graph: Graph) -> Views:
     """The accesses of all values."""
     views = Views()
     for node in graph.nodes:
-        if node.primitive.aliases_operand:
+        if is_view(node):
             views.enter(node)
     return views
 
@@ -67,10 +76,14 @@ def views_of(graph: Graph) -> Views:
 def part(shape: Shape, key: Any) -> tuple[int, Shape, tuple[int, ...]]:
     """What a basic key selects of an array in C order: the offset of its first element, its shape and strides in elements."""
     stand_in = _without_memory(ArrayType(shape, np.dtype(np.uint8)), contiguous_strides(shape))
-    seen = stand_in[key]
-    if not isinstance(seen, np.ndarray):  # one element, as a number
-        seen = stand_in[(*(key if isinstance(key, tuple) else (key,)), ...)]
+    seen = _selected(stand_in, key)
     return _address(seen) - _address(stand_in), seen.shape, seen.strides
+
+
+def _selected(array: Any, key: Any) -> Any:
+    """What a basic key selects, as an array also where that is one element."""
+    seen = array[key]
+    return seen if isinstance(seen, np.ndarray) else array[(*(key if isinstance(key, tuple) else (key,)), ...)]
 
 
 def _without_memory(type_: ArrayType, strides: tuple[int, ...]) -> Any:

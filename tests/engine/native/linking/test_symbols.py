@@ -33,6 +33,11 @@ def test_objects_of_python_and_numpy_are_where_their_ids_say():
     assert ctypes.c_void_p.from_address(symbols.address_of("PyExc_TypeError")).value == id(TypeError)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such threads")
+def test_the_c_library_has_every_name_that_is_listed():
+    assert all(symbols.addresses_of(symbols.C_LIBRARY).values())
+
+
 def test_places_in_numpys_table_are_those_of_its_headers():
     header = pathlib.Path(np.get_include(), "numpy", "__multiarray_api.h").read_text(encoding="utf-8")
     places = {
@@ -94,9 +99,9 @@ before = symbols.addresses_of(["blas_sgemm", "blas_ddot", "lapack_dpotrf"])
 print("scipy" in sys.modules, "scipy.linalg" in sys.modules, "scipy.linalg.cython_blas" in sys.modules)
 import scipy.linalg.cython_blas
 import scipy.linalg.cython_lapack
-print(scipy.linalg.cython_blas is symbols._scipy_module("scipy.linalg.cython_blas"))
+print(scipy.linalg.cython_blas is symbols.scipy_module("scipy.linalg.cython_blas"))
 print(float(scipy.linalg.blas.ddot([1.0, 2.0], [3.0, 4.0])), float(scipy.linalg.cholesky([[4.0]])[0, 0]))
-symbols.address_of.cache_clear(); symbols._scipy_module.cache_clear()
+symbols.address_of.cache_clear(); symbols.scipy_module.cache_clear()
 print(before == symbols.addresses_of(before))
 """
     output = subprocess.check_output([sys.executable, "-c", program], text=True).splitlines()
@@ -107,7 +112,7 @@ def test_scipy_of_another_layout_is_imported_as_a_whole(monkeypatch):
     def unloadable(spec):
         raise ImportError(f"{spec.name} cannot be loaded alone")
 
-    symbols._scipy_module.cache_clear()
+    symbols.scipy_module.cache_clear()
     symbols.address_of.cache_clear()
     for name in [name for name in sys.modules if name.startswith("scipy.linalg.cython_")]:
         monkeypatch.delitem(sys.modules, name)

@@ -80,9 +80,10 @@ def _make(base: type[_T]) -> type[_T]:
         _Slot(_SLOT_MEMBERS, ctypes.cast(members, ctypes.c_void_p)),
         _Slot(_SLOT_DOC, ctypes.cast(doc, ctypes.c_void_p)),
     )
-    name = f"{base.__module__}.{base.__qualname__}".encode()
+    name = f"{base.__module__}.{base.__name__}".encode()
     spec = _Spec(name, size + 3 * _WORD, 0, _FLAG_VECTORCALL, slots)
     made: type[_T] = _from_spec(ctypes.byref(spec), (base,))
+    made.__qualname__ = base.__qualname__
     _alive.append((members, doc, slots, name, spec))
     return made
 
@@ -92,6 +93,7 @@ _made: dict[type, Any] = {}
 #: What the types refer to for ever.
 _alive: list[Any] = []
 
-_from_spec = ctypes.pythonapi.PyType_FromSpecWithBases
-_from_spec.restype = ctypes.py_object
-_from_spec.argtypes = [ctypes.c_void_p, ctypes.py_object]
+# A function of our own: what ctypes.pythonapi has by name is shared with everybody, and so are its argument types.
+_from_spec = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)(
+    ("PyType_FromSpecWithBases", ctypes.pythonapi)
+)

@@ -6,7 +6,7 @@ import importlib.resources
 
 import numpy as np
 
-from pullback.backends.native.entry import suspension
+from pullback.backends import suspension
 from pullback.backends.native.linking import Loaded, load
 
 
@@ -15,10 +15,15 @@ def entry_address(frame_offset: int) -> int:
     return _loaded(frame_offset).address("entry")
 
 
+def text(frame_offset: int) -> str:
+    """The code as LLVM IR."""
+    template = importlib.resources.files(__package__).joinpath("entry.ll").read_text(encoding="utf-8")
+    return template.replace("FRAME_OFFSET", str(frame_offset))
+
+
 @functools.cache
 def _loaded(frame_offset: int) -> Loaded:
-    text = importlib.resources.files(__package__).joinpath("entry.ll").read_text(encoding="utf-8")
-    loaded = load(text.replace("FRAME_OFFSET", str(frame_offset)))
+    loaded = load(text(frame_offset))
     initialise = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(loaded.address("initialise"))
     initialise(id(np.ndarray), suspension.word.ctypes.data)
     return loaded

@@ -1,22 +1,40 @@
-"""How a product is cut into tiles, chosen by counting instructions.
+"""How a product is cut into tiles, chosen by counting cycles.
 
 A tile of r rows and c columns is r * c sums in registers; each step of the contracted axis loads r + c entries and does r * c
 multiplications and additions. Lanes are columns, steps of the contracted axis, or places of the batch; and every product
-can be turned, C' = B' A', so that lanes are rows. The counts below are cycles of a core that does two vector operations
-and two loads at a time; only their ratios matter.
+can be turned, C' = B' A', so that lanes are rows. The counts are those of a core that does two operations on vectors of 256
+bits and two loads at a time, with 8-way caches of 32 KiB and 1 MiB; only their ratios matter, and for the shapes of
+`benchmarks/native_products.py` the choices were compared with the others.
 """
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from pullback.backends.native.kernels.product import Product, places
 
-_MULTIPLY, _LOAD, _STORE = 0.5, 0.5, 1.0
-_LATENCY = 4.0  # cycles until the result of a multiplication and addition can be added to
-_PACKED_BLOCKWISE, _PACKED_SINGLY = 0.5, 2.0  # cycles for a number of a panel
-_TILE = 8.0  # cycles before and after the steps of a tile
+_OPERATION, _LOADED, _STORED = 0.5, 0.5, 1.0
+_DATAPATH = 32  # bytes that one operation handles; wider vectors take two
+_LATENCY = 4.0  # until the result of a multiplication and addition can be added to
+_DECODED = 5.0  # instructions begun per cycle
+_TILE = 8.0  # before and after the steps of a tile
+_ROW_COPIED, _BLOCK_TRANSPOSED, _ONE_COPIED = 0.15, 0.5, 2.0  # for a number of a panel
+
+_LINE = 64
+_CACHES = ((32 * 1024, 3.0), (1024 * 1024, 10.0))  # bytes, and cycles for a line that is not there but in the next
+_WAYS = 8
+_IN_ORDER = 0.6  # of that, for lines that follow each other
+
+#: How many bytes panels and strips that are copied may have: they lie on the stack, and in the second cache.
+_PANEL_BYTES, _STRIP_BYTES = 96 * 1024, 192 * 1024
+_STRIP_ROWS = 192
+
+#: A matrix of more bytes is read a few lines at a time for a product with a vector.
+_STREAMED_BYTES, _STREAMED_STEPS = 256 * 1024, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +47,37 @@ class Choice:
     width: int
     rows: int
     columns: int
+    depth: int
+    """How many steps of the contracted axis are done at a time."""
+    height: int
+    """How many rows are."""
     chains: int = 1
     packs: bool = False
-    """Whether columns are copied first to where they lie next to each other."""
+    """Whether the columns of a tile are copied first to where they lie next to each other."""
+    packs_rows: bool = False
+    """Whether the rows are, as many as are done at a time."""
     axis: int = -1
     """The axis of the batch that lanes stand for."""
+
+    @property
+    def panel_line(self) -> int:
+        """Numbers in a line of copied columns: a step of all of them, or all steps of one, with room for whole vectors."""
+        return self.width * (self.columns if self.along == "columns" else -(-self.depth // self.width))
+
+    @property
+    def panel_size(self) -> int:
+        """Numbers in all lines of copied columns."""
+        return self.panel_line * (self.depth if self.along == "columns" else self.columns)
+
+    @property
+    def strip_line(self) -> int:
+        """Numbers in a line of copied rows, which is a step of all of them, with room for whole vectors."""
+        return -(-self.height // 8) * 8
+
+    @property
+    def strip_size(self) -> int:
+        """Numbers in all lines of copied rows."""
+        return self.strip_line * self.depth
 
 
 def registers(vector_bits: int) -> int:
@@ -41,89 +85,152 @@ def registers(vector_bits: int) -> int:
     return 32 if vector_bits == 512 else 16
 
 
+def full_width(vector_bits: int, dtype: np.dtype[Any]) -> int:
+    """How many numbers a vector holds."""
+    return max(1, vector_bits // (8 * dtype.itemsize))
+
+
 @lru_cache(maxsize=1024)
 def choose(product: Product, vector_bits: int) -> Choice:
     """The cheapest way."""
+    turned = product.turned()
     ways = [
-        (_cost(candidate, product.turned() if candidate.turned else product), number, candidate)
+        (_cost(candidate, turned if candidate.turned else product), number, candidate)
         for number, candidate in enumerate(_candidates(product, vector_bits))
     ]
     return min(ways)[2]
 
 
+# --- candidates -----------------------------------------------------------------------------------------------------------
 def _candidates(product: Product, vector_bits: int) -> Iterator[Choice]:
-    full = max(1, vector_bits // (8 * product.dtype.itemsize))
+    full = full_width(vector_bits, product.dtype)
     for turned in (False, True):
         seen = product.turned() if turned else product
-        for width in _widths(seen.n, full):
-            for columns, rows in _tiles(-(-seen.n // width), seen.m, vector_bits):
-                yield Choice(turned, "columns", width, rows, columns, _chains(rows, columns))
-                if seen.b_strides[1] not in (0, 1) and seen.a_dtype == seen.b_dtype:
-                    yield Choice(turned, "columns", width, rows, columns, _chains(rows, columns), packs=True)
-        for width in _widths(seen.k, full):
-            for columns, rows in _tiles(seen.n, seen.m, vector_bits):
-                yield Choice(turned, "inner", width, rows, columns, _chains(rows, columns))
+        width = _width(seen.n, full)
+        for rows, columns in _tiles(seen.m, -(-seen.n // width), vector_bits):
+            plain = Choice(turned, "columns", width, rows, columns, _depth(seen), seen.m, _chains(rows, columns))
+            yield plain
+            yield from _packing(plain, seen)
+        width = _width(seen.k, full)
+        for rows, columns in _tiles(seen.m, seen.n, vector_bits):
+            plain = Choice(turned, "inner", width, rows, columns, max(1, seen.k), seen.m, _chains(rows, columns))
+            yield plain
+            if seen.b_strides[0] != 1 and columns * seen.k * seen.dtype.itemsize <= _PANEL_BYTES and _is_plain(seen):
+                yield replace(plain, packs=True)
         for axis, size in enumerate(seen.batch):
-            for width in _widths(size, full):
-                for columns, rows in _tiles(seen.n, seen.m, vector_bits):
-                    yield Choice(turned, "batch", width, rows, columns, _chains(rows, columns), axis=axis)
+            width = _width(size, full)
+            for rows, columns in _tiles(seen.m, seen.n, vector_bits):
+                chains = _chains(rows, columns)
+                yield Choice(turned, "batch", width, rows, columns, max(1, seen.k), seen.m, chains, axis=axis)
 
 
-def _widths(size: int, full: int) -> Iterator[int]:
+def _depth(product: Product) -> int:
+    """All steps at a time; of a large matrix times a vector a few, so that the matrix is read line by line."""
+    large = product.k * product.n * product.b_dtype.itemsize > _STREAMED_BYTES
+    return _STREAMED_STEPS if product.m == 1 and large and product.k > 8 * _STREAMED_STEPS else max(1, product.k)
+
+
+def _is_plain(product: Product) -> bool:
+    """Whether nothing is converted, and nothing repeated instead of being there."""
+    return product.a_dtype == product.b_dtype == product.dtype and 0 not in product.b_strides
+
+
+def _packing(plain: Choice, product: Product) -> Iterator[Choice]:
+    """The same with columns copied first, and with rows as well."""
+    if not _is_plain(product) or plain.depth < product.k:
+        return
+    step_bytes = plain.columns * plain.width * product.dtype.itemsize
+    packing = replace(plain, packs=True, depth=_block(product.k, _PANEL_BYTES // step_bytes, 8))
+    yield packing
+    if product.m > plain.rows and product.a_strides[0] == 1:
+        height = _block(product.m, _STRIP_ROWS, plain.rows)
+        depth = _block(product.k, min(packing.depth, _STRIP_BYTES // (height * product.dtype.itemsize)), 8)
+        yield replace(packing, packs_rows=True, height=height, depth=depth)
+
+
+def _block(size: int, most: int, multiple: int) -> int:
+    """Length of equal blocks of at most so many, in whole multiples."""
+    if size <= most:
+        return max(1, size)
+    even = -(-size // -(-size // most))
+    return min(-(-even // multiple) * multiple, max(multiple, most // multiple * multiple))
+
+
+def _width(size: int, full: int) -> int:
     """The width of a register, or of the part of it that is enough."""
     width = full
     while width > 1 and width // 2 >= size:
         width //= 2
-    if width > 1 and size > 1:
-        yield width
-    elif full == 1 or size <= 1:
-        yield 1
+    return width
 
 
-def _tiles(columns: int, rows: int, vector_bits: int) -> Iterator[tuple[int, int]]:
-    """Columns and rows of tiles that fit the registers, rows shared out evenly."""
+def _tiles(rows: int, columns: int, vector_bits: int) -> Iterator[tuple[int, int]]:
+    """Rows and columns of tiles that fit the registers, rows shared out evenly.
+
+    More than eight rows, far apart by a power of two, would not fit one set of the cache.
+    """
     held = registers(vector_bits)
     for wide in range(1, min(columns, 8) + 1):
-        most = min(rows, (held - wide - 1) // wide, 14)
+        most = min(rows, (held - wide - 1) // wide, 8)
         if most < 1:
             return
-        yield wide, -(-rows // -(-rows // most))
+        yield -(-rows // -(-rows // most)), wide
 
 
 def _chains(rows: int, columns: int) -> int:
     return max(1, 8 // (rows * columns))
 
 
+# --- their costs ----------------------------------------------------------------------------------------------------------
 def _cost(choice: Choice, product: Product) -> float:
-    unit = choice.width if choice.along == "columns" else 1
     steps = -(-product.k // choice.width) if choice.along == "inner" else product.k
-    a_lane, b_lane, c_lane = _lane_strides(choice, product)
-    width = choice.width
-    left, right = _load(a_lane, width), _load(1 if choice.packs else b_lane, width)
-    store = _STORE if c_lane == 1 else 2.0 * width
-    if choice.along == "inner":
-        store += 4.0 + 2 * width.bit_length()
-
-    def tile(rows: int, columns: int) -> float:
-        sums = rows * columns
-        step = max(
-            sums * _MULTIPLY, rows * left + columns * right, (sums + rows + columns) / 5, _LATENCY / choice.chains
-        )
-        return steps * step + sums * (store + choice.chains * 0.5) + _TILE
-
-    columns = -(-product.n // unit)
+    unit = choice.width if choice.along == "columns" else 1
+    step = choice.columns * unit
     total = 0.0
-    for wide, panels in ((choice.columns, columns // choice.columns), (columns % choice.columns, 1)):
+    for wide, panels in ((step, product.n // step), (product.n % step, 1)):
         if wide and panels:
-            rest = product.m % choice.rows
-            total += panels * (product.m // choice.rows * tile(choice.rows, wide) + (tile(rest, wide) if rest else 0.0))
+            whole, rest = divmod(product.m, choice.rows)
+            columns = [choice.width] * (wide // unit) + ([1 << (wide % unit - 1).bit_length()] if wide % unit else [])
+            total += panels * whole * _tile(choice, product, choice.rows, columns, steps)
+            total += panels * _tile(choice, product, rest, columns, steps) if rest else 0.0
+    return (total + _packing_cost(choice, product)) * _rounds(choice, product)
+
+
+def _tile(choice: Choice, product: Product, rows: int, columns: list[int], steps: int) -> float:
+    a_lane, b_lane, _ = _lane_strides(choice, product)
+    size = product.dtype.itemsize
+    operations = rows * sum(max(1.0, size * width / _DATAPATH) * _OPERATION for width in columns)
+    loads = rows * _load(a_lane, columns[0], size) + _missing(choice, product, rows, columns)
+    loads += sum(_load(1 if choice.packs else b_lane, width, size) for width in columns)
+    instructions = rows * len(columns) + rows + len(columns)
+    step = max(operations, loads, instructions / _DECODED, _LATENCY / choice.chains)
+    chains = rows * len(columns) * (choice.chains - 1) * _OPERATION
+    return steps * step + chains + _storing(choice, product, rows, columns) + _TILE
+
+
+def _rounds(choice: Choice, product: Product) -> int:
+    if choice.along != "batch":
+        return places(product)
+    size = product.batch[choice.axis]
+    return places(product) // size * -(-size // choice.width)
+
+
+def _packing_cost(choice: Choice, product: Product) -> float:
+    total = 0.0
     if choice.packs:
-        total += product.k * product.n * (_PACKED_BLOCKWISE if product.b_strides[0] == 1 else _PACKED_SINGLY)
-    many = places(product)
-    if choice.along == "batch":
-        size = product.batch[choice.axis]
-        many = many // size * -(-size // width)
-    return total * many
+        inner, across = product.b_strides
+        inner, across = (inner, across) if choice.along == "columns" else (across, inner)
+        total += -(-product.m // choice.height) * product.k * product.n * _copied(inner, across)
+    if choice.packs_rows:
+        total += product.m * product.k * _copied(product.a_strides[1], product.a_strides[0])
+    blocks = -(-product.k // choice.depth)
+    return total + (blocks - 1) * product.m * product.n * 0.3
+
+
+def _copied(step: int, across: int) -> float:
+    if across == 1:
+        return _ROW_COPIED
+    return _BLOCK_TRANSPOSED if step == 1 else _ONE_COPIED
 
 
 def _lane_strides(choice: Choice, product: Product) -> tuple[int, int, int]:
@@ -131,9 +238,65 @@ def _lane_strides(choice: Choice, product: Product) -> tuple[int, int, int]:
         return 0, product.b_strides[1], product.c_strides[1]
     if choice.along == "inner":
         return product.a_strides[1], product.b_strides[0], 1
-    return tuple(strides[choice.axis] for strides in (product.a_batch, product.b_batch, product.c_batch))  # type: ignore[return-value]
+    axis = choice.axis
+    return product.a_batch[axis], product.b_batch[axis], product.c_batch[axis]
 
 
-def _load(stride: int, width: int) -> float:
+def _load(stride: int, width: int, size: int) -> float:
     """Cycles to load a vector: numbers apart are put together one by one."""
-    return _LOAD if width == 1 or stride in (0, 1) else 1.5 * width
+    if width == 1 or stride == 0:
+        return _LOADED
+    return _LOADED * max(1.0, size * width / _DATAPATH) if stride == 1 else 1.5 * width
+
+
+def _storing(choice: Choice, product: Product, rows: int, columns: list[int]) -> float:
+    """Cycles to store a tile: lanes that lie apart are stored one by one, unless entries that do not take their place."""
+    if choice.along == "inner":
+        return rows * len(columns) * (_STORED + 1.5 * choice.width.bit_length())
+    stride = _lane_strides(choice, product)[2]
+    entries = [(product.c_strides[0], rows)]
+    if choice.along == "batch":
+        entries = [(product.c_strides[1], len(columns)), *entries]
+    turned = next((count for along, count in entries if turns(stride, along, count, choice.width)), 0)
+    cycles = 0.0
+    for width in columns:
+        if stride == 1 or width == 1:
+            cycles += rows * _STORED
+        elif turned and width > 1:
+            side = min(width, 1 << (turned - 1).bit_length())
+            cycles += rows * width / turned * (side.bit_length() + 1)
+        else:
+            cycles += rows * 3.0 * width
+    return cycles
+
+
+def turns(lane_stride: int, stride: int, entries: int, width: int) -> bool:
+    """Whether lanes and entries change places before they are stored."""
+    return lane_stride != 1 and stride == 1 and entries > 1 and width > 1
+
+
+def _missing(choice: Choice, product: Product, rows: int, columns: list[int]) -> float:
+    """Cycles of a step that tiles wait for lines which the caches have lost since the tile before."""
+    if choice.along != "columns":
+        return 0.0
+    size, waiting = product.dtype.itemsize, 0.0
+    if choice.packs and product.m > choice.rows:
+        waiting += _waiting(choice.depth, sum(columns) * size, sum(columns) * size) * _IN_ORDER
+    elif product.m > choice.rows:
+        waiting += _waiting(product.k, abs(product.b_strides[0]) * size, sum(columns) * size)
+    if not choice.packs_rows and product.a_strides[0] == 1 and product.n > choice.columns * choice.width:
+        waiting += _waiting(product.k, abs(product.a_strides[1]) * size, rows * size)
+    return waiting
+
+
+@lru_cache(maxsize=4096)
+def _waiting(steps: int, stride: int, used: int) -> float:
+    """Cycles for the lines of a step, of many that are a stride apart, each of which uses so many bytes."""
+    lines = -(-used // _LINE)
+    cycles = 0.0
+    for size, penalty in _CACHES:
+        sets = size // (_LINE * _WAYS)
+        apart = sets if stride % _LINE else min(sets, sets * _LINE // math.gcd(stride, sets * _LINE) * lines)
+        if steps * lines > apart * _WAYS * 3 // 4:
+            cycles = penalty * lines
+    return cycles

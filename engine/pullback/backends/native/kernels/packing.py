@@ -14,7 +14,10 @@ _Origins: TypeAlias = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`steps` rows of `columns` numbers, `step` and `column` elements apart; packed, rows are `width` elements apart."""
+    """`steps` rows of `columns` numbers, `step` and `column` elements apart; packed, rows are `width` elements apart.
+
+    What lies behind the columns of a packed row, up to the next whole vector, is scribbled in: the width has room for it.
+    """
 
     steps: int
     columns: int
@@ -29,10 +32,24 @@ def pack(function: Function, panel: Panel, source: str, target: str, lanes: int)
     if panel.step == 1 and lanes > 1:
         _pack_transposed(function, panel, source, target, lanes)
         return
+    if panel.column == 1:
+        _pack_rows(function, panel, source, target, lanes)
+        return
     one = Lanes(function, panel.dtype, 1)
     with function.loop(0, panel.steps) as step, function.loop(0, panel.columns) as column:
         value = one.load(source, function.offset((step, panel.step), (column, panel.column)))
         one.store(value, target, function.offset((step, panel.width), (column, 1)))
+
+
+def _pack_rows(function: Function, panel: Panel, source: str, target: str, lanes: int) -> None:
+    """Rows that are contiguous, with as many vectors as they take."""
+    vectors = Lanes(function, panel.dtype, lanes)
+    with function.loop(0, panel.steps) as step:
+        start = function.element(source, function.mul(step, panel.step), vectors.element)
+        place = function.element(target, function.mul(step, panel.width), vectors.element)
+        for column in range(0, panel.columns, lanes):
+            active = min(lanes, panel.columns - column)
+            vectors.store(vectors.load(start, column, active=active), place, column)
 
 
 def _pack_transposed(function: Function, panel: Panel, source: str, target: str, lanes: int) -> None:
@@ -48,7 +65,7 @@ def _pack_transposed(function: Function, panel: Panel, source: str, target: str,
         ]
         place = function.element(target, function.offset((step, panel.width), (column, 1)), side.element)
         for number, turned in enumerate(transposed(side, rows)[:steps]):
-            side.store(turned, place, number * panel.width, active=columns if columns < lanes else None)
+            side.store(turned, place, number * panel.width)
 
     def strip(column: Index, columns: int) -> None:
         whole = panel.steps // lanes * lanes

@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 
-#: Sums of a tile by row and column, each a value in lanes.
+#: Sums of a tile by row and column, each a value in the lanes of its column.
 Sums: TypeAlias = list[list[str]]
 
 
@@ -28,6 +28,13 @@ class Factor:
     step: int
     lane: int
     dtype: np.dtype[Any]
+    is_padded: bool = False
+    """Whether lanes that do not count may be read."""
+
+    @property
+    def memory_type(self) -> str:
+        """LLVM's type of one number."""
+        return memory_type(self.dtype)
 
     def load(self, lanes: Lanes, pointer: str, entry: int, step: int, active: int | None) -> str:
         """The lanes of an entry, `step` steps behind a pointer, as numbers of the dtype that is computed in."""
@@ -36,70 +43,78 @@ class Factor:
         if self.lane == 0:
             one = stored.narrowed()
             return lanes.splat(one.convert(one.load(pointer, offset), lanes.narrowed()))
+        active = None if self.is_padded else active
         return stored.convert(stored.load(pointer, offset, stride=self.lane, active=active), lanes)
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a tile: the lanes it has, and how many of them count, None for all."""
+
+    lanes: Lanes
+    active: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
-    """A tile of `rows` times as many columns as there are `actives`: how many lanes of each column count, None for all.
+    """A tile of `rows` times some columns.
 
     The contracted axis has `steps` steps, and one more of which only the first `last` lanes count, where that is not 0.
     `chains` sums of each entry are kept apart, so that one addition need not wait for the one before.
     """
 
     rows: int
-    actives: tuple[int | None, ...]
+    columns: tuple[Column, ...]
     steps: int
     last: int = 0
     chains: int = 1
 
 
-def sum_products(lanes: Lanes, tile: Tile, a: Factor, b: Factor) -> Sums:
+def sum_products(tile: Tile, a: Factor, b: Factor) -> Sums:
     """The sums over the contracted axis."""
-    function = lanes.function
-    entries = [(row, column) for row in range(tile.rows) for column in range(len(tile.actives))]
-    slots = [
-        {entry: function.slot(lanes.type, lanes.constant(0)) for entry in entries}
+    function = tile.columns[0].lanes.function
+    chains = [
+        [
+            [function.slot(column.lanes.type, column.lanes.constant(0)) for column in tile.columns]
+            for _ in range(tile.rows)
+        ]
         for _ in range(min(tile.chains, max(1, tile.steps)))
     ]
 
     def step(pointers: tuple[str, str], number: int, active: int | None) -> None:
-        sums = slots[number % len(slots)]
         right = [
-            b.load(lanes, pointers[1], column, number, active or lanes_active)
-            for column, lanes_active in enumerate(tile.actives)
+            b.load(column.lanes, pointers[1], entry, number, active or column.active)
+            for entry, column in enumerate(tile.columns)
         ]
-        for row in range(tile.rows):
-            left = a.load(lanes, pointers[0], row, number, active or tile.actives[0])
-            for column in range(len(tile.actives)):
-                slot = sums[row, column]
+        for row, slots in enumerate(chains[number % len(chains)]):
+            left: dict[int, str] = {}
+            for column, slot, factor in zip(tile.columns, slots, right, strict=True):
+                lanes = column.lanes
+                if lanes.width not in left:
+                    left[lanes.width] = a.load(lanes, pointers[0], row, number, active or column.active)
                 before = function.load(lanes.type, slot)
-                function.store(lanes.type, multiply_add(lanes, left, right[column], before), slot)
+                function.store(lanes.type, multiply_add(lanes, left[lanes.width], factor, before), slot)
 
-    whole = tile.steps // len(slots) * len(slots)
+    whole = tile.steps // len(chains) * len(chains)
     if whole:
-        with function.loop(0, whole, len(slots)) as start:
+        with function.loop(0, whole, len(chains)) as start:
             here = (
-                function.element(a.pointer, function.mul(start, a.step), stored_type(a)),
-                function.element(b.pointer, function.mul(start, b.step), stored_type(b)),
+                function.element(a.pointer, function.mul(start, a.step), a.memory_type),
+                function.element(b.pointer, function.mul(start, b.step), b.memory_type),
             )
-            for number in range(len(slots)):
+            for number in range(len(chains)):
                 step(here, number, None)
     for number in range(whole, tile.steps):
         step((a.pointer, b.pointer), number, None)
     if tile.last:
         step((a.pointer, b.pointer), tile.steps, tile.last)
-
-    def total(entry: tuple[int, int]) -> str:
-        parts = [function.load(lanes.type, sums[entry]) for sums in slots]
-        return add_pairwise(lanes, parts)
-
-    return [[total((row, column)) for column in range(len(tile.actives))] for row in range(tile.rows)]
-
-
-def stored_type(factor: Factor) -> str:
-    """LLVM's type of one element of a factor."""
-    return memory_type(factor.dtype)
+    return [
+        [
+            add_pairwise(column.lanes, [function.load(column.lanes.type, chain[row][entry]) for chain in chains])
+            for entry, column in enumerate(tile.columns)
+        ]
+        for row in range(tile.rows)
+    ]
 
 
 def multiply_add(lanes: Lanes, a: str, b: str, c: str) -> str:

@@ -10,7 +10,7 @@ something is done about the reductions inside.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
 
@@ -22,14 +22,24 @@ from pullback.backends.native.kernels.nest import Nest, Reduction
 #: So many numbers at most are added to one accumulator one after the other; then it is added to another of more precision.
 BLOCK = 128
 
-#: Numbers in a strip of columns whose sums are kept on the stack, with 12 bytes for each f32, 24 for each f64.
-STRIP = 1024
+#: Bytes of a strip of columns whose sums are kept on the stack; those of blocks take twice as much beside them. What comes
+#: from memory is read in long pieces (8 rows a turn and 16 KB: 27 GB/s; 4 rows: 22; 4 KB: 21), what comes from the second
+#: level of the cache in short ones, between which the sums stay in the first level (4 rows and 4 KB: 68 GB/s; 16 KB: 40).
+STRIP = 1 << 12
+FAR_STRIP = 1 << 14
 
 #: Accumulators that are enough to hide the latency of additions: 4 cycles, two a cycle.
 CHAINS = 8
 
+#: Bytes of a matrix that is near enough to be walked down column by column.
+_NEAR = 1 << 17
+
+#: Bytes of what comes from memory.
+_FAR = 1 << 23
+
 #: Instructions, about, up to which bodies are repeated instead of looped over.
 _UNROLLED = 64
+_TURNED = 256
 _MOST_COPIES = 16
 
 
@@ -81,6 +91,8 @@ class Tiling:
     loops: tuple[Loop, ...]
     lanes: int
     keeping: tuple[Keeping, ...]
+    across: int | None = None
+    """The axis that some operands are contiguous along which are not along the vectors: these are turned by squares."""
 
     def walk_depth(self, axis: int) -> int:
         """How many loops are open once an axis is bound."""
@@ -92,22 +104,60 @@ def tile(nest: Nest, vector_bits: int) -> Tiling:
     if not nest.space:
         kept = tuple(Keeping(0, None, returns=False, on_stack=False, partials=1) for _ in nest.reductions)
         return Tiling((), 1, kept)
-    along = len(nest.space) - 1
     lanes = _lanes(nest, vector_bits)
-    walks = _walks(nest, lanes)
-    by_columns = [reduction for reduction in nest.reductions if reduction.axes and along not in reduction.axes]
-    if by_columns and all(reduction.axes == by_columns[0].axes for reduction in nest.reductions):
-        inside = by_columns[0].axes
-        loops = [*(walk for walk in walks if walk.axis not in inside), *(walk for walk in walks if walk.axis in inside)]
-        return _with_blocks(nest, lanes, loops, on_stack=False)
-    if by_columns and len(nest.space) == 2:
-        rows, line = walks
-        return _with_strips(nest, lanes, rows, line)
-    return _with_blocks(nest, lanes, walks, on_stack=False)
+    across = _across(nest, lanes)
+    walks = _walks(nest, lanes) if across is None else _walks_by_squares(nest, lanes, across)
+    loops, on_stack = _arranged(nest, walks, turning=across is not None)
+    keeping = tuple(_kept(nest, loops, reduction, on_stack=on_stack) for reduction in nest.reductions)
+    return Tiling(tuple(loops), lanes, keeping, across)
 
 
-def _lanes(nest: Nest, vector_bits: int) -> int:
-    """As many as the widest dtype of what varies over the space leaves; no more than a power of two that holds the line."""
+def _arranged(nest: Nest, walks: list[Walk], *, turning: bool) -> tuple[list[Loop], bool]:
+    """Walks in the order that suits the reductions, with spans; and whether sums of columns are on the stack."""
+    # What takes one turn is no loop: outside the others, what varies along it alone is computed once.
+    once = [walk for walk in walks if walk.length >= nest.space[walk.axis]]
+    again = [walk for walk in walks if walk not in once]
+    inside = [reduction.axes & {walk.axis for walk in again} for reduction in nest.reductions]
+    along = len(nest.space) - 1
+    columns = [axes for axes in inside if axes and along not in axes]
+    if not columns or again[-1].axis != along:
+        return _with_blocks(nest, [*once, *again]), False
+    *others, line = again
+    reduced = [walk for walk in others if walk.axis in columns[0]]
+    kept = [walk for walk in others if walk.axis not in columns[0]]
+    if all(axes == columns[0] for axes in inside if axes):
+        height = math.prod(nest.space[walk.axis] for walk in reduced)
+        if turning or height * nest.space[along] * _widest(nest) <= _NEAR:
+            return _with_blocks(nest, [*once, *kept, line, *reduced]), False
+        return _with_strips(nest, [*once, *kept], reduced, line), True
+    if len(others) == 1 and not turning:
+        return _with_strips(nest, once, reduced, line), True
+    return _with_blocks(nest, [*once, *again]), False
+
+
+def _across(nest: Nest, lanes: int) -> int | None:
+    """The axis along which operands are contiguous that are not so along the last, if squares are worth turning."""
+    along = len(nest.space) - 1
+    if lanes < 2 or lanes * _cost_of_a_turn(nest) > _TURNED:
+        return None
+    strides = [read.strides for read in nest.reads] + [write.strides for write in nest.writes]
+    found = [
+        next((axis for axis in range(along) if own[axis] == 1 and nest.space[axis] >= min(lanes, 4)), None)
+        for own in strides
+        if abs(own[along]) > 1
+    ]
+    axes = [axis for axis in found if axis is not None]
+    return max(set(axes), key=axes.count) if axes else None
+
+
+def _walks_by_squares(nest: Nest, lanes: int, across: int) -> list[Walk]:
+    along = len(nest.space) - 1
+    others = [Walk(axis, 1, 1) for axis in range(along) if axis != across]
+    return [*others, Walk(across, 1, min(lanes, nest.space[across])), Walk(along, lanes, 1)]
+
+
+def _widest(nest: Nest) -> int:
+    """Bytes of the widest dtype of what varies over the space."""
     depends = nest.axes_of_values()
     dtypes = [read.dtype for read in nest.reads if any(read.strides)]
     for number, step in enumerate(nest.steps, len(nest.reads)):
@@ -116,21 +166,19 @@ def _lanes(nest: Nest, vector_bits: int) -> int:
             dtypes += step.operand_dtypes
     dtypes += [write.dtype for write in nest.writes]
     dtypes += [reduction.dtype for reduction in nest.reductions]
-    widest = max(4, max((dtype.itemsize for dtype in dtypes), default=4))
+    return max((dtype.itemsize for dtype in dtypes), default=1)
+
+
+def _lanes(nest: Nest, vector_bits: int) -> int:
+    """As many as the widest dtype leaves; no more than a power of two that holds the line."""
     line = 1 << (nest.space[-1] - 1).bit_length()
-    return min(vector_bits // (8 * widest), line)
+    return min(vector_bits // (8 * max(4, _widest(nest))), line)
 
 
 def _walks(nest: Nest, lanes: int) -> list[Walk]:
     """Walks over all axes in their order; a turn takes several positions where bodies are cheap, all where they are few."""
     along = len(nest.space) - 1
-    body = (
-        1
-        + len(nest.reads)
-        + len(nest.writes)
-        + len(nest.reductions)
-        + sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
-    )
+    body = _cost_of_a_turn(nest)
     vectors = math.ceil(nest.space[along] / lanes)
     copies = max(1, min(4, 32 // body, vectors))
     if vectors <= _MOST_COPIES and vectors * body <= _UNROLLED:
@@ -148,38 +196,55 @@ def _walks(nest: Nest, lanes: int) -> list[Walk]:
     return walks
 
 
-def _with_strips(nest: Nest, lanes: int, rows: Walk, line: Walk) -> Tiling:
-    """Sums along rows and along columns of one matrix: by strips of columns, whose sums are on the stack."""
-    width, height = nest.space[line.axis], nest.space[rows.axis]
-    strip = max(1, STRIP // line.length) * line.length
-    loops: list[Loop] = [rows, line]
-    if height > BLOCK:
-        loops.insert(0, Span(rows.axis, max(1, BLOCK // rows.length) * rows.length))
-    if width > strip:
-        loops.insert(0, Span(line.axis, strip))
-    return Tiling(tuple(loops), lanes, tuple(_kept(nest, loops, one, on_stack=True) for one in nest.reductions))
+def _cost_of_a_turn(nest: Nest) -> int:
+    """Cycles, about, for one vector of every value."""
+    steps = sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
+    return 1 + len(nest.reads) + len(nest.writes) + len(nest.reductions) + steps
 
 
-def _with_blocks(nest: Nest, lanes: int, walks: list[Walk], *, on_stack: bool) -> Tiling:
+def _with_strips(nest: Nest, outside: list[Walk], reduced: list[Walk], line: Walk) -> list[Loop]:
+    """Columns are summed by strips of them, whose sums are on the stack; each row is gone along as far as the strip."""
+    body = _cost_of_a_turn(nest)
+    *outer, rows = reduced
+    # Sums along the rows too have an accumulator in registers for each row of a turn.
+    far = math.prod(nest.space) * _widest(nest) > _FAR
+    together = 8 if far and not any(line.axis in reduction.axes for reduction in nest.reductions) else 4
+    rows = replace(rows, copies=max(1, min(together, 4 * together // body, nest.space[rows.axis])))
+    line = replace(line, copies=max(1, min(2, 8 * together // (body * rows.copies))))
+    walks = [*outer, rows]
+    strip = (FAR_STRIP if far else STRIP) // _widest(nest) // line.length * line.length
+    block = _block([(nest.space[walk.axis], walk) for walk in walks], 1.0)
+    loops: list[Loop] = [*outside, *walks, line]
+    if block is not None:
+        loops.insert(len(outside) + block[0], block[1])
+    if nest.space[line.axis] > strip:
+        loops.insert(len(outside), Span(line.axis, strip))
+    return loops
+
+
+def _with_blocks(nest: Nest, walks: list[Walk]) -> list[Loop]:
     """Walks, and a span so that no accumulator of a sum takes more than a block."""
     loops: list[Loop] = list(walks)
-    terms = 1.0
-    for depth in reversed(range(len(walks))):
-        walk = walks[depth]
-        users = [
-            reduction for reduction in nest.reductions if is_float_sum(reduction) and depth >= _begins(reduction, walks)
-        ]
-        if not users:
-            break
-        turns = math.ceil(nest.space[walk.axis] / walk.length)
-        copies = max(_terms_of_a_turn(nest, walks, reduction) for reduction in users)
-        if terms * turns * copies > BLOCK:
-            block = max(1, int(BLOCK / (terms * copies)))
-            if block < turns:
-                loops.insert(depth, Span(walk.axis, block * walk.length))
-            break
+    sums = [reduction for reduction in nest.reductions if is_float_sum(reduction)]
+    if sums:
+        terms = max(_terms_of_a_turn(nest, walks, reduction) for reduction in sums)
+        outermost = min(_begins(reduction, walks) for reduction in sums)
+        block = _block([(nest.space[walk.axis], walk) for walk in walks[outermost:]], terms)
+        if block is not None:
+            loops.insert(outermost + block[0], block[1])
+    return loops
+
+
+def _block(walks: list[tuple[int, Walk]], terms: float) -> tuple[int, Span] | None:
+    """The span that bounds how many terms an accumulator takes in walks of given sizes, and which of them it is around."""
+    for number in reversed(range(len(walks))):
+        size, walk = walks[number]
+        turns = math.ceil(size / walk.length)
+        if terms * turns > BLOCK:
+            block = max(1, int(BLOCK / terms))
+            return (number, Span(walk.axis, block * walk.length)) if block < turns else None
         terms *= turns
-    return Tiling(tuple(loops), lanes, tuple(_kept(nest, loops, one, on_stack=on_stack) for one in nest.reductions))
+    return None
 
 
 def is_float_sum(reduction: Reduction) -> bool:
@@ -214,11 +279,12 @@ def _partials(nest: Nest, loops: "list[Walk] | list[Loop]", reduction: Reduction
 
 def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool) -> Keeping:
     begins = _begins(reduction, loops)
-    outside = [loop for loop in loops[:begins] if loop.axis in reduction.axes]
+    outside = [loop for loop in loops[:begins] if loop.axis in reduction.axes and loop.length < nest.space[loop.axis]]
     along = len(nest.space) - 1
-    if on_stack and reduction.axes and along not in reduction.axes:
+    again = [loop.axis in reduction.axes and loop.length < nest.space[loop.axis] for loop in loops]
+    if on_stack and along not in reduction.axes and any(again):
         spans = [depth for depth, loop in enumerate(loops) if isinstance(loop, Span) and loop.axis in reduction.axes]
-        begins = next(depth for depth, loop in enumerate(loops) if loop.axis in reduction.axes)
+        begins = again.index(True)
         block = spans[0] + 1 if spans and is_float_sum(reduction) else None
         return Keeping(begins, block, returns=False, on_stack=True, partials=1)
     block = begins

@@ -3,7 +3,8 @@
     blas_<routine>, lapack_<routine>   SciPy's, as `scipy.linalg.cython_blas` and `cython_lapack` hand them out
     Py…, _Py…                          CPython's functions and objects
     PyArray…                           NumPy's functions and types, by their place in its table
-    malloc, pthread_create, …          the C library's, as listed in C_LIBRARY
+    malloc, sinf, pthread_create, …    the C library's, as listed in C_LIBRARY
+    whatever `provide` was told        other parts of this package
 
 A name that is none of these is refused before anything is linked. SciPy is imported when the first program asks for a
 routine of it.
@@ -17,7 +18,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -31,11 +32,15 @@ _THREADS = ("create", "join", "detach", "self", "sigmask")
 _MUTEXES = ("init", "destroy", "lock", "trylock", "unlock")
 _CONDITIONS = ("init", "destroy", "wait", "timedwait", "signal", "broadcast")
 
+_OF_ANGLES = ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
+_OF_POWERS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "cbrt", "hypot", "erf", "erfc", "tgamma")
+
 C_LIBRARY: Final = frozenset(
     (
         *CALLED_BY_CODE_GENERATOR,
+        *(f"{name}{suffix}" for name in (*_OF_ANGLES, *_OF_POWERS) for suffix in ("", "f")),
         *("malloc", "calloc", "realloc", "free", "aligned_alloc"),
-        *("getpid", "sched_yield"),
+        *("getpid", "sigfillset", "sched_yield"),
         *(f"pthread_{verb}" for verb in _THREADS),
         *(f"pthread_mutex_{verb}" for verb in _MUTEXES),
         *(f"pthread_cond_{verb}" for verb in _CONDITIONS),
@@ -64,6 +69,14 @@ NUMPY_ABI: Final = 0x02000000
 _SCIPY_MODULES: Final = {"blas_": "scipy.linalg.cython_blas", "lapack_": "scipy.linalg.cython_lapack"}
 
 
+_provided: dict[str, Callable[[], int]] = {}
+
+
+def provide(name: str, find: Callable[[], int]) -> None:
+    """Let programs ask for a name that another part of this package answers for, with an address that holds for ever."""
+    _provided[name] = find
+
+
 def declared_symbols(text: str) -> tuple[str, ...]:
     """The names that a module declares without defining them, LLVM's intrinsics left out."""
     names = (function or variable for function, variable in _DECLARATION.findall(text))
@@ -85,6 +98,8 @@ def address_of(name: str) -> int:
         return _numpy_entry(NUMPY_TABLE[name])
     if name.startswith(("Py", "_Py")):
         return _in_library(ctypes.pythonapi, name)
+    if name in _provided:
+        return _provided[name]()
     if name in C_LIBRARY:
         return _in_library(_c_library(), name)
     raise ValueError(f"A native program asks for {name!r}, which is no symbol that programs are given.")
@@ -92,7 +107,7 @@ def address_of(name: str) -> int:
 
 def _scipy_routine(module: str, routine: str) -> int:
     try:
-        capsules: dict[str, Any] = _scipy_module(module).__pyx_capi__
+        capsules: dict[str, Any] = scipy_module(module).__pyx_capi__
     except ImportError as failure:
         raise ValueError(f"A native program asks for {routine!r} of {module}, which cannot be imported.") from failure
     if routine not in capsules:
@@ -101,7 +116,7 @@ def _scipy_routine(module: str, routine: str) -> int:
 
 
 @functools.cache
-def _scipy_module(name: str) -> ModuleType:
+def scipy_module(name: str) -> ModuleType:
     """The module, imported without the package around it where that is possible.
 
     `import scipy.linalg.cython_blas` runs all of scipy.linalg first, 400 ms of CPU time; the extension module alone, with

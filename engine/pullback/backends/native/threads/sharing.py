@@ -1,0 +1,89 @@
+"""Kernels whose work is shared between threads.
+
+    blocks = blocks_of(estimated_ns(flops=2 * m * n * k, bytes_moved=...), rows)
+    share(emission, key, "convolution", pointers, blocks, build)    build(function, pointers, block)
+
+with `part_of_block` giving the rows of a block inside of `build`. A kernel is cut into blocks by its work alone, never by how many threads there are: what is computed is then the same to the
+last bit on any number of threads, as long as blocks do not depend on each other. One block is an ordinary call.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeAlias
+
+from pullback.backends.native.emission import Emission
+from pullback.backends.native.threads.library import BLAS_ENTER, BLAS_LEAVE, PARALLEL_FOR
+from pullback.backends.native.writing.function import Function, Index
+
+SHARED_FROM_NS: Final = 1_000_000
+"""Work below this stays on one thread: waking another takes 10 to 50 us, and longer on a machine that is busy."""
+BLOCK_NS: Final = 250_000
+"""About how long one block takes: short enough that the last ones to finish finish together."""
+
+# One processor at a cautious half of what machines of the last ten years do: work is rather over- than underestimated.
+_FLOPS_PER_NS: Final = 20.0
+_BYTES_PER_NS: Final = 5.0
+
+BuildBlock: TypeAlias = Callable[[Function, Sequence[str], Index], None]
+
+
+def estimated_ns(*, flops: float = 0.0, bytes_moved: float = 0.0) -> float:
+    """How long work takes on one thread, roughly: only for `blocks_of`."""
+    return max(flops / _FLOPS_PER_NS, bytes_moved / _BYTES_PER_NS)
+
+
+def blocks_of(work_ns: float, parts: int) -> int:
+    """Into how many blocks to cut work that has so many independent parts; 1 where it is not worth sharing."""
+    if work_ns < SHARED_FROM_NS or parts < 2:
+        return 1
+    return min(parts, round(work_ns / BLOCK_NS))
+
+
+def share(
+    emission: Emission, key: Hashable, name: str, pointers: Sequence[str], blocks: int, build: BuildBlock
+) -> None:
+    """Call a kernel for every block; `build(function, pointers, block)` writes it for one, the first time its key is met.
+
+    The key must hold everything the text depends on but the number of blocks.
+    """
+    key = (key, blocks)
+    if blocks == 1:
+        emission.kernel(key, name, pointers, lambda function, arguments: build(function, arguments, 0))
+        return
+    caller = emission.function
+    context = caller.slot("ptr", count=len(pointers), align=8)
+    for position, pointer in enumerate(pointers):
+        caller.store("ptr", pointer, caller.element(context, position, "ptr"))
+    block_function = _of_block(emission, key, name, len(pointers), build)
+    parallel_for = emission.module.declare(PARALLEL_FOR, "void", "ptr", "ptr", "i64")
+    caller.call("void", parallel_for, ("ptr", f"@{block_function.name}"), ("ptr", context), ("i64", blocks))
+
+
+def _of_block(emission: Emission, key: Hashable, name: str, pointers: int, build: BuildBlock) -> Function:
+    """What threads call: the pointers come in memory, then the number of the block."""
+    known = emission.module.kernels.get(key)
+    if known is not None:
+        return known
+    function = emission.module.function(f"{name}_block", [("ptr", "context"), ("i64", "block")])
+    emission.module.kernels[key] = function
+    loaded = [function.load("ptr", function.element("%context", position, "ptr")) for position in range(pointers)]
+    build(function, loaded, "%block")
+    return function
+
+
+def part_of_block(function: Function, block: Index, blocks: int, parts: int) -> tuple[Index, Index]:
+    """First part of a block and the first after it; blocks differ by one part at most."""
+
+    def first_of(number: Index) -> Index:
+        product = function.mul(number, parts)
+        return product // blocks if isinstance(product, int) else function.value(f"udiv i64 {product}, {blocks}")
+
+    return first_of(block), first_of(function.add(block, 1))
+
+
+@contextmanager
+def blas_on_this_thread(function: Function) -> Iterator[None]:
+    """Calls of BLAS inside do not start threads of its own."""
+    function.call("void", function.module.declare(BLAS_ENTER, "void"))
+    yield
+    function.call("void", function.module.declare(BLAS_LEAVE, "void"))

@@ -1,0 +1,25 @@
+"""The pool as Python sees it."""
+
+import ctypes
+import os
+
+import pytest
+
+from pullback.backends.native import availability
+from pullback.backends.native.threads import library
+
+BLOCK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+
+
+@pytest.fixture(autouse=True)
+def _native_only():
+    if not availability.is_available() or os.name != "posix":
+        pytest.skip(availability.why_not() or "there are no such threads here")
+
+
+@pytest.fixture
+def parallel_for():
+    """Call a Python function for every block, on the pool's threads."""
+    address = library.library().address("pullback_parallel_for")
+    call = ctypes.CFUNCTYPE(None, BLOCK, ctypes.c_void_p, ctypes.c_int64)(address)
+    return lambda function, blocks: call(BLOCK(lambda _, block: function(block)), None, blocks)

@@ -1,0 +1,92 @@
+import ctypes
+import itertools
+
+import numpy as np
+import pytest
+
+from pullback.backends.native.emission import Emission
+from pullback.backends.native.linking import load
+from pullback.backends.native.threads import counts, use_threads
+from pullback.backends.native.threads.sharing import (
+    BLOCK_NS,
+    SHARED_FROM_NS,
+    blas_on_this_thread,
+    blocks_of,
+    estimated_ns,
+    part_of_block,
+    share,
+)
+from pullback.backends.native.writing.module import Module
+
+
+def test_little_work_and_work_in_one_part_is_not_cut():
+    assert blocks_of(SHARED_FROM_NS - 1, 1000) == 1
+    assert blocks_of(1e12, 1) == 1
+    assert blocks_of(0, 0) == 1
+
+
+@pytest.mark.parametrize("blocks", [4, 5, 64])
+def test_work_is_cut_into_blocks_of_equal_time_as_far_as_there_are_parts(blocks):
+    assert blocks_of(blocks * BLOCK_NS, 10_000) == blocks
+    assert blocks_of(blocks * BLOCK_NS, 3) == 3
+
+
+def test_time_is_what_is_scarcer_of_arithmetic_and_memory():
+    assert estimated_ns(flops=1e6) == estimated_ns(flops=1e6, bytes_moved=10)
+    assert estimated_ns(bytes_moved=1e6) > estimated_ns(flops=10)
+
+
+def doubling(shape, blocks):
+    """A program that doubles the rows of a matrix, cut into blocks."""
+    rows, columns = shape
+    module = Module(256)
+    function = module.function("program", [("ptr", "x"), ("ptr", "y")], internal=False)
+
+    def build(kernel, pointers, block):
+        first, after = part_of_block(kernel, block, blocks, rows)
+        with kernel.loop(kernel.mul(first, columns), kernel.mul(after, columns)) as index:
+            value = kernel.load("double", kernel.element(pointers[0], index, "double"))
+            twice = kernel.value(f"fadd double {value}, {value}")
+            kernel.store("double", twice, kernel.element(pointers[1], index, "double"))
+
+    emission = Emission(module, function)
+    for _ in range(2):  # the second call finds the kernel written
+        share(emission, "doubling", "doubling", ["%x", "%y"], blocks, build)
+    return module.text()
+
+
+@pytest.mark.parametrize(("blocks", "threads"), list(itertools.product([1, 2, 7, 10], [1, 3])))
+def test_a_shared_kernel_does_every_row(blocks, threads):
+    text = doubling((10, 3), blocks)
+    assert text.count("define ") == 2
+    assert ("pullback_parallel_for" in text) == (blocks > 1)
+    loaded = load(text)
+    x, y = np.arange(30.0).reshape(10, 3), np.zeros((10, 3))
+    before = counts().shared
+    with use_threads(threads):
+        ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2)(loaded.address("program"))(x.ctypes.data, y.ctypes.data)
+    assert np.array_equal(y, 2 * x)
+    assert counts().shared - before == (2 if blocks > 1 and threads > 1 else 0)
+
+
+@pytest.mark.parametrize(("blocks", "parts"), [(1, 5), (3, 10), (7, 7), (4, 1000)])
+def test_blocks_cover_all_parts_evenly(blocks, parts):
+    function = Module(256).function("f", [])
+    ranges = [part_of_block(function, block, blocks, parts) for block in range(blocks)]
+    assert ranges[0][0] == 0
+    assert ranges[-1][1] == parts
+    assert all(left[1] == right[0] for left, right in itertools.pairwise(ranges))
+    sizes = [after - first for first, after in ranges]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_calls_of_blas_can_be_kept_to_one_thread():
+    module = Module(256)
+    function = module.function("program", [], internal=False)
+    with blas_on_this_thread(function):
+        function.note("a call of BLAS")
+    text = module.text()
+    assert text.index("call void @pullback_blas_enter()") < text.index("a call of BLAS")
+    assert text.index("a call of BLAS") < text.index("call void @pullback_blas_leave()")
+    loaded = load(text)
+    ctypes.CFUNCTYPE(None)(loaded.address("program"))()
