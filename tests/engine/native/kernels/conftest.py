@@ -13,7 +13,7 @@ from pullback.ir.graph import Node, Var
 from pullback.ir.types import type_of
 
 assert every.__all__  # it fills the table of emitters
-GUARD = 64
+GUARD = 4096
 
 
 class Surrounded:
@@ -21,7 +21,7 @@ class Surrounded:
 
     def __init__(self, nbytes):
         self.memory = np.full(nbytes + 3 * GUARD, 0xFF, np.uint8)  # of floats, NaN
-        self.start = GUARD + -self.memory.ctypes.data % GUARD
+        self.start = GUARD + -(self.memory.ctypes.data + GUARD) % 64
         self.nbytes = nbytes
 
     @property

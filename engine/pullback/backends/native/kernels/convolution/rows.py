@@ -80,6 +80,9 @@ def transpose_rows(
     count: int,
 ) -> None:
     """`target[k * pitch + r] = source[r * strides[0] + k * strides[1]]` for so many rows and so many numbers in each."""
+    if rows == 1:
+        copy_row(function, lanes, source, strides[1], target, pitch, count)
+        return
     one = lanes.narrowed()
     if strides[1] != 1 or min(rows, count) < _SQUARE:
         with function.loop(0, count) as k, function.loop(0, rows) as row:
