@@ -64,6 +64,7 @@ GEOMETRIES = {
     "pointwise": ((2, 6, 5, 7), (10, 6, 1, 1), along(2)),
     "pointwise with gaps": ((2, 6, 5, 7), (3, 6, 1, 1), along(2, stride=2)),
     "stride of two": ((2, 3, 9, 12), (4, 3, 3, 3), along(2, stride=2, pad=(1, 1))),
+    "wide rows in steps of two": ((1, 2, 5, 71), (3, 2, 3, 3), along(2, stride=2, pad=(1, 1))),
     "stride beyond the kernel": ((1, 2, 8, 9), (3, 2, 2, 2), along(2, stride=3)),
     "elements of a phase that nothing meets": ((2, 2, 7, 7), (3, 2, 4, 4), along(2, stride=3)),
     "patches": ((2, 3, 8, 8), (6, 3, 4, 4), along(2, stride=4)),
