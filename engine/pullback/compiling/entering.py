@@ -58,13 +58,13 @@ def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings
         steps.add(place, Check.ARRAY, np.ndarray, number)
     form = program.finish.form(plain_form(native.results))
     apart = _apart(steps.steps, program.overwritten)
-    return Frame(Block(native, len(args), steps.steps, form, apart=apart))
+    return Frame(Block(native, len(args), steps.steps, form, apart=apart, takes_out=True))
 
 
 def _apart(steps: Sequence[Step], overwritten: Collection[int]) -> list[tuple[int, int]]:
     """Pairs of steps that fetch arrays one of which is overwritten, for a time, before the others are read."""
     arrays = [number for number, step in enumerate(steps) if step.check is Check.ARRAY]
-    written = [number for number in arrays if steps[number].input in overwritten]
+    written = [number for number in arrays if steps[number].place in overwritten]
     return [(one, other) for one in written for other in arrays if other != one]
 
 
