@@ -111,13 +111,11 @@ class _Steps:
 
     def _watch_identity(self, place: Place) -> None:
         now = place()
-        self.add(place, Check.IDENTITY, ABSENT if now is UNASSIGNED else now)
+        self.add(place, Check.IDENTITY, ABSENT if now is UNASSIGNED or _has_none(place) else now)
 
     def _watch_keys(self, container: Place) -> None:
-        if isinstance(container, Defaults) and container.function.__defaults__ is None:
-            self._append(Fetch.DEFAULTS, container.function, ABSENT)
-        elif isinstance(container, KeywordDefaults) and container.function.__kwdefaults__ is None:
-            self._append(Fetch.KEYWORD_DEFAULTS, container.function, ABSENT)
+        if _has_none(container):
+            self.add(container, Check.IDENTITY, ABSENT)
         else:
             number, value = self._container(container), container()
             if isinstance(value, dict):
@@ -160,6 +158,16 @@ class _Steps:
             case Fixed(what) | Captured(what) | Code(what) | Defaults(what) | KeywordDefaults(what):
                 return _FETCHES[type(place)], what, 0
         raise NotNativeError("what the function reads is found by Python alone")
+
+
+def _has_none(place: Place) -> bool:
+    """Whether a function has no defaults at all, where the place gives empty ones."""
+    match place:
+        case Defaults(function):
+            return function.__defaults__ is None
+        case KeywordDefaults(function):
+            return function.__kwdefaults__ is None
+    return False
 
 
 _FETCHES: dict[type, Fetch] = {

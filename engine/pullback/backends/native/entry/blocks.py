@@ -271,6 +271,8 @@ def _out(
 
 def _written(form: Form, first: int) -> Any:
     """The tree of arrays that a result of this form is written into."""
+    if form is None:
+        return None
     if isinstance(form, Out):
         if form.kind not in (np.ndarray, np.generic) and np.result_type(form.kind) != form.dtype:
             raise NotNativeError(f"a {form.kind.__name__} is converted from {form.dtype}")

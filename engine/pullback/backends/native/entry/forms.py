@@ -1,6 +1,6 @@
 """What a caller gets, made of the outputs of a program: a tree of arrays and numbers, and the steps that make it.
 
-A form is an `Out`, a `Constant`, or an exact tuple, list or dict of forms.
+A form is an `Out`, a `Constant`, None, or an exact tuple, list or dict of forms.
 """
 
 from dataclasses import dataclass
@@ -73,8 +73,8 @@ def makings(form: Form) -> Makings:
     """The steps that make a form, parts before what they are parts of."""
     if isinstance(form, Out):
         return (_leaf(form),)
-    if isinstance(form, Constant):
-        return (Making(Make.CONSTANT, object=form.value),)
+    if isinstance(form, Constant) or form is None:
+        return (Making(Make.CONSTANT, object=form and form.value),)
     if type(form) is dict:
         parts = tuple(step for part in form.values() for step in makings(part))
         return (*parts, Making(Make.DICT, length=len(form), object=tuple(form)))
