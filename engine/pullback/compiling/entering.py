@@ -14,12 +14,14 @@ from pullback import trees
 from pullback.backends.native.entry import (
     ABSENT,
     Block,
+    Called,
     Check,
     Fetch,
     Frame,
     NotNativeError,
     Step,
     argument_steps,
+    makings,
     plain_form,
 )
 from pullback.compiling.places import (
@@ -56,7 +58,12 @@ def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings
         steps.watch(place)
     for number, place in enumerate(surroundings.arrays, len(trees.flatten(args)[0])):
         steps.add(place, Check.ARRAY, np.ndarray, number)
-    form = program.finish.form(plain_form(native.results))
+    outs = plain_form(native.results)
+    try:
+        form = program.finish.form(outs)
+        makings(form)
+    except NotNativeError:
+        form = Called(program.finish.run, outs)
     apart = _apart(steps.steps, program.overwritten)
     return Frame(Block(native, len(args), steps.steps, form, apart=apart, takes_out=True))
 

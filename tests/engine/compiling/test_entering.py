@@ -28,6 +28,12 @@ TABLE = np.arange(3.0)
 NESTED = {"list": [np.ones(3), 2.0], "tuple": (TABLE,)}
 
 
+@dataclass
+class Parameters:
+    w: object
+    b: object
+
+
 def compiled(function):
     return pb.compile(function, tier="native")
 
@@ -89,6 +95,23 @@ def test_the_second_call_is_native_and_gives_the_same(function, args):
     close(first, expected)
     for _ in range(3):
         close(entered(plan, *args), expected)
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (pb.grad(lambda x, y: np.sum(x * x), wrt=(0, 1)), (X, W)),
+        (lambda x: Parameters(x * 2, x + 1), (X,)),
+    ],
+)
+def test_what_python_makes_of_the_results_is_made_in_a_native_call(function, args):
+    plan = compiled(function)
+    for _ in range(2):  # the class of what is returned is first looked at while recording
+        plan(*args)
+    for _ in range(3):
+        ours, theirs = entered(plan, *args), function(*args)
+        assert type(ours) is type(theirs)
+        close(ours, theirs)
 
 
 def test_each_kind_of_arguments_has_a_frame():
@@ -423,6 +446,15 @@ def natively(pullback, *args):
         pullback._derivative = kept
 
 
+def test_values_that_pullbacks_belong_to_are_native():
+    plan = compiled(loss)
+    for once in (False, True):
+        plan.vjp(W, X, B, once=once)
+        value, pullback = entered(plan.pullbacks[once], W, X, B)
+        close(value, loss(W, X, B))
+        close(natively(pullback, 1.0), pb.vjp(loss, W, X, B)[1](1.0))
+
+
 def several(w, x):
     y = np.square(w * x)
     return {"y": y, "parts": (np.sum(y * y), [y + 1.0])}
@@ -494,12 +526,6 @@ def test_a_pullback_that_reads_nothing_of_the_callers_looks_at_nothing():
     _, pullback = compiled(lambda p: table[3] * p).vjp(2.0)
     table[:] = 0.0
     assert natively(pullback, 1.0) == (3.0,)
-
-
-@dataclass
-class Parameters:
-    w: object
-    b: object
 
 
 def test_trees_that_are_made_in_python_are_right_too():

@@ -15,6 +15,7 @@ from pullback.backends import suspension
 from pullback.backends.native import entry
 from pullback.backends.native.entry import (
     Block,
+    Called,
     Check,
     Constant,
     Fetch,
@@ -226,6 +227,36 @@ def test_results_are_made_of_outputs():
     assert type(result["rest"][0][1]) is np.float64
     assert result["f"] == [7, True, np.float32(1.5)]
     assert type(result["f"][2]) is np.float32
+
+
+def test_python_may_make_what_is_returned():
+    args = ({"w": A}, 2.5, [C])
+    seen = []
+
+    def finish(outputs, values):
+        seen.append(values)
+        if values[1] < 0:
+            raise RuntimeError("negative")
+        return [outputs[1], values[0], outputs[0]]
+
+    copies = bound_copying(args, Called(finish, tuple(plain_form(copying(*map(type_of, (A, 2.5, C))).results))))
+    number, given, made = copies(*args)
+    assert number == 2.5
+    assert given is A
+    assert made is not A
+    np.testing.assert_array_equal(made, A)
+    assert seen[0][2] is C
+    with pytest.raises(RuntimeError, match="negative"):
+        copies({"w": A}, -1.0, [C])
+    seen.clear()
+    before = [sys.getrefcount(thing) for thing in (A, C, args[0], finish)]
+    for _ in range(1000):
+        copies(*args)
+        with pytest.raises(RuntimeError, match="negative"):
+            copies({"w": A}, -1.0, [C])
+        seen.clear()
+    assert [sys.getrefcount(thing) for thing in (A, C, args[0], finish)] == before
+    assert copies.calls == []
 
 
 # --- memory --------------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class Head(IntEnum):
     BUSY = 0
     NEXT = 1
     PROGRAM = 2
-    RELEASES = 3
+    ALONE = 3
     ARGUMENTS = 4
     STEPS = 5
     STEPS_AT = 6
@@ -59,6 +59,7 @@ STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR = 8, 8, 3, 3, 7, 2
 
 ARRAYS = frozenset({Check.ARRAY, Check.WRITTEN})
 _BY_POSITION = frozenset({Fetch.ARGUMENT, Fetch.TUPLE_ITEM, Fetch.LIST_ITEM})
+_TAKING = frozenset({Make.CONSTANT, Make.SCALAR, Make.DICT, Make.CALL})
 _NUMBERS_MADE = frozenset({Make.SCALAR, Make.DOUBLE, Make.FLOAT, Make.LONG, Make.INT, Make.BOOL})
 
 #: How a guard is looked at: the kind of what was seen, and the dtype it is seen in.
@@ -117,6 +118,7 @@ class Block:
         self._objects = self._place(len(steps))
         self.outputs = self._place(OUTPUT * len(program.outputs))
         self._makings = self._place(MAKING * len(made))
+        self._values = self._place(len(program.inputs))
         self._stack = self._place(len(made) + 1)
         self._numbers = self._place(len(program.inputs) + len(program.outputs))
         self._shapes = self._place(sum(len(type_.shape) for type_ in (*program.inputs, *program.outputs)))
@@ -128,12 +130,13 @@ class Block:
         """Words that are places in the block itself, from its beginning until they are in a block of their own."""
         self.kept = (program, tuple(steps), made)
         """What the words refer to."""
-        self._write_head(nargs, len(steps) - len(out_steps), len(made), len(apart) - len(out_pairs), runs)
+        calls = any(making.kind is Make.CALL for making in made)
+        self._write_head(nargs, len(steps) - len(out_steps), len(made), len(apart) - len(out_pairs), runs, calls=calls)
         self.words[Head.OUT_STEPS], self.words[Head.OUT_PAIRS] = len(out_steps), len(out_pairs)
         shapes = self._write_shapes()
         self._write_steps(steps, shapes)
         self._write_outputs(made, shapes)
-        self._write_makings(made)
+        self._write_makings(made, steps)
         self._write_guards()
         for number, pair in enumerate(apart):
             self._write(self._pairs, PAIR, number, pair)
@@ -151,11 +154,11 @@ class Block:
         begin = part + number * length
         self.words[begin : begin + length] = words
 
-    def _write_head(self, nargs: int, steps: int, made: int, apart: int, runs: int) -> None:
+    def _write_head(self, nargs: int, steps: int, made: int, apart: int, runs: int, *, calls: bool) -> None:
         program = self.program
         values = {
             Head.PROGRAM: program.address,
-            Head.RELEASES: program.releases,
+            Head.ALONE: 1 if program.releases else 2 if calls else 0,
             Head.ARGUMENTS: nargs,
             Head.STEPS: steps,
             Head.STEPS_AT: self._steps * WORD,
@@ -233,12 +236,17 @@ class Block:
             words = (0, 0, id(type_.dtype), len(type_.shape), shapes[place], target, 0, place_of_number)
             self._write(self.outputs, OUTPUT, number, words)
 
-    def _write_makings(self, made: Sequence[Making]) -> None:
+    def _write_makings(self, made: Sequence[Making], steps: Sequence[Step]) -> None:
+        fetched = {step.place: number for number, step in enumerate(steps) if step.place >= 0}
+        read = len(self.program.inputs) - len(self.program.constants)
         for number, making in enumerate(made):
             detail = making.output if making.kind is Make.ARRAY else making.length
             if making.kind in _NUMBERS_MADE:
                 detail = self.number(len(self.program.inputs) + making.output) * WORD
-            taken = id(making.object) if making.kind in (Make.CONSTANT, Make.SCALAR, Make.DICT) else 0
+            taken = id(making.object) if making.kind in _TAKING else 0
+            if making.kind is Make.VALUES:
+                self.words[self._values : self._values + read] = [fetched[place] for place in range(read)]
+                detail, taken = self._values * WORD, read
             self._write(self._makings, MAKING, number, (making.kind, detail, taken))
 
     def _write_guards(self) -> None:

@@ -19,7 +19,7 @@
   i64, ;  0 busy: 0, or a run is going on in it, or it is closed for ever
   ptr, ;  1 the object that holds the next frame, or null
   ptr, ;  2 the program: i64 (ptr table), which gives zero where it could compute its results
-  i64, ;  3 whether the program runs without the interpreter's lock
+  i64, ;  3 0; 1, the program runs without the interpreter's lock; 2, Python makes what is returned
   i64, ;  4 number of arguments
   i64, ;  5 steps: how many
   i64, ;  6        where
@@ -119,6 +119,7 @@ declare ptr @PyFloat_FromDouble(double)
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 declare ptr @PyLong_FromLongLong(i64)
 declare i32 @PyObject_IsTrue(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyBool_FromLong(i64)
 declare ptr @PyType_GetSlot(ptr, i32)
 declare void @Py_IncRef(ptr)
@@ -482,6 +483,14 @@ guarded:
   br i1 %arrays.right, label %running, label %miss
 running:
   store i64 1, ptr %busy.at
+  %alone.at = getelementptr %Frame, ptr %frame, i64 0, i32 3
+  %alone = load i64, ptr %alone.at
+  %unwatched = icmp ne i64 %alone, 0 ; others may run meanwhile, and let go of what the caller does not hold for us
+  br i1 %unwatched, label %holding, label %preparing
+holding:
+  call void @hold(ptr %objects, i64 %steps.count)
+  br label %preparing
+preparing:
   %memory = call i32 @prepare_outputs(ptr %frame, i1 %plain)
   %prepared = icmp eq i32 %memory, 0
   br i1 %prepared, label %run, label %over
@@ -491,19 +500,15 @@ run:
   %table.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 12
   %table.offset = load i64, ptr %table.offset.at
   %table = getelementptr i8, ptr %frame, i64 %table.offset
-  %releases.at = getelementptr %Frame, ptr %frame, i64 0, i32 3
-  %releases = load i64, ptr %releases.at
-  %long = icmp ne i64 %releases, 0
+  %long = icmp eq i64 %alone, 1
   br i1 %long, label %run.alone, label %run.held
 run.held:
   %status.held = call i64 %program(ptr %table)
   br label %ran
-run.alone: ; others may run meanwhile, and let go of what the caller does not hold for us
-  call void @hold(ptr %objects, i64 %steps.count)
+run.alone:
   %thread = call ptr @PyEval_SaveThread()
   %status.alone = call i64 %program(ptr %table)
   call void @PyEval_RestoreThread(ptr %thread)
-  call void @let_go(ptr %objects, i64 %steps.count)
   br label %ran
 ran:
   %status = phi i64 [ %status.held, %run.held ], [ %status.alone, %run.alone ]
@@ -514,6 +519,11 @@ computed.all:
   br i1 %as.seen, label %made, label %declined
 declined: ; these values are for another program
   call void @drop_outputs(ptr %frame)
+  br i1 %unwatched, label %declined.let.go, label %declined.over
+declined.let.go:
+  call void @let_go(ptr %objects, i64 %steps.count)
+  br label %declined.over
+declined.over:
   store i64 0, ptr %busy.at
   br label %miss
 made:
@@ -525,7 +535,7 @@ made:
   store ptr %frame, ptr %latest.at
   br i1 %plain, label %make, label %give.out
 make:
-  %result = call ptr @make_result(ptr %frame)
+  %result = call ptr @make_result(ptr %frame, ptr %objects)
   br label %over
 give.out: ; comes behind the arguments by position
   %out.at = getelementptr ptr, ptr %args, i64 %nargs
@@ -533,8 +543,13 @@ give.out: ; comes behind the arguments by position
   call void @Py_IncRef(ptr %out.given)
   br label %over
 over:
-  %returned = phi ptr [ null, %running ], [ %result, %make ], [ %out.given, %give.out ]
+  %returned = phi ptr [ null, %preparing ], [ %result, %make ], [ %out.given, %give.out ]
   call void @drop_outputs(ptr %frame)
+  br i1 %unwatched, label %let.go, label %leave
+let.go:
+  call void @let_go(ptr %objects, i64 %steps.count)
+  br label %leave
+leave:
   store i64 0, ptr %busy.at
   ret ptr %returned
 }
@@ -939,7 +954,7 @@ no:
 
 ; --- what is returned --------------------------------------------------------------------------------------------------
 ; A new reference, or null with an exception set.
-define internal ptr @make_result(ptr %frame) {
+define internal ptr @make_result(ptr %frame, ptr %objects) {
 start:
   %count.at = getelementptr %Frame, ptr %frame, i64 0, i32 10
   %count = load i64, ptr %count.at
@@ -980,6 +995,8 @@ making:
     i64 8, label %tuple
     i64 9, label %list
     i64 10, label %dict
+    i64 11, label %values
+    i64 12, label %called
   ]
 array:
   %array.at = getelementptr %Output, ptr %outputs, i64 %detail, i32 0
@@ -1065,15 +1082,39 @@ dict.drop:
 dict.release: ; it has references of its own
   call void @let_go(ptr %parts, i64 %detail)
   br label %contained
+values: ; what was fetched, by the numbers of the steps; it is held
+  %values.count = ptrtoint ptr %taken to i64
+  %values.new = call ptr @PyTuple_New(i64 %values.count)
+  %values.failed = icmp eq ptr %values.new, null
+  br i1 %values.failed, label %failed, label %values.each
+values.each:
+  %values.k = phi i64 [ 0, %values ], [ %values.k.next, %values.item ]
+  %values.full = icmp eq i64 %values.k, %values.count
+  br i1 %values.full, label %made, label %values.item
+values.item:
+  %values.step.at = getelementptr i64, ptr %number, i64 %values.k
+  %values.step = load i64, ptr %values.step.at
+  %values.object.at = getelementptr ptr, ptr %objects, i64 %values.step
+  %values.object = load ptr, ptr %values.object.at
+  call void @Py_IncRef(ptr %values.object)
+  %values.set = call i32 @PyTuple_SetItem(ptr %values.new, i64 %values.k, ptr %values.object)
+  %values.k.next = add i64 %values.k, 1
+  br label %values.each
+called: ; of the last things made, all of them arguments
+  %called.object = call ptr @PyObject_Vectorcall(ptr %taken, ptr %parts, i64 %detail, ptr null)
+  call void @let_go(ptr %parts, i64 %detail)
+  %called.failed = icmp eq ptr %called.object, null
+  br i1 %called.failed, label %failed.below, label %contained
 contained:
-  %container = phi ptr [ %tuple.new, %tuple.each ], [ %list.new, %list.each ], [ %dict.new, %dict.release ]
+  %container = phi ptr [ %tuple.new, %tuple.each ], [ %list.new, %list.each ], [ %dict.new, %dict.release ],
+                       [ %called.object, %called ]
   store ptr %container, ptr %parts
   %height.contained = add i64 %below, 1
   br label %pushed
 made:
   %object = phi ptr [ %array.object, %array ], [ %scalar.object, %scalar ], [ %double.object, %double ],
                     [ %float.object, %float ], [ %long.object, %long ], [ %int.object, %int ], [ %bool.object, %bool ],
-                    [ %taken, %constant ]
+                    [ %taken, %constant ], [ %values.new, %values.each ]
   %missing = icmp eq ptr %object, null
   br i1 %missing, label %failed, label %push
 push:
@@ -1090,6 +1131,9 @@ done:
   ret ptr %result
 unknown: ; frames.py makes no such making
   unreachable
+failed.below:
+  call void @let_go(ptr %stack, i64 %below)
+  ret ptr null
 failed:
   call void @let_go(ptr %stack, i64 %height)
   ret ptr null
