@@ -5,7 +5,7 @@ The folder is `$PULLBACK_CACHE_DIR`, else the platform's for caches of this user
 space, no permission, a file cut short, a file of somebody else's - is a miss, never an error. A file is
 
     pullback object 2 <SHA-256 of all that follows this line, in hex>
-    {"name": ..., "imports": [...], "exports": [...], "text": <hash>, "bytes": <length of the code>}
+    {"name": ..., "imports": [...], "exports": [...], "text": <hash>, "choices": [...], "bytes": <length of the code>}
     <code>
 
 and is believed only where hash, name and length hold and it belongs to this user (or to root, who can do anything anyway). Files
@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pullback.backends.native.linking.choices import Choice
 from pullback.backends.native.linking.target import Target
 
 DEFAULT_LIMIT_MIB: Final = 256
@@ -51,6 +52,8 @@ class Object:
     """The functions that can be asked for by name."""
     text_hash: str
     """Of the text that it was made of."""
+    choices: tuple[Choice, ...] = ()
+    """What was chosen on this machine while the text was written."""
 
 
 def name_of(recipe: str, target: Target, key: str, text: str) -> str:
@@ -192,6 +195,7 @@ def _serialized(name: str, compiled: Object) -> bytes:
         "imports": compiled.imports,
         "exports": compiled.exports,
         "text": compiled.text_hash,
+        "choices": compiled.choices,
         "bytes": len(compiled.code),
     }
     content = json.dumps(facts).encode() + b"\n" + compiled.code
@@ -208,6 +212,7 @@ def _parse(name: str, file: bytes) -> Object | None:
         if (facts["name"], facts["bytes"]) != (name, len(code)):
             return None
         imports, exports = tuple(facts["imports"]), tuple(facts["exports"])
-        return Object(code, imports=imports, exports=exports, text_hash=facts["text"])
+        choices = tuple((name, argument, value) for name, argument, value in facts["choices"])
+        return Object(code, imports=imports, exports=exports, text_hash=facts["text"], choices=choices)
     except (ValueError, KeyError, TypeError):  # whole, but written by another version
         return None
