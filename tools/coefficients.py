@@ -115,13 +115,86 @@ def _log_after_square(f: Real) -> Real:
     return (mp.log1p(f) - f + f**2 / 2) / f**3
 
 
+# --- trigonometric.py -----------------------------------------------------------------------------------------------
+EIGHTH_TURN = (mp.pi / 4 * mp.mpf("1.002")) ** 2
+TAN_EIGHTH = mp.tan(mp.pi / 8) ** 2 * mp.mpf("1.001")
+
+
+def _sin_rest(z: Real) -> Real:
+    r = mp.sqrt(z)
+    return (mp.sin(r) - r) / r**3
+
+
+def _cos_rest(z: Real) -> Real:
+    return (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2
+
+
+def _tan_rest(z: Real) -> Real:
+    r = mp.sqrt(z)
+    return (mp.tan(r) - r) / r**3
+
+
+def _atan_rest(z: Real) -> Real:
+    t = mp.sqrt(z)
+    return (mp.atan(t) - t) / t**3
+
+
+def _asin_rest(z: Real) -> Real:
+    x = mp.sqrt(z)
+    return (mp.asin(x) - x) / x**3
+
+
+# --- error_function.py ----------------------------------------------------------------------------------------------
+def _erf_near(z: Real) -> Real:
+    x = mp.sqrt(z)
+    return mp.erf(x) / x - 1
+
+
+def _erfcx(x: Real) -> Real:
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+def _erfc_far(q: Real, centre: int) -> Real:
+    x = centre * (1 + q) / (1 - q)
+    return _erfcx(x) * (x + centre)
+
+
+def _cdf_far(q: Real, centre: int) -> Real:
+    x = centre * (1 + q) / (1 - q)
+    return _erfcx(x / mp.sqrt(2)) * (x + centre) / 2
+
+
+def _placed(x: Real, centre: int) -> Real:
+    return (mp.mpf(x) - centre) / (mp.mpf(x) + centre)
+
+
+def _cbrt_near(t: Real) -> Real:
+    return mp.cbrt(t)
+
+
 FITS: dict[str, Fit] = {
     "exp_single": Fit(_after_linear, -HALF_LN2, HALF_LN2, _weight_of_expm1, 5, single=True),
     "exp_double": Fit(_after_linear, -HALF_LN2, HALF_LN2, _weight_of_expm1, 11),
+    "exp_between": Fit(_after_linear, -HALF_LN2, HALF_LN2, _weight_of_expm1, 6),
+    "exp2_single": Fit(lambda r: (2**r - 1) / r, mp.mpf(-0.5), mp.mpf(0.5), lambda r: r / 2**r, 6, single=True),
+    "exp2_double": Fit(lambda r: (2**r - 1) / r, mp.mpf(-0.5), mp.mpf(0.5), lambda r: r / 2**r, 12),
     "log_single": Fit(
         _log_after_square, mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, lambda f: f**3 / mp.log1p(f), 8, single=True
     ),
     "log_double": Fit(lambda z: _log_rest(z) / z, 0, FAR_LOG, lambda z: z, 7),
+    "log_between": Fit(lambda z: _log_rest(z) / z, 0, FAR_LOG, lambda z: z, 4),
+    "sin_single": Fit(_sin_rest, 0, EIGHTH_TURN, lambda z: z, 3, single=True),
+    "sin_double": Fit(_sin_rest, 0, EIGHTH_TURN, lambda z: z, 6),
+    "cos_single": Fit(_cos_rest, 0, EIGHTH_TURN, lambda z: z * z, 3, single=True),
+    "cos_double": Fit(_cos_rest, 0, EIGHTH_TURN, lambda z: z * z, 6),
+    "tan_single": Fit(_tan_rest, 0, EIGHTH_TURN, lambda z: z, 6, single=True),
+    "atan_single": Fit(_atan_rest, 0, TAN_EIGHTH, lambda z: z, 4, single=True),
+    "atan_double": Fit(_atan_rest, 0, TAN_EIGHTH, lambda z: z, 10),
+    "asin_single": Fit(_asin_rest, 0, mp.mpf(0.25), lambda z: z, 5, single=True),
+    "asin_double": Fit(_asin_rest, 0, mp.mpf(0.25), lambda z: z, 12),
+    "erf_single": Fit(_erf_near, 0, 1, lambda z: mp.mpf(1), 7, single=True),
+    "erf_double": Fit(_erf_near, 0, 1, lambda z: mp.mpf(1), 13),
+    "cbrt_near": Fit(_cbrt_near, mp.mpf("0.353"), mp.mpf("2.829"), lambda t: 1 / mp.cbrt(t), 5),
 }
 
 

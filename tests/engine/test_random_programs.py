@@ -16,6 +16,8 @@ import pullback as pb
 #: Programs in the usual run; more are a long run: `PULLBACK_RANDOM_PROGRAMS=2000 pytest tests/engine/test_random_programs.py`.
 PROGRAMS = int(os.environ.get("PULLBACK_RANDOM_PROGRAMS", "40"))
 
+PLANNED = tuple(tier for tier in pb.TIERS if tier != "unfused")
+
 HEAD = """\
 import numpy as np
 import pullback as pb
@@ -246,7 +248,7 @@ def check(number):
             expected = [snapshot(function(*args)) for args in program.calls]
         except pb.errors.PullbackError:  # second derivatives of what has one: refused on the tape as well
             continue
-        for tier in ("fused", "stateful"):
+        for tier in PLANNED:
             check_calls(program, pb.compile(function, tier=tier), expected)
         with pb.debug.poisoning():
             plan = pb.compile(function, tier="stateful")
@@ -292,7 +294,7 @@ def check_calls(program, plan, expected):
 
 def check_pullbacks(program):
     """Value and pullback, and value and tangent, where pullbacks are called late, often or not at all."""
-    for tier in ("fused", "stateful"):
+    for tier in PLANNED:
         plan = pb.compile(program.values, tier=tier)
         for once in (False, True):
             waiting = []

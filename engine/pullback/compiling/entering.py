@@ -5,6 +5,7 @@ it was, step by step. A plan with surroundings that it cannot look at is called 
 """
 
 import gc
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from pullback import trees
 from pullback.backends.native.entry import (
     ABSENT,
+    Block,
     Check,
     Fetch,
     Frame,
@@ -47,18 +49,23 @@ def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings
     native = program.compiled.native
     if native is None:
         raise NotNativeError("a part of the program is not native")
-    if program.overwritten:
-        raise NotNativeError("an array that is overwritten may share memory with another")
     if surroundings.compares_contents:
         raise NotNativeError("an array of a class is compared by what it holds")
-    if surroundings.catches_errors:
-        raise NotNativeError("the function may catch errors")
     steps = _Steps(argument_steps(args))
     for place in surroundings.watched:
         steps.watch(place)
     for number, place in enumerate(surroundings.arrays, len(trees.flatten(args)[0])):
         steps.add(place, Check.ARRAY, np.ndarray, number)
-    return Frame(native, len(args), steps.steps, program.finish.form(plain_form(native.results)))
+    form = program.finish.form(plain_form(native.results))
+    apart = _apart(steps.steps, program.overwritten)
+    return Frame(Block(native, len(args), steps.steps, form, apart=apart))
+
+
+def _apart(steps: Sequence[Step], overwritten: Collection[int]) -> list[tuple[int, int]]:
+    """Pairs of steps that fetch arrays one of which is overwritten, for a time, before the others are read."""
+    arrays = [number for number, step in enumerate(steps) if step.check is Check.ARRAY]
+    written = [number for number in arrays if steps[number].input in overwritten]
+    return [(one, other) for one in written for other in arrays if other != one]
 
 
 class _Steps:

@@ -180,7 +180,7 @@ class Plan:
             except NotNativeError as reason:
                 self._entered_by_python[native] = str(reason)
             else:
-                frame.adopt(outputs)
+                frame.adopt(tuple(outputs))
                 bind(self, [frame, *frames])
 
     def _first_on_the_tape(self, key: Any, args: tuple[Any, ...], before: Family | None, fallback: Fallback) -> Any:

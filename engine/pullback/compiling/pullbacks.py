@@ -5,14 +5,36 @@ pullback is gone, like every output. A pullback that may be called once only may
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pullback import trees
-from pullback.backends.native.entry.forms import NotNativeError
+from pullback.backends.native.entry import (
+    Block,
+    Check,
+    Frame,
+    Leaf,
+    NotNativeError,
+    Watched,
+    bind,
+    is_native,
+    native_subclass,
+    plain_form,
+    steps_of,
+)
 from pullback.compiling.compiled import Compiled, compile_graph
-from pullback.compiling.program import CannotCompileError, Fallback, Finish, Program, named, recorded, require_plain
+from pullback.compiling.program import (
+    CannotCompileError,
+    Fallback,
+    Finish,
+    Program,
+    form_like,
+    named,
+    recorded,
+    require_plain,
+)
 from pullback.compiling.surroundings import Surroundings
 from pullback.errors import DifferentiationError, PullbackReuseError, TracingError
 from pullback.ir.graph import Graph, Literal
@@ -21,10 +43,8 @@ from pullback.passes.differentiate import with_pullback
 from pullback.passes.parting import part
 from pullback.passes.pipeline import Stages, simplify
 from pullback.tiers import KEEPING
-from pullback.transforms.arguments import differentiable, like
-from pullback.transforms.fingerprints import Watch
-
-_Finish = Callable[[tuple[Any, ...], Sequence[Any]], Any]
+from pullback.transforms.arguments import differentiable, like, name_of
+from pullback.transforms.fingerprints import Watch, samples
 
 
 def build_pullback(
@@ -58,11 +78,21 @@ def _build(
     stages.add("backward", parts.backward)
     arrays = [number for number, var in enumerate(parts.saved) if var.type.shape]
     backward = compile_graph(parts.backward, tier=tier, owned=arrays if once else ())
-    finish = _finish(backward, rebuild, rebuild_output, [atom.type for atom in graph.outputs], mask, once=once)
-    finish = _watching(finish, function, rebuild, len(leaves), _values_read(parts.backward, len(parts.saved)))
-    return Program(
-        compile_graph(parts.forward, tier=tier), Finish(finish, _no_form), graph.guards, stages, backward=backward
+    kinds = [type(leaf) for leaf in leaves]
+    derivative = Derivative(
+        function,
+        backward,
+        rebuild,
+        rebuild_output,
+        tuple(atom.type for atom in graph.outputs),
+        tuple(mask),
+        tuple(kinds),
+        len(parts.saved),
+        _values_read(parts.backward, len(parts.saved)),
+        once=once,
     )
+    finish = Finish(derivative.finish, _no_form)
+    return Program(compile_graph(parts.forward, tier=tier), finish, graph.guards, stages, backward=backward)
 
 
 def _no_form(_: Sequence[Any]) -> Any:
@@ -76,70 +106,173 @@ def _require_values(graph: Graph) -> None:
         raise CannotCompileError("the function returns what depends on no argument")
 
 
-def _finish(
-    backward: Compiled,
-    rebuild: trees.Rebuild,
-    rebuild_output: trees.Rebuild,
-    types: Sequence[ArrayType],
-    mask: Sequence[bool],
-    *,
-    once: bool,
-) -> _Finish:
-    def finish(outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
-        value = rebuild_output(iter(outputs[: len(types)]))
-        structure = trees.structure(value)
-        saved: list[Any] | None = list(outputs[len(types) :])
-        leaves = values[: len(mask)]
+class Derivative:
+    """What all pullbacks of one program share."""
 
-        def pullback(y_bar: Any) -> tuple[Any, ...]:
-            nonlocal saved
-            if saved is None:
-                raise PullbackReuseError(
-                    "this pullback was made with once=True and has been called; call vjp(f, …) again for another"
-                )
-            if trees.structure(y_bar) != structure:
-                raise DifferentiationError("the pullback got a cotangent that is not of the form of the value")
-            seeds = [
-                _seed(cotangent, type_, keeps=backward.state is not None)
-                for cotangent, type_ in zip(trees.flatten(y_bar)[0], types, strict=True)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        backward: Compiled,
+        rebuild: trees.Rebuild,
+        rebuild_output: trees.Rebuild,
+        types: tuple[ArrayType, ...],
+        mask: tuple[bool, ...],
+        kinds: tuple[type, ...],
+        saved: int,
+        read: Sequence[int],
+        *,
+        once: bool,
+    ) -> None:
+        self.function = function
+        self.backward = backward
+        self.rebuild = rebuild
+        self.rebuild_output = rebuild_output
+        self.types = types
+        """Of the leaves of the value."""
+        self.mask = mask
+        """Which leaves of the arguments have a gradient."""
+        self.kinds = kinds
+        """Types of these leaves."""
+        self.saved = saved
+        """How many values of the forward program the backward one takes first."""
+        self.read = read
+        """Which of the values that follow it reads."""
+        self.once = once
+        self.idle: list[Frame] = []
+        """Frames of pullbacks that are gone."""
+
+    def finish(self, outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
+        """Value and pullback."""
+        value = self.rebuild_output(iter(outputs[: len(self.types)]))
+        pullback = native_subclass(Pullback) if self.block is not None else Pullback
+        return value, pullback(self, trees.structure(value), outputs[len(self.types) :], values)
+
+    @cached_property
+    def block(self) -> Block | None:
+        """What the frames of its pullbacks begin with, where they are called natively."""
+        native = self.backward.native
+        if native is None:
+            return None
+        seeds = len(native.inputs) - len(native.constants) - len(self.types)
+        try:
+            leaves = [_seed_leaf(seeds + number, type_) for number, type_ in enumerate(self.types)]
+            steps = steps_of((self.rebuild_output(iter(leaves)),))
+            outs = iter(plain_form(native.results))
+            parts = [
+                form_like(next(outs) if there else None, kind)
+                for there, kind in zip(self.mask, self.kinds, strict=True)
             ]
-            operands = [*saved, *values, *seeds]
-            if once:
-                saved = None
-            gradients = iter(backward.run(operands))  # type: ignore[arg-type]  # guards are the forward plan's
-            found = [like(next(gradients) if there else None, x) for there, x in zip(mask, leaves, strict=True)]
-            result: tuple[Any, ...] = rebuild(trees.Gradients(found))
-            return result
+            form = self.rebuild(trees.Gradients(parts))
+            arrays = [self.saved + number for number in self.read if self.saved + number < seeds]
+            watched = [
+                Watched(number, *samples(native.inputs[number].shape))
+                for number in arrays
+                if native.inputs[number].shape
+            ]
+            return Block(native, 1, steps, form, watched=watched, runs=1 if self.once else -1)
+        except NotNativeError:
+            return None
 
-        return value, pullback
+    def frame_for(self, saved: Sequence[Any], values: Sequence[Any], watch: Watch) -> Frame | None:
+        """A frame with what the backward program is given, if it can read that where it is."""
+        block = self.block
+        if block is None:
+            return None
+        given = dict(enumerate(saved)) | {
+            self.saved + number: values[number] for number in self.read if number < len(values)
+        }
+        for number, value in given.items():
+            type_ = block.program.inputs[number]
+            is_array = type(value) is np.ndarray and value.flags.c_contiguous and value.flags.aligned
+            if type_.shape and not (is_array and value.shape == type_.shape and value.dtype == type_.dtype):
+                return None
+        held = {id(array): fingerprint for array, fingerprint in watch.watched if isinstance(fingerprint, bytes)}
+        if any(id(given[watched.input]) not in held for watched in block.watched):
+            return None
+        try:
+            frame = self.idle.pop()
+        except IndexError:
+            frame = Frame(block)
+        frame.give(given, {watched.input: held[id(given[watched.input])] for watched in block.watched})
+        return frame
 
-    return finish
+
+class Pullback:
+    """From a cotangent of the value to cotangents of the arguments, one each.
+
+    Raises if the caller has changed one of the arrays that are read before it is called.
+    """
+
+    def __init__(self, derivative: Derivative, structure: Any, saved: Sequence[Any], values: Sequence[Any]) -> None:
+        self._derivative = derivative
+        self._structure = structure
+        self._saved: Sequence[Any] | None = saved
+        self._values = values
+        leaves = len(derivative.mask)
+        read = [values[number] for number in derivative.read if number < len(values)]
+        kept = [value for value in read if isinstance(value, np.ndarray)]
+        self._watch = Watch(derivative.function, derivative.rebuild(iter(values[:leaves])), kept)
+        self._frame = derivative.frame_for(saved, values, self._watch) if is_native(self) else None
+        if self._frame is not None:
+            bind(self, [self._frame])
+
+    def __call__(self, y_bar: Any) -> tuple[Any, ...]:
+        """Run the backward program."""
+        derivative, saved = self._derivative, self._saved
+        self._watch.check()
+        if saved is None or (self._frame is not None and self._frame.runs_left == 0):
+            raise PullbackReuseError(
+                "this pullback was made with once=True and has been called; call vjp(f, …) again for another"
+            )
+        if trees.structure(y_bar) != self._structure:
+            raise DifferentiationError("the pullback got a cotangent that is not of the form of the value")
+        seeds = [
+            _seed(cotangent, type_, keeps=derivative.backward.state is not None)
+            for cotangent, type_ in zip(trees.flatten(y_bar)[0], derivative.types, strict=True)
+        ]
+        operands = [*saved, *self._values, *seeds]
+        if derivative.once:
+            self._give_up()
+        gradients = iter(derivative.backward.run(operands))  # type: ignore[arg-type]  # guards are the forward plan's
+        leaves = self._values[: len(derivative.mask)]
+        found = [like(next(gradients) if there else None, x) for there, x in zip(derivative.mask, leaves, strict=True)]
+        result: tuple[Any, ...] = derivative.rebuild(trees.Gradients(found))
+        return result
+
+    def __repr__(self) -> str:
+        return f"<pullback of {name_of(self._derivative.function)}>"
+
+    def _give_up(self) -> None:
+        """What was saved is needed no more."""
+        self._saved = None
+        frame, self._frame = self._frame, None
+        if frame is not None:
+            bind(self, [])
+            frame.take_back()
+            self._derivative.idle.append(frame)
+
+    def __del__(self) -> None:
+        if getattr(self, "_frame", None) is not None:
+            self._give_up()
+
+
+def _seed_leaf(number: int, type_: ArrayType) -> Leaf:
+    """How a cotangent is read that comes as the backward program wants it, or as a Python float."""
+    if type_.shape:
+        return Leaf(number, Check.ARRAY, np.ndarray)
+    check = _NUMBERS.get(type_.dtype.str[1:])
+    if check is None:
+        raise NotNativeError(f"a value is a number of {type_.dtype}")
+    return Leaf(number, check, type_.dtype.type)
+
+
+_NUMBERS = {"f8": Check.DOUBLE_OR_FLOAT, "f4": Check.SINGLE_OR_FLOAT}
 
 
 def _values_read(backward: Graph, saved: int) -> list[int]:
     """Which arguments and captured arrays the backward plan reads; they follow what was saved for it."""
     read = {atom for node in backward.nodes for atom in node.inputs} | set(backward.outputs)
     return [number for number, var in enumerate(backward.inputs[saved:]) if var in read]
-
-
-def _watching(
-    finish: _Finish, function: Callable[..., Any], rebuild: trees.Rebuild, leaves: int, read: Sequence[int]
-) -> _Finish:
-    """Raise if the caller has changed one of the arrays that the pullback reads before it is called."""
-
-    def finish_watched(outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
-        value, pullback = finish(outputs, values)
-        kept = [values[number] for number in read if number < len(values) and isinstance(values[number], np.ndarray)]
-        watch = Watch(function, rebuild(iter(values[:leaves])), kept)
-
-        def checked_pullback(y_bar: Any) -> tuple[Any, ...]:
-            watch.check()
-            result: tuple[Any, ...] = pullback(y_bar)
-            return result
-
-        return value, checked_pullback
-
-    return finish_watched
 
 
 def _seed(cotangent: Any, type_: ArrayType, *, keeps: bool) -> Any:

@@ -2,7 +2,8 @@
 
 Forward: what the values and the guards need, and nothing else. Backward: the rest. What the backward part reads of the
 forward part is saved, as further outputs of the one and inputs of the other; views are not saved but taken again of what
-they are views of, since that costs nothing.
+they are views of, since that costs nothing. Numbers are saved: the pullback of `c[1] * p` then reads nothing of the caller's
+array c, and need not look whether it has changed.
 """
 
 from dataclasses import dataclass, replace
@@ -37,7 +38,7 @@ def part(graph: Graph, inputs_count: int, values_count: int) -> Parts:
         if not isinstance(atom, Var) or atom in given or atom in made_backward or atom in saved:
             continue
         node = made_forward[atom]
-        if node.primitive.aliases_operand and node.primitive.effect is Effect.NONE:
+        if node.primitive.aliases_operand and node.primitive.effect is Effect.NONE and atom.type.shape:
             if id(node) not in again:
                 again.add(id(node))
                 waiting.extend(node.inputs)

@@ -11,12 +11,12 @@ temporaries nobody else can reach.
 """
 
 import inspect
+import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -62,11 +62,20 @@ def fingerprint(array: np.ndarray[Any, Any], *, every_element: bool) -> bytes | 
     return array.flat[::step].tobytes() + array.flat[-1:].tobytes()
 
 
+def samples(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Which elements in the order of memory a fingerprint is made of: how many but for the last of all, and the step."""
+    size = math.prod(shape)
+    if size <= SAMPLES:
+        return size - 1, 1
+    step = _stride(size, shape[-1])
+    return len(range(0, size, step)), step
+
+
 @lru_cache(maxsize=1024)
 def _stride(size: int, row: int) -> int:
     """A step that takes at most about `SAMPLES` of the elements, of all columns in turn."""
     step = -(-size // SAMPLES)
-    while gcd(step, row) > 1:
+    while math.gcd(step, row) > 1:
         step += 1
     return step
 
@@ -87,6 +96,11 @@ class Watch:
 
     def __len__(self) -> int:
         return len(self._watched)
+
+    @property
+    def watched(self) -> Sequence[tuple[np.ndarray[Any, Any], bytes | int]]:
+        """The arrays, and their fingerprints."""
+        return self._watched
 
     def check(self) -> None:
         """Raise if one of them holds something else now."""

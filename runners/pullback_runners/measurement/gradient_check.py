@@ -42,8 +42,8 @@ def check_gradient(found: Differentiated, expected: Differentiated, inputs: Inpu
         return GradientCheck(None, f"gradients of {sorted(gradients)} instead of {sorted(expected_gradients)}")
     errors = {"value": relative_error(value, expected_value)}
     for name, gradient in gradients.items():
-        argument = np.asarray(inputs[name])
-        array = np.asarray(gradient)
+        argument = array_of(inputs[name])
+        array = array_of(gradient)
         if array.shape != argument.shape or array.dtype != argument.dtype:
             return GradientCheck(
                 None,
@@ -67,8 +67,8 @@ def relative_error(found: Any, expected: Any) -> float:
     The root mean square is the floor of the divisor: an element that is small by cancellation may keep the absolute error
     of its neighbours, but no element may be wrong by as much as a typical one weighs.
     """
-    found = np.asarray(found, dtype=np.float64)
-    expected = np.asarray(expected, dtype=np.float64)
+    found = array_of(found).astype(np.float64)
+    expected = array_of(expected).astype(np.float64)
     if found.shape != expected.shape:
         return float("nan")
     with np.errstate(invalid="ignore", over="ignore"):
@@ -79,9 +79,15 @@ def relative_error(found: Any, expected: Any) -> float:
     return float(np.max(difference / np.where(size > 0, size, 1.0)))
 
 
+def array_of(value: Any) -> Any:
+    """An argument or gradient as one array: of a block all its parameters."""
+    # Told by what it has: the engine is not imported here, a worker chooses which one it will be.
+    return np.asarray(getattr(value, "array", value))
+
+
 def bytes_of(inputs: Inputs) -> dict[str, bytes]:
     """Every argument's bytes, to see that a call leaves its arguments as they were."""
-    return {name: np.asarray(value).tobytes() for name, value in inputs.items()}
+    return {name: array_of(value).tobytes() for name, value in inputs.items()}
 
 
 def check_restored(before: dict[str, bytes], inputs: Inputs) -> str | None:

@@ -1,28 +1,27 @@
-"""Peers: other engines on the same case. Now `numpy`, the gradient written by hand beside its workload."""
+"""Peers as variants: another way of computing the same value and gradients, while the block lasts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pullback_runners.errors import VariantError
+from pullback_runners.peers import PEERS, ByHand, Peer, find_peer
 from pullback_runners.variants.prepared import PreparedVariant
-from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
+from pullback_runners.workloads import Case, Inputs, Workload
 
 
 @contextmanager
 def open_peer(peer: str, workload: Workload, case: Case, inputs: Inputs) -> Iterator[PreparedVariant]:
-    """Bind a peer's own way of computing the same value and gradients."""
-    if peer not in workload.peers:
-        offered = ", ".join(sorted(workload.peers)) or "none"
-        raise VariantError("unavailable", f"workload {workload.name} has no peer {peer!r}, it has {offered}")
-    run = workload.peers[peer]
-    params = dict(case.params)
+    """Bind a peer; one that is unknown, absent or without this workload is unavailable."""
+    prepared = _adapter(peer, workload).prepare(workload, case, inputs)
+    yield PreparedVariant(prepared.call, prepared.differentiated, lambda: None)
 
-    def call() -> Any:
-        return run(**inputs, **params)
 
-    def differentiated(result: Any) -> Differentiated:
-        value, gradients = result
-        return value, dict(gradients)
-
-    yield PreparedVariant(call, differentiated, lambda: None)
+def _adapter(peer: str, workload: Workload) -> Peer:
+    """What the workload declares by hand comes first: its file may name a peer as it likes."""
+    if peer in workload.peers:
+        return ByHand(peer)
+    if peer in PEERS and find_peer(peer).offers(workload):
+        return find_peer(peer)
+    written = [name for name in PEERS if name not in workload.peers and find_peer(name).offers(workload)]
+    offered = ", ".join([*workload.peers, *written]) or "none"
+    raise VariantError("unavailable", f"workload {workload.name} has no peer {peer!r}, it has {offered}")

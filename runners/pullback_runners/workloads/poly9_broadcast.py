@@ -36,21 +36,24 @@ def poly9_broadcast(n: int) -> Callable[..., Any]:  # noqa: ARG001 - every size 
 
 
 @poly9_broadcast.inputs
-def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int) -> Inputs:
+def draw(rng: np.random.Generator, dtype: np.dtype[Any], n: int) -> Inputs:
+    """Numbers in [-1, 1] and ten coefficients, each an array of no dimensions."""
     coefficients = {f"c{k}": np.asarray(rng.standard_normal(), dtype=dtype) for k in range(DEGREE + 1)}
     return {"x": rng.uniform(-1.0, 1.0, n).astype(dtype), **coefficients}
 
 
 @poly9_broadcast.oracle
-def _(x: Any, *, n: int, **coefficients: Any) -> Differentiated:
+def power_sums(x: Any, *, n: int, **coefficients: Any) -> Differentiated:
+    """Value and df/dc2 from the sums of the powers of x."""
     # Power sums instead of Horner's rule: another order of evaluation, the same polynomial.
-    power_sums = [float(n)] + [float(np.sum(x**k)) for k in range(1, DEGREE + 1)]
-    value = sum(coefficients[f"c{k}"] * power_sums[k] for k in range(DEGREE + 1))
-    return value, {"c2": power_sums[2]}
+    sums = [float(n)] + [float(np.sum(x**k)) for k in range(1, DEGREE + 1)]
+    value = sum(coefficients[f"c{k}"] * sums[k] for k in range(DEGREE + 1))
+    return value, {"c2": sums[2]}
 
 
 @poly9_broadcast.peer("numpy")
-def _(x: Any, *, n: int, **coefficients: Any) -> Differentiated:  # noqa: ARG001
+def by_hand(x: Any, *, n: int, **coefficients: Any) -> Differentiated:  # noqa: ARG001
+    """Horner's rule in one array, and the sum of squares."""
     y = coefficients["c9"] * x
     y += coefficients["c8"]
     for k in range(DEGREE - 2, -1, -1):

@@ -97,7 +97,11 @@ class Workload:
 
 
 def _in_double_precision(value: Any) -> Any:
-    return value.astype(np.float64) if isinstance(value, np.ndarray) else value
+    if hasattr(value, "map"):  # a block; the engine is not imported here, a worker chooses which one it will be
+        return value.map(_in_double_precision)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return value.astype(np.float64)
+    return value
 
 
 _workloads: dict[str, Workload] = {}

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from pullback.backends.native import availability
+from pullback.backends.native.linking import load
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +47,20 @@ def test_a_broken_llvmlite_is_no_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     assert "does not work here" in availability.why_not()
+
+
+def test_a_linker_that_does_not_know_this_platform_is_no_error(monkeypatch):
+    def unlinkable(text):
+        raise RuntimeError("Unsupported file format")
+
+    monkeypatch.setattr(availability, "load", unlinkable)
+    assert availability.why_not().endswith("does not work here: Unsupported file format")
+
+
+def test_a_program_that_computes_something_else_is_not_trusted(monkeypatch):
+    right = load("define double @half(double %x) {\n  ret double %x\n}\n")
+    monkeypatch.setattr(availability, "load", lambda _: right)
+    assert availability.why_not().endswith("a first program computes something else.")
 
 
 def test_other_kinds_of_processors_are_refused(monkeypatch):

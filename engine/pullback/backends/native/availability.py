@@ -4,11 +4,13 @@ Nothing is imported here before it is asked for: `import pullback` stays free of
 interpreter runs everything.
 """
 
+import ctypes
 import functools
 import importlib.metadata
 import os
 import platform
 
+from pullback.backends.native.linking import load
 from pullback.backends.native.linking.target import SUPPORTED_MACHINES
 
 OLDEST_LLVMLITE = (0, 46)  # LLVM 20: the first whose intrinsics and new pass manager are the ones we write for
@@ -43,9 +45,18 @@ def _why_never() -> str | None:
         import llvmlite.binding as llvm  # noqa: PLC0415 - 90 ms that only native programs pay
 
         llvm.check_jit_execution()
-    except (ImportError, OSError) as failure:
-        return f"llvmlite {version} does not work here: {failure}"
-    return None
+        works = _first_program_runs()
+    except (ImportError, OSError, RuntimeError, ValueError) as failure:
+        return f"llvmlite {version} does not work here: {str(failure).strip()}"
+    return None if works else f"llvmlite {version} does not work here: a first program computes something else."
+
+
+def _first_program_runs() -> bool:
+    """Whether the whole way from text to a call works on this machine, of which there are kinds that nobody tried."""
+    loaded = load("define double @half(double %x) {\n  %y = fmul double %x, 0.5\n  ret double %y\n}\n")
+    half = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address("half"))
+    computed: float = half(3.0)
+    return computed == 1.5
 
 
 def _leading_numbers(version: str) -> tuple[int, int]:

@@ -199,7 +199,8 @@ def _step(node: Node, values: Sequence[int | Constant]) -> Step:
 
 
 def _reduction(node: Node, value: int, pointer: int, space: Shape) -> Reduction:
-    axes = frozenset(dict(node.params)["axes"])
+    params = dict(node.params)
+    axes = frozenset(params["axes"] if "axes" in params else (params["axis"],))
     result = node.outputs[0].type
     own = iter(contiguous_strides(tuple(size for axis, size in enumerate(space) if axis not in axes)))
     strides = tuple(0 if axis in axes else next(own) for axis in range(len(space)))

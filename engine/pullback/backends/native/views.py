@@ -63,11 +63,13 @@ class Views:
         operand, result = node.inputs[0], node.outputs[0]
         before = self.access(operand)
         stand_in = _without_memory(operand.type, before.strides)
-        seen = node.primitive.evaluate(stand_in, **dict(node.params))
+        if node.primitive is index:
+            seen = _selected(stand_in, dict(node.params)["key"])
+        else:
+            seen = node.primitive.evaluate(stand_in, **dict(node.params))
         itemsize = operand.type.dtype.itemsize
-        moved = _address(seen) - _address(stand_in) if isinstance(seen, np.ndarray) else 0
-        strides = tuple(stride // itemsize for stride in seen.strides) if isinstance(seen, np.ndarray) else ()
-        self._of[result] = Access(before.root, before.offset + moved // itemsize, strides)
+        offset = before.offset + (_address(seen) - _address(stand_in)) // itemsize
+        self._of[result] = Access(before.root, offset, tuple(stride // itemsize for stride in seen.strides))
 
 
 def views_of(graph: Graph, layouts: Layouts) -> Views:
@@ -82,10 +84,14 @@ def views_of(graph: Graph, layouts: Layouts) -> Views:
 def part(shape: Shape, key: Any) -> tuple[int, Shape, tuple[int, ...]]:
     """What a basic key selects of an array in C order: the offset of its first element, its shape and strides in elements."""
     stand_in = _without_memory(ArrayType(shape, np.dtype(np.uint8)), contiguous_strides(shape))
-    seen = stand_in[key]
-    if not isinstance(seen, np.ndarray):  # one element, as a number
-        seen = stand_in[(*(key if isinstance(key, tuple) else (key,)), ...)]
+    seen = _selected(stand_in, key)
     return _address(seen) - _address(stand_in), seen.shape, seen.strides
+
+
+def _selected(array: Any, key: Any) -> Any:
+    """What a basic key selects, as an array also where that is one element."""
+    seen = array[key]
+    return seen if isinstance(seen, np.ndarray) else array[(*(key if isinstance(key, tuple) else (key,)), ...)]
 
 
 def _without_memory(type_: ArrayType, strides: tuple[int, ...]) -> Any:

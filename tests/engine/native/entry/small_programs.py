@@ -5,8 +5,7 @@ import pytest
 
 from pullback import trees
 from pullback.backends.native import availability, entry
-from pullback.backends.native.entry import Fetch, Frame, NativeProgram, Step, plain_form
-from pullback.backends.native.entry.arguments import leaf_check
+from pullback.backends.native.entry import Block, Frame, NativeProgram, argument_steps, plain_form
 from pullback.backends.native.linking import load
 from pullback.ir.types import ArrayType, type_of
 
@@ -91,9 +90,8 @@ def copying(*types):
 def bound(program, examples, form=None, **options):
     """A callable with one frame, for arguments like the examples."""
     instance = entry.native_subclass(Recorder)()
-    steps = [Step(Fetch.ARGUMENT, place, *leaf_check(value), input=place) for place, value in enumerate(examples)]
     form = plain_form(program.results)[0] if form is None else form
-    entry.bind(instance, [Frame(program, len(examples), steps, form, **options)])
+    entry.bind(instance, [Frame(Block(program, len(examples), argument_steps(tuple(examples)), form, **options))])
     return instance
 
 
@@ -102,5 +100,5 @@ def bound_copying(args, form=None):
     program = copying(*map(type_of, trees.flatten(args)[0]))
     instance = entry.native_subclass(Recorder)()
     form = plain_form(program.results) if form is None else form
-    entry.bind(instance, [Frame(program, len(args), entry.argument_steps(args), form)])
+    entry.bind(instance, [Frame(Block(program, len(args), argument_steps(args), form))])
     return instance

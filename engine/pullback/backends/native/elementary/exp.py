@@ -1,4 +1,4 @@
-"""exp, exp2, expm1: x = n ln 2 + r with |r| <= ln(2)/2, and e^x = 2^n e^r.
+"""exp, exp2, exp10, expm1: x = n ln 2 + r with |r| <= ln(2)/2, and e^x = 2^n e^r.
 
 e^r = 1 + p with p = r + r^2 q(r); q is minimax for the relative error of e^r - 1. n ln 2 is taken off in two parts, the
 first so short that its product with n is exact (Cody and Waite, Software Manual for the Elementary Functions, 1980).
@@ -31,33 +31,64 @@ _REST_DOUBLE = (
     2.5108699325277222e-08,
     2.0895319131391136e-09,
 )
+# (2^r - 1) / r on |r| <= 0.5; relative error of 2^r below 2**-28.3 and 2**-59.7.
+_BINARY_SINGLE = (0.6931472, 0.24022648, 0.055503596, 0.009618499, 0.001339097, 0.00015329279)
+_BINARY_DOUBLE = (
+    0.6931471805599453,
+    0.2402265069591007,
+    0.055504108664823505,
+    0.00961812910762987,
+    0.0013333558145980113,
+    0.00015403530390318336,
+    1.5252734235240984e-05,
+    1.3215489569728805e-06,
+    1.0177898406596222e-07,
+    7.053800141175842e-09,
+    4.479039766663922e-10,
+    2.7318152441397503e-11,
+)
 
 LN2 = math.log(2.0)
-# ln 2 = first + second, the first cut off after 15 and 41 bits; the second is positive, so that infinity times both has
-# one sign.
-LN2_SINGLE = (0.693145751953125, 1.4286068203094173e-06)
-LN2_DOUBLE = (0.693147180559663, 2.8235290563031577e-13)
+LN10 = math.log(10.0)
+# ln 2 and log10(2) as first + second, the first cut off after 15 and 41 bits, which leaves room for an exponent.
+_LN2_SINGLE = (0.693145751953125, 1.4286068203094173e-06)
+_LN2_DOUBLE = (0.693147180559663, 2.8235290563031577e-13)
+_LOG10_2_SINGLE = (0.301025390625, 4.605038981195214e-06)
+_LOG10_2_DOUBLE = (0.30102999566383914, 1.42050232272661e-13)
 
 
 def ln2_parts(lanes: Lanes) -> tuple[float, float]:
-    """Ln 2 as a short number and the rest."""
-    return LN2_SINGLE if is_single(lanes) else LN2_DOUBLE
+    """The natural logarithm of 2 as a short number and the rest."""
+    return _LN2_SINGLE if is_single(lanes) else _LN2_DOUBLE
 
 
-def _rounded(lanes: Lanes, x: str, offset: int) -> tuple[str, str]:
-    """The whole number n nearest to x / ln 2, and bits whose lowest are n + offset."""
-    magic = format_of(lanes).magic + offset
-    moved = lanes.mul_add(x, lanes.constant(1 / LN2), lanes.constant(magic))
-    return lanes.sub(moved, lanes.constant(magic)), lanes.bits(moved)
+def log10_2_parts(lanes: Lanes) -> tuple[float, float]:
+    """The decimal logarithm of 2 as a short number and the rest."""
+    return _LOG10_2_SINGLE if is_single(lanes) else _LOG10_2_DOUBLE
 
 
-def _exp_minus_one(lanes: Lanes, x: str, n: str) -> str:
-    """e^r - 1 of r = x - n ln 2."""
-    first, second = ln2_parts(lanes)
-    r = lanes.mul_add(n, lanes.constant(-first), x)
-    r = lanes.mul_add(n, lanes.constant(-second), r)
+def round_to_whole(lanes: Lanes, x: str, factor: float, offset: int) -> tuple[str, str]:
+    """The whole number n nearest to x * factor, and bits whose lowest are n + offset."""
+    magic = lanes.constant(format_of(lanes).magic + offset)
+    moved = lanes.mul_add(x, lanes.constant(factor), magic)
+    return lanes.sub(moved, magic), lanes.bits(moved)
+
+
+def _take_off(lanes: Lanes, x: str, n: str, parts: tuple[float, float]) -> tuple[str, str]:
+    """The rest r of x without n times a number in two parts, and what rounding r has lost."""
+    first, second = (lanes.constant(-part) for part in parts)
+    exact = lanes.mul_add(n, first, x)
+    r = lanes.mul_add(n, second, exact)
+    return r, lanes.mul_add(n, second, lanes.rounding_each().sub(exact, r))
+
+
+def _minus_one(lanes: Lanes, r: str, lost: str | None = None) -> str:
+    """e^(r + lost) - 1 for |r| <= ln(2) / 2: lost is too small for anything but its first power."""
     rest = polynomial(lanes, r, _REST_SINGLE if is_single(lanes) else _REST_DOUBLE)
-    return lanes.mul_add(lanes.mul(r, r), rest, r)
+    square = lanes.mul(r, r)
+    if lost is None:
+        return lanes.mul_add(square, rest, r)
+    return lanes.add(r, lanes.mul_add(square, rest, lost))
 
 
 def scale(lanes: Lanes, y: str, bits: str) -> str:
@@ -71,20 +102,65 @@ def scale(lanes: Lanes, y: str, bits: str) -> str:
     return lanes.mul(y, shift_into_exponent(lanes, lanes.on_bits("sub", bits, half)))
 
 
-def exp(lanes: Lanes, x: str) -> str:
-    """e^x: 0 below the least denormal, infinity above the largest number."""
+def clamp(lanes: Lanes, x: str, *, above: bool = True) -> str:
+    """The x between where e^x is 0 and where it is infinite; NaN stays."""
     x = at_least(lanes, x, -104.0 if is_single(lanes) else -746.0)
-    x = at_most(lanes, x, 89.0 if is_single(lanes) else 710.0)
-    n, bits = _rounded(lanes, x, 2 * format_of(lanes).bias)
-    y = lanes.add(_exp_minus_one(lanes, x, n), lanes.constant(1.0))
-    return scale(lanes, y, bits)
+    return at_most(lanes, x, 89.0 if is_single(lanes) else 710.0) if above else x
 
 
-def expm1_of_positive(lanes: Lanes, x: str) -> str:
-    """e^x - 1 for x from 0 to 80, without care for overflow."""
-    n, bits = _rounded(lanes, x, format_of(lanes).bias)
-    power = shift_into_exponent(lanes, bits)
-    return lanes.mul_add(power, _exp_minus_one(lanes, x, n), lanes.sub(power, lanes.constant(1.0)))
+def exp(lanes: Lanes, x: str, *, low: str | None = None, careful: bool = False, above: bool = True) -> str:
+    """e^(x + low): 0 below the least denormal, infinity above the largest number.
+
+    Where it is `careful`, or there is a low part, what rounding the reduced argument loses is put back: the error is 0.7
+    units in the last place instead of 1. Where x is never `above` zero it is not asked about.
+    """
+    x = clamp(lanes, x, above=above)
+    n, bits = round_to_whole(lanes, x, 1 / LN2, 2 * format_of(lanes).bias)
+    r, lost = _take_off(lanes, x, n, ln2_parts(lanes))
+    if low is not None:
+        lost = lanes.add(lost, low)
+    p = _minus_one(lanes, r, lost if careful or low is not None else None)
+    return scale(lanes, lanes.add(p, lanes.constant(1.0)), bits)
+
+
+def exp2(lanes: Lanes, x: str) -> str:
+    """2^x, exact where x is whole."""
+    x = at_least(lanes, x, -151.0 if is_single(lanes) else -1076.0)
+    x = at_most(lanes, x, 129.0 if is_single(lanes) else 1025.0)
+    n, bits = round_to_whole(lanes, x, 1.0, 2 * format_of(lanes).bias)
+    r = lanes.sub(x, n)
+    series = polynomial(lanes, r, _BINARY_SINGLE if is_single(lanes) else _BINARY_DOUBLE)
+    return scale(lanes, lanes.mul_add(r, series, lanes.constant(1.0)), bits)
+
+
+def exp10(lanes: Lanes, x: str) -> str:
+    """10^x: n is taken off as n log10(2), and what is left multiplied by ln 10 in two parts."""
+    x = at_least(lanes, x, -46.0 if is_single(lanes) else -325.0)
+    x = at_most(lanes, x, 39.0 if is_single(lanes) else 309.0)
+    n, bits = round_to_whole(lanes, x, LN10 / LN2, 2 * format_of(lanes).bias)
+    r, lost = _take_off(lanes, x, n, log10_2_parts(lanes))
+    factor = lanes.constant(LN10)
+    natural = lanes.rounding_each().mul(r, factor)
+    lost = lanes.mul_add(lost, factor, lanes.fma(r, factor, lanes.neg(natural)))
+    lost = lanes.mul_add(r, lanes.constant(_LN10_REST[lanes.dtype.itemsize]), lost)
+    return scale(lanes, lanes.add(_minus_one(lanes, natural, lost), lanes.constant(1.0)), bits)
+
+
+# What ln 10 is more than the float nearest to it.
+_LN10_REST = {4: -3.197543673785701e-08, 8: -2.1707562233822494e-16}
+
+
+def expm1_parts(lanes: Lanes, x: str, divided_by: int = 0) -> tuple[str, str]:
+    """Numbers s = 2^(n - divided_by) and p, with which e^x 2^-divided_by = s + s p; not clamped."""
+    n, bits = round_to_whole(lanes, x, 1 / LN2, format_of(lanes).bias - divided_by)
+    r, lost = _take_off(lanes, x, n, ln2_parts(lanes))
+    return shift_into_exponent(lanes, bits), _minus_one(lanes, r, lost)
+
+
+def expm1_of_small(lanes: Lanes, x: str) -> str:
+    """e^x - 1 for x from 0 to 80."""
+    power, p = expm1_parts(lanes, x)
+    return lanes.mul_add(power, p, lanes.sub(power, lanes.constant(1.0)))
 
 
 def expm1(lanes: Lanes, x: str) -> str:
@@ -92,10 +168,13 @@ def expm1(lanes: Lanes, x: str) -> str:
 
     Half of it is computed, with 2^(n-1), which is no infinity where the result is none.
     """
-    sign = x
-    x = at_least(lanes, x, -18.0 if is_single(lanes) else -39.0)
-    x = at_most(lanes, x, 89.0 if is_single(lanes) else 710.0)
-    n, bits = _rounded(lanes, x, format_of(lanes).bias - 1)
-    power = shift_into_exponent(lanes, bits)
-    half = lanes.mul_add(power, _exp_minus_one(lanes, x, n), lanes.sub(power, lanes.constant(0.5)))
-    return lanes.copysign(lanes.add(half, half), sign)  # of -0 it is -0
+    clamped = at_least(lanes, x, -18.0 if is_single(lanes) else -39.0)
+    clamped = at_most(lanes, clamped, 89.0 if is_single(lanes) else 710.0)
+    power, p = expm1_parts(lanes, clamped, divided_by=1)
+    half = lanes.mul_add(power, p, lanes.sub(power, lanes.constant(0.5)))
+    return lanes.select(is_tiny(lanes, x), x, lanes.add(half, half))
+
+
+def is_tiny(lanes: Lanes, x: str) -> str:
+    """Where e^x - 1 is x to rounding: zeros, and denormals, of which there is no half."""
+    return lanes.compare("<", lanes.absolute(x), lanes.constant(2.0**-30 if is_single(lanes) else 2.0**-60))

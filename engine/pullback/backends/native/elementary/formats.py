@@ -38,19 +38,14 @@ class Format:
         return (1 << self.fraction_bits) - 1
 
     @property
-    def sign_bit(self) -> int:
-        """The bit of the sign, as the signed integer it alone is."""
-        return -(1 << (8 * self.bytes - 1))
+    def one_bits(self) -> int:
+        """The bits of 1."""
+        return self.bias << self.fraction_bits
 
     @property
-    def bytes(self) -> int:
-        """Size of a number."""
-        return 4 if self.fraction_bits == 23 else 8
-
-    @property
-    def infinity_bits(self) -> int:
-        """The bits of infinity."""
-        return self.exponent_mask
+    def upper_half_mask(self) -> int:
+        """All bits but those of the lower half of the digits: products of two numbers so cut off are exact."""
+        return -(1 << ((self.fraction_bits + 2) // 2))
 
 
 SINGLE = Format(fraction_bits=23, bias=127)

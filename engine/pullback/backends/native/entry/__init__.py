@@ -1,26 +1,39 @@
-"""Calling native programs from Python: entry.ll does it without running Python, everything else here prepares that."""
+"""Calling native programs from Python: entry.ll does it without running Python, everything else here prepares that.
 
-from pullback.backends.native.entry.arguments import argument_steps
+NativeProgram     machine code, what it takes and gives      programs.py
+Step              what is fetched and checked before a run   steps.py
+Out, Form         what is made of the results                forms.py
+Block             all of that as words                       blocks.py
+Frame             words in use, and what they refer to       frames.py
+native_subclass   types whose calls try frames               callables.py, binding.py
+Runner            a program as a callable of its own         running.py
+"""
+
 from pullback.backends.native.entry.binding import bind, bound_frames, forget_latest, latest_frame
+from pullback.backends.native.entry.blocks import Block, Watched
 from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
-from pullback.backends.native.entry.frames import ABSENT, Check, Fetch, Frame, NativeProgram, Step
+from pullback.backends.native.entry.frames import Frame
 from pullback.backends.native.entry.offsets import why_unknown
+from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.running import Runner, plain_form, runner
-from pullback.backends.suspension import suspended
+from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, argument_steps, steps_of
 
 __all__ = [
     "ABSENT",
+    "Block",
     "Check",
     "Constant",
     "Fetch",
     "Form",
     "Frame",
+    "Leaf",
     "NativeProgram",
     "NotNativeError",
     "Out",
     "Runner",
     "Step",
+    "Watched",
     "argument_steps",
     "bind",
     "bound_frames",
@@ -30,6 +43,6 @@ __all__ = [
     "native_subclass",
     "plain_form",
     "runner",
-    "suspended",
+    "steps_of",
     "why_unknown",
 ]

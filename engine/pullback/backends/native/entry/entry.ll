@@ -32,7 +32,11 @@
   i64, ; 13 stack of what has been made: where
   i64, ; 14 runs left; below zero there is no end of them
   i64, ; 15 guards: how many
-  i64  ; 16         where
+  i64, ; 16         where
+  i64, ; 17 watches: how many
+  i64, ; 18          where
+  i64, ; 19 overlaps that may not be: how many pairs
+  i64  ; 20                           where
 }
 
 ; One thing fetched, and checked to be what the program was made for.
@@ -67,6 +71,20 @@
   i64, ; 1 number of the output, offset of a number, or length of a container
   ptr  ; 2 an object it takes: a dtype, a constant, a tuple of keys
 }
+
+; An array that the program reads without being given it, and what some of its elements have to be.
+%Watch = type {
+  ptr, ; 0 the array
+  ptr, ; 1 where its elements have to begin
+  i64, ; 2 bytes of an element
+  i64, ; 3 elements looked at, without the last one of all
+  i64, ; 4 bytes from one of them to the next
+  i64, ; 5 bytes from the first element to the last one of all
+  ptr  ; 6 what they have to be, one behind the other
+}
+
+; Two arrays among the objects fetched, by the numbers of their steps.
+%Pair = type { i64, i64 }
 
 ; A number that the program computes beside its results, and what it has to be.
 %Guard = type {
@@ -302,7 +320,10 @@ check.presence:
   br i1 %absent, label %miss, label %check.anything
 check.anything:
   %any = icmp eq i32 %check, 9
-  br i1 %any, label %checked, label %check.type
+  br i1 %any, label %checked, label %check.alternatives
+check.alternatives:
+  %alternatives = icmp sgt i32 %check, 9
+  br i1 %alternatives, label %check.cotangent, label %check.type
 check.type: ; exactly this type: a subclass may do anything
   %type.at = getelementptr %Object, ptr %object, i64 0, i32 1
   %type = load ptr, ptr %type.at
@@ -326,6 +347,33 @@ check.kind:
     i32 7, label %check.list
     i32 8, label %check.dict
   ]
+check.cotangent: ; a float, or a number of the dtype itself
+  %cotangent.type.at = getelementptr %Object, ptr %object, i64 0, i32 1
+  %cotangent.type = load ptr, ptr %cotangent.type.at
+  %cotangent.float = icmp eq ptr %cotangent.type, %expected
+  %cotangent.at = getelementptr %Step, ptr %steps, i64 %k, i32 8
+  %cotangent.offset = load i64, ptr %cotangent.at
+  %cotangent.target = getelementptr i8, ptr %frame, i64 %cotangent.offset
+  br i1 %cotangent.float, label %cotangent.convert, label %cotangent.scalar
+cotangent.convert:
+  %cotangent.value = call double @PyFloat_AsDouble(ptr %object)
+  %cotangent.double = icmp eq i32 %check, 10
+  br i1 %cotangent.double, label %cotangent.store, label %cotangent.narrow
+cotangent.store:
+  store double %cotangent.value, ptr %cotangent.target
+  br label %checked
+cotangent.narrow:
+  %cotangent.narrowed = fptrunc double %cotangent.value to float
+  store float %cotangent.narrowed, ptr %cotangent.target
+  br label %checked
+cotangent.scalar:
+  %cotangent.scalar.at = getelementptr %Step, ptr %steps, i64 %k, i32 5
+  %cotangent.scalar.type = load ptr, ptr %cotangent.scalar.at
+  %cotangent.right = icmp eq ptr %cotangent.type, %cotangent.scalar.type
+  br i1 %cotangent.right, label %cotangent.read, label %miss
+cotangent.read:
+  call void @PyArray_ScalarAsCtype(ptr %object, ptr %cotangent.target)
+  br label %checked
 
 check.array:
   %dtype.at = getelementptr %Array, ptr %object, i64 0, i32 7
@@ -404,6 +452,9 @@ checked:
 
 ; --- the run -----------------------------------------------------------------------------------------------------------
 guarded:
+  %arrays.right = call i1 @arrays_are_right(ptr %frame, ptr %steps, ptr %objects)
+  br i1 %arrays.right, label %running, label %miss
+running:
   store i64 1, ptr %busy.at
   %memory = call i32 @prepare_outputs(ptr %frame)
   %prepared = icmp eq i32 %memory, 0
@@ -449,7 +500,7 @@ made:
   %result = call ptr @make_result(ptr %frame)
   br label %over
 over:
-  %returned = phi ptr [ null, %guarded ], [ %result, %made ]
+  %returned = phi ptr [ null, %running ], [ %result, %made ]
   call void @drop_outputs(ptr %frame)
   store i64 0, ptr %busy.at
   ret ptr %returned
@@ -645,6 +696,123 @@ object:
   br label %each
 done:
   ret void
+}
+
+; Whether the arrays that are watched hold what they held, and none overlap that may not.
+define internal i1 @arrays_are_right(ptr %frame, ptr %steps, ptr %objects) {
+start:
+  %watches.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 17
+  %watches.count = load i64, ptr %watches.count.at
+  %watches.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 18
+  %watches.offset = load i64, ptr %watches.offset.at
+  %watches = getelementptr i8, ptr %frame, i64 %watches.offset
+  br label %watching
+watching:
+  %k = phi i64 [ 0, %start ], [ %k.next, %watched ]
+  %watched.all = icmp eq i64 %k, %watches.count
+  br i1 %watched.all, label %pairs.start, label %watch
+watch:
+  %array.at = getelementptr %Watch, ptr %watches, i64 %k, i32 0
+  %array = load ptr, ptr %array.at
+  %data.at = getelementptr %Array, ptr %array, i64 0, i32 2
+  %data = load ptr, ptr %data.at
+  %data.expected.at = getelementptr %Watch, ptr %watches, i64 %k, i32 1
+  %data.expected = load ptr, ptr %data.expected.at
+  %item.at = getelementptr %Watch, ptr %watches, i64 %k, i32 2
+  %item = load i64, ptr %item.at
+  %count.at = getelementptr %Watch, ptr %watches, i64 %k, i32 3
+  %count = load i64, ptr %count.at
+  %step.at = getelementptr %Watch, ptr %watches, i64 %k, i32 4
+  %step = load i64, ptr %step.at
+  %last.at = getelementptr %Watch, ptr %watches, i64 %k, i32 5
+  %last.offset = load i64, ptr %last.at
+  %held.at = getelementptr %Watch, ptr %watches, i64 %k, i32 6
+  %held = load ptr, ptr %held.at
+  %data.right = icmp eq ptr %data, %data.expected
+  br i1 %data.right, label %elements, label %no
+elements:
+  %j = phi i64 [ 0, %watch ], [ %j.next, %element ]
+  %j.last = icmp eq i64 %j, %count
+  %j.offset = mul i64 %j, %step
+  %offset = select i1 %j.last, i64 %last.offset, i64 %j.offset
+  %element.at = getelementptr i8, ptr %data, i64 %offset
+  %held.offset = mul i64 %j, %item
+  %held.element.at = getelementptr i8, ptr %held, i64 %held.offset
+  switch i64 %item, label %no [
+    i64 8, label %long
+    i64 4, label %int
+    i64 1, label %byte
+  ]
+long:
+  %long.now = load i64, ptr %element.at, align 1
+  %long.held = load i64, ptr %held.element.at, align 1
+  %long.same = icmp eq i64 %long.now, %long.held
+  br label %element
+int:
+  %int.now = load i32, ptr %element.at, align 1
+  %int.held = load i32, ptr %held.element.at, align 1
+  %int.same = icmp eq i32 %int.now, %int.held
+  br label %element
+byte:
+  %byte.now = load i8, ptr %element.at
+  %byte.held = load i8, ptr %held.element.at
+  %byte.same = icmp eq i8 %byte.now, %byte.held
+  br label %element
+element:
+  %same = phi i1 [ %long.same, %long ], [ %int.same, %int ], [ %byte.same, %byte ]
+  %j.next = add i64 %j, 1
+  %more = icmp ult i64 %j, %count
+  %on = and i1 %same, %more
+  br i1 %on, label %elements, label %compared
+compared:
+  br i1 %same, label %watched, label %no
+watched:
+  %k.next = add i64 %k, 1
+  br label %watching
+
+pairs.start:
+  %pairs.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 19
+  %pairs.count = load i64, ptr %pairs.count.at
+  %pairs.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 20
+  %pairs.offset = load i64, ptr %pairs.offset.at
+  %pairs = getelementptr i8, ptr %frame, i64 %pairs.offset
+  br label %pairing
+pairing:
+  %p = phi i64 [ 0, %pairs.start ], [ %p.next, %apart ]
+  %paired.all = icmp eq i64 %p, %pairs.count
+  br i1 %paired.all, label %yes, label %pair
+pair:
+  %a.at = getelementptr %Pair, ptr %pairs, i64 %p, i32 0
+  %a = load i64, ptr %a.at
+  %b.at = getelementptr %Pair, ptr %pairs, i64 %p, i32 1
+  %b = load i64, ptr %b.at
+  %a.begin = call ptr @begin_of(ptr %objects, i64 %a)
+  %b.begin = call ptr @begin_of(ptr %objects, i64 %b)
+  %a.bytes.at = getelementptr %Step, ptr %steps, i64 %a, i32 9
+  %a.bytes = load i64, ptr %a.bytes.at
+  %b.bytes.at = getelementptr %Step, ptr %steps, i64 %b, i32 9
+  %b.bytes = load i64, ptr %b.bytes.at
+  %a.end = getelementptr i8, ptr %a.begin, i64 %a.bytes
+  %b.end = getelementptr i8, ptr %b.begin, i64 %b.bytes
+  %a.first = icmp ule ptr %a.end, %b.begin
+  %b.first = icmp ule ptr %b.end, %a.begin
+  %disjoint = or i1 %a.first, %b.first
+  br i1 %disjoint, label %apart, label %no
+apart:
+  %p.next = add i64 %p, 1
+  br label %pairing
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define internal ptr @begin_of(ptr %objects, i64 %k) {
+  %object.at = getelementptr ptr, ptr %objects, i64 %k
+  %object = load ptr, ptr %object.at
+  %data.at = getelementptr %Array, ptr %object, i64 0, i32 2
+  %data = load ptr, ptr %data.at
+  ret ptr %data
 }
 
 ; Whether the program saw what the function saw when it was recorded.

@@ -8,11 +8,13 @@ import numpy as np
 
 from pullback.backends.interpreter import Changed
 from pullback.backends.native.entry.arenas import aligned_block
-from pullback.backends.native.entry.arguments import leaf_check
 from pullback.backends.native.entry.binding import bind, bound_frames
+from pullback.backends.native.entry.blocks import Block
 from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.forms import NotNativeError, Out
-from pullback.backends.native.entry.frames import Fetch, Frame, NativeProgram, Step
+from pullback.backends.native.entry.frames import Frame
+from pullback.backends.native.entry.programs import NativeProgram
+from pullback.backends.native.entry.steps import argument_steps
 from pullback.ir.types import ArrayType
 
 #: Calls through Python after which a program gets a frame of its own; most are called by plans, which have theirs.
@@ -72,11 +74,10 @@ class Runner:
         if calls != CALLS_WITHOUT_FRAME + 1 or not is_native(self):
             return
         try:
-            steps = [Step(Fetch.ARGUMENT, place, *leaf_check(value), input=place) for place, value in enumerate(values)]
-            frame = Frame(self.program, self._count, steps, plain_form(self.program.results))
+            block = Block(self.program, self._count, argument_steps(tuple(values)), plain_form(self.program.results))
         except NotNativeError:
             return
-        bind(self, [frame, *bound_frames(self)])
+        bind(self, [Frame(block), *bound_frames(self)])
 
 
 def runner(program: NativeProgram, otherwise: Callable[..., Any]) -> Runner:

@@ -18,6 +18,7 @@ from pullback.backends.native.kernels import accumulators, tiling
 from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
+from pullback.backends.native.kernels.turning import turned
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.rules.activations import identity
@@ -72,6 +73,7 @@ class _Writer:
         self.pointers = pointers
         self.tiling: Tiling = tile(nest, function.module.vector_bits)
         self.along = len(nest.space) - 1
+        self.walks = {loop.axis: loop for loop in self.tiling.loops if isinstance(loop, Walk)}
         self.axes = nest.axes_of_values()
         self.depths = [max((self.tiling.walk_depth(axis) for axis in axes), default=0) for axes in self.axes]
         self.forms = self._forms_asked_for()
@@ -120,7 +122,7 @@ class _Writer:
 
     def _span(self, span: Span, depth: int, here: _Here) -> None:
         size = self.nest.space[span.axis]
-        walk = next(loop for loop in self.tiling.loops if isinstance(loop, Walk) and loop.axis == span.axis)
+        walk = self.walks[span.axis]
         main = size // walk.length * walk.length
         if main:
             with self.function.loop(0, main, span.length) as start:
@@ -226,17 +228,20 @@ class _Writer:
         """One copy of a value, in every form that is asked for."""
         reads = self.nest.reads
         copy = self._of(copy, self.axes[number])
-        if number < len(reads):
-            own = _Form(reads[number].dtype, self._in_lanes(number))
-            if (number, own, copy) in here.values:
-                return
-            name = self._read(number, own, copy, here)
+        of = reads[number] if number < len(reads) else self.nest.steps[number - len(reads)]
+        own = _Form(of.dtype, self._in_lanes(number))
+        if (number, own, copy) in here.values:
+            return
+        if isinstance(of, Step):
+            self._put(number, own, copy, self._step(of, own, copy, here), here)
+        elif own.in_lanes and self._is_turned(of):
+            for place, name in enumerate(self._read_square(number, own, copy, here)):
+                self._put(number, own, self._of_square(copy, place), name, here)
         else:
-            step = self.nest.steps[number - len(reads)]
-            own = _Form(step.dtype, self._in_lanes(number))
-            if (number, own, copy) in here.values:
-                return
-            name = self._step(step, own, copy, here)
+            self._put(number, own, copy, self._read(number, own, copy, here), here)
+
+    def _put(self, number: int, own: _Form, copy: _Key, name: str, here: _Here) -> None:
+        """Note a copy of a value, and make its other forms."""
         here.values[number, own, copy] = name
         for form in sorted(self.forms[number], key=lambda form: (form.dtype.str, form.in_lanes)):
             narrow = _Form(form.dtype, own.in_lanes)
@@ -252,6 +257,31 @@ class _Writer:
             return self._lanes(form).load(pointer, offset)
         stride = read.strides[self.along]
         return self._lanes(form).load(pointer, offset, stride=stride, active=self._active(copy, here))
+
+    def _is_turned(self, operand: _Operand) -> bool:
+        """Whether an operand is loaded or stored by squares."""
+        across = self.tiling.across
+        if across is None or operand.dtype.kind == "b" or self.walks[across].copies < 2:
+            return False
+        return operand.strides[across] == 1 and abs(operand.strides[self.along]) > 1
+
+    def _read_square(self, number: int, form: _Form, copy: _Key, here: _Here) -> list[str]:
+        """All copies across of a read."""
+        read, lanes = self.nest.reads[number], self._lanes(form)
+        first, count = self._first_of_square(copy, here)
+        pointer, offset = here.pointers[f"read {number}"], self._offset(read, first)
+        stride, active = read.strides[self.along], self._active(copy, here)
+        rows = [lanes.load(pointer, offset + row * stride, active=count) for row in range(active)]
+        rows += [lanes.constant(0)] * (self.lanes - active)
+        return turned(lanes, rows)[:count]
+
+    def _first_of_square(self, copy: _Key, here: _Here) -> tuple[_Key, int]:
+        """The first copy of the square that a copy is in, and how many there are."""
+        across = self.tiling.across or 0
+        return self._of_square(copy, 0), here.copies[across]
+
+    def _of_square(self, copy: _Key, place: int) -> _Key:
+        return tuple(place if axis == self.tiling.across else own for axis, own in enumerate(copy))
 
     def _step(self, step: Step, form: _Form, copy: _Key, here: _Here) -> str:
         names = []
@@ -282,7 +312,11 @@ class _Writer:
                 else:
                     self._accumulate(k, copy, here)
             for k, write in enumerate(self.nest.writes):
-                self._write(k, write, copy, here)
+                if not self._is_turned(write):
+                    self._write(k, write, copy, here)
+        for k, write in enumerate(self.nest.writes):
+            if self._is_turned(write):
+                self._write_squares(k, write, here)
         for (k, kept), found in terms.items():
             combiner = self._combiner(k)
             place = self._column(f"stack {k}", kept[self.along] * self.lanes, here)
@@ -299,6 +333,17 @@ class _Writer:
             return
         stride = write.strides[self.along]
         self._lanes(form).store(value, pointer, offset, stride=stride, active=self._active(copy, here))
+
+    def _write_squares(self, k: int, write: Write, here: _Here) -> None:
+        form = _Form(write.dtype, in_lanes=True)
+        lanes, stride = self._lanes(form), write.strides[self.along]
+        for copy in self._copies(here, frozenset(axis for axis in here.copies if axis != self.tiling.across)):
+            first, count = self._first_of_square(copy, here)
+            columns = [self._value(write.value, form, self._of_square(copy, place), here) for place in range(count)]
+            rows = turned(lanes, columns + [lanes.constant(0)] * (self.lanes - count))
+            pointer, offset = here.pointers[f"write {k}"], self._offset(write, first)
+            for row in range(self._active(copy, here)):
+                lanes.store(rows[row], pointer, offset + row * stride, active=count)
 
     # --- reductions -------------------------------------------------------------------------------------------------
     def _combiner(self, k: int) -> Combiner:
@@ -440,7 +485,8 @@ class _Writer:
     def _place_columns(self, name: str, lanes: Lanes, here: _Here) -> None:
         """Make room for a number of each column of the strip; its pointer is of column 0 of the matrix."""
         if name not in self.columns:
-            slot = self.function.slot(memory_type(lanes.dtype), count=tiling.STRIP, align=64)
+            columns = min(tiling.FAR_STRIP // 4, self.nest.space[self.along])
+            slot = self.function.slot(memory_type(lanes.dtype), count=columns, align=64)
             self.columns[name] = (slot, lanes.dtype)
         before = self.function.sub(0, here.ranges[self.along].start)
         here.pointers[name] = self.function.element(self.columns[name][0], before, memory_type(lanes.dtype))

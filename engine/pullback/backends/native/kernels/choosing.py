@@ -11,7 +11,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from pullback.backends.native.kernels.product import Product, places
 
@@ -23,8 +25,9 @@ _TILE = 8.0  # before and after the steps of a tile
 _ROW_COPIED, _BLOCK_TRANSPOSED, _ONE_COPIED = 0.15, 0.5, 2.0  # for a number of a panel
 
 _LINE = 64
-_CACHES = ((32 * 1024, 2.0), (1024 * 1024, 8.0))  # bytes, and cycles for a line that is not there but in the next
+_CACHES = ((32 * 1024, 3.0), (1024 * 1024, 10.0))  # bytes, and cycles for a line that is not there but in the next
 _WAYS = 8
+_IN_ORDER = 0.6  # of that, for lines that follow each other
 
 #: How many bytes panels and strips that are copied may have: they lie on the stack, and in the second cache.
 _PANEL_BYTES, _STRIP_BYTES = 96 * 1024, 192 * 1024
@@ -82,6 +85,11 @@ def registers(vector_bits: int) -> int:
     return 32 if vector_bits == 512 else 16
 
 
+def full_width(vector_bits: int, dtype: np.dtype[Any]) -> int:
+    """How many numbers a vector holds."""
+    return max(1, vector_bits // (8 * dtype.itemsize))
+
+
 @lru_cache(maxsize=1024)
 def choose(product: Product, vector_bits: int) -> Choice:
     """The cheapest way."""
@@ -95,7 +103,7 @@ def choose(product: Product, vector_bits: int) -> Choice:
 
 # --- candidates -----------------------------------------------------------------------------------------------------------
 def _candidates(product: Product, vector_bits: int) -> Iterator[Choice]:
-    full = max(1, vector_bits // (8 * product.dtype.itemsize))
+    full = full_width(vector_bits, product.dtype)
     for turned in (False, True):
         seen = product.turned() if turned else product
         width = _width(seen.n, full)
@@ -272,7 +280,9 @@ def _missing(choice: Choice, product: Product, rows: int, columns: list[int]) ->
     if choice.along != "columns":
         return 0.0
     size, waiting = product.dtype.itemsize, 0.0
-    if not choice.packs and product.m > choice.rows:
+    if choice.packs and product.m > choice.rows:
+        waiting += _waiting(choice.depth, sum(columns) * size, sum(columns) * size) * _IN_ORDER
+    elif product.m > choice.rows:
         waiting += _waiting(product.k, abs(product.b_strides[0]) * size, sum(columns) * size)
     if not choice.packs_rows and product.a_strides[0] == 1 and product.n > choice.columns * choice.width:
         waiting += _waiting(product.k, abs(product.a_strides[1]) * size, rows * size)

@@ -1,13 +1,14 @@
 """Convolutions and their two transposes: nodes to kernels."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.convolution.correlating import write_correlation
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
 from pullback.backends.native.kernels.convolution.plans import make_plan, most_scratch
-from pullback.backends.native.kernels.convolution.rows import clear_row
+from pullback.backends.native.kernels.convolution.rows import clear_all
 from pullback.backends.native.kernels.convolution.summing import (
     WeightSums,
     make_summing_plan,
@@ -15,7 +16,6 @@ from pullback.backends.native.kernels.convolution.summing import (
     write_weight_sums,
 )
 from pullback.backends.native.writing.function import Function
-from pullback.backends.native.writing.lanes import Lanes
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 from pullback.rules.sliding import Sliding
@@ -35,25 +35,17 @@ def _sliding(params: dict[str, Any], size: Sequence[int], kernel: Sequence[int])
     return Sliding(tuple(size), tuple(kernel), params["stride"], params["pad"], params["dilation"])
 
 
-def _forward_of(node: Node, w: Stored, x: Stored, y: Stored) -> list[Correlation]:
+def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correlation:
     params = dict(node.params)
-    return [forward(_sliding(params, x.shape[2:], w.shape[2:]), params["groups"], w, x, y)]
-
-
-def _transposed_of(node: Node, w: Stored, y: Stored, x: Stored) -> list[Correlation]:
-    params = dict(node.params)
-    return transposed(_sliding(params, params["size"], w.shape[2:]), params["groups"], w, y, x)
-
-
-def _correlations(node: Node, *values: Stored) -> list[Correlation]:
-    return _forward_of(node, *values) if node.primitive is conv else _transposed_of(node, *values)
+    if node.primitive is conv:
+        return forward(_sliding(params, data.shape[2:], w.shape[2:]), params["groups"], w, data, result)
+    return transposed(_sliding(params, params["size"], w.shape[2:]), params["groups"], w, data, result)
 
 
 def _scratch(node: Node, vector_bits: int) -> int:
-    values = [Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs)]
-    if not values[-1].size:
-        return 0
-    return max(most_scratch(correlation, vector_bits) for correlation in _correlations(node, *values))
+    w, data, result = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
+    correlation = _correlation(node, w, data, result)
+    return 0 if correlation.is_empty or not result.size else most_scratch(correlation, vector_bits)
 
 
 @emits(conv, conv_data_gradient, supports=_refusal, scratch=_scratch)
@@ -61,15 +53,26 @@ def emit_correlation(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
 ) -> None:
     """A convolution or its transpose with respect to the data."""
-    if not results[0].size:
+    (result,) = results
+    if not result.size:
         return
-    pointers = [*(operand.pointer for operand in operands), results[0].pointer, scratch]
-    for correlation in _correlations(node, *operands, *results):
+    correlation = _correlation(node, operands[0], operands[1], result)
+    if correlation.is_empty:
+        _emit_zeros(emission, result)
+        return
 
-        def build(function: Function, pointers: Sequence[str], correlation: Correlation = correlation) -> None:
-            write_correlation(function, make_plan(correlation, emission.vector_bits), *pointers)
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        write_correlation(function, make_plan(correlation, emission.vector_bits), *pointers)
 
-        emission.kernel(correlation, node.primitive.name, pointers, build)
+    pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
+    emission.kernel(correlation, node.primitive.name, pointers, build)
+
+
+def _emit_zeros(emission: Emission, result: Stored) -> None:
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        clear_all(function, replace(result, pointer=pointers[0]))
+
+    emission.kernel(("zeros", result.layout), "zeros", [result.pointer], build)
 
 
 def _sums_of(node: Node, y: Stored, x: Stored, w: Stored) -> WeightSums:
@@ -98,11 +101,7 @@ def emit_weight_gradient(
     if not result.size:
         return
     if not _has_terms(node):
-
-        def write_zeros(function: Function, pointers: Sequence[str]) -> None:
-            clear_row(function, Lanes(function, result.dtype, 1), pointers[0], result.size)
-
-        emission.kernel(("zeros", result.layout), "zeros", [result.pointer], write_zeros)
+        _emit_zeros(emission, result)
         return
     sums = _sums_of(node, operands[0], operands[1], result)
 

@@ -9,16 +9,16 @@ its size, are chosen by counting instructions (`choosing`). Large ones go to BLA
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels import blas
-from pullback.backends.native.kernels.choosing import Choice, choose
-from pullback.backends.native.kernels.epilogues import Epilogue, Place
+from pullback.backends.native.kernels.choosing import Choice, choose, full_width
+from pullback.backends.native.kernels.epilogues import Epilogue, Extent, finish
 from pullback.backends.native.kernels.packing import Panel, pack
-from pullback.backends.native.kernels.pieces import Along, Piece, pieces_of
+from pullback.backends.native.kernels.pieces import Along, pieces_of
 from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.kernels.tiles import Column, Factor, Sums, Tile, sum_products
 from pullback.backends.native.writing.function import Function, Index
@@ -31,7 +31,7 @@ def emit_product(
     emission: Emission, product: Product, pointers: Sequence[str], *, epilogue: Epilogue | None = None
 ) -> None:
     """A kernel that computes a product; the pointers are those of A, B, C and what the epilogue reads."""
-    key = ("product", product, epilogue.key if epilogue else None)
+    key = ("product", repr(product), epilogue.key if epilogue else None)
     name = f"product_{product.m}x{product.n}x{product.k}_{product.dtype.str[1:]}"
 
     def build(function: Function, arguments: Sequence[str]) -> None:
@@ -205,7 +205,9 @@ class _Writer:
             with start as row:
                 tile = Tile(rest or choice.rows, columns, steps, last, choice.chains)
                 left = self._left(part, row) if self.packed_rows is None else self._left_packed(row)
-                self._store(part, columns, sum_products(tile, left, right), function.add(part.row, row), column)
+                here = function.add(part.row, row)
+                self._store(part, columns, sum_products(tile, left, right), here, column)
+                self._finish(part, here, tile.rows, column, columns)
 
     def _packed(self, part: _Part, start: str, columns: Sequence[Column]) -> Factor:
         """The columns of a tile, copied to where they lie next to each other: a line is a step, or a column."""
@@ -273,23 +275,22 @@ class _Writer:
                 value = lanes.mul(lanes.constant(product.alpha), value)
             if part.accumulates:
                 value = lanes.add(lanes.load(corner, offset, stride=stride, active=piece.active), value)
-            if part.finishes and self.epilogue is not None:
-                finished = self.epilogue.write(self.others, lanes, value, self._place(part, piece, row, column))
-                if finished is None:
-                    continue
-                value = finished
             lanes.store(value, corner, offset, stride=stride, active=piece.active)
 
-    def _place(self, part: _Part, piece: Piece, row: Index, column: Index) -> Place:
-        """Where in C a piece belongs, in the words of who wrote the epilogue."""
-        batch = list(part.batch)
-        if self.choice.along == "batch":
-            batch[self.choice.axis] = self.function.add(batch[self.choice.axis], piece.place)
-        here = (self.function.add(row, piece.row), self.function.add(column, piece.column))
-        axes = {"rows": len(batch), "columns": len(batch) + 1, "places": self.choice.axis}
-        if self.turned:
-            here, axes["rows"], axes["columns"] = here[::-1], axes["columns"], axes["rows"]
-        return Place((*batch, *here), axes[piece.along], piece.active)
+    def _finish(self, part: _Part, row: Index, rows: int, column: Index, columns: Sequence[Column]) -> None:
+        """The epilogue on the numbers of a tile that has just been stored: in loops, so that one text does for all."""
+        product, choice = self.product, self.choice
+        if self.epilogue is None or not part.finishes:
+            return
+        size = len(columns)
+        if choice.along == "columns":
+            size = sum(form.active or form.lanes.width for form in columns)
+        batch = [Extent(place, 1, stride) for place, stride in zip(part.batch, product.c_batch, strict=True)]
+        if choice.along == "batch":
+            batch[choice.axis] = replace(batch[choice.axis], count=part.active or choice.width)
+        matrix = [Extent(row, rows, product.c_strides[0]), Extent(column, size, product.c_strides[1])]
+        lanes = Lanes(self.function, product.dtype, full_width(self.function.module.vector_bits, product.dtype))
+        finish(self.epilogue, lanes, self.c, self.others, [*batch, *(matrix[::-1] if self.turned else matrix)])
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------------

@@ -263,6 +263,12 @@ class Lanes:
         return self.function.load(self._of(memory), start, align=self.dtype.itemsize)
 
     def _load_masked(self, memory: str, start: str, active: int | None) -> str:
+        if active and active.bit_count() == 1:
+            piece = f"<{active} x {memory}>"
+            loaded = self.function.load(piece, start, align=self.dtype.itemsize)
+            order = ", ".join(f"i32 {min(lane, active)}" for lane in range(self.width))  # lane `active` is a zero
+            shuffle = f"shufflevector {piece} {loaded}, {piece} zeroinitializer, <{self.width} x i32> <{order}>"
+            return self.function.value(shuffle)
         type_, name = self._of(memory), f"llvm.masked.load.{self._suffix(memory)}.p0"
         self.function.module.declare(name, type_, "ptr", "i32", self._of("i1"), type_)
         return self.function.call(
@@ -293,7 +299,7 @@ class Lanes:
         type_ = self._of(memory)
         if self.width == 1 or (stride == 1 and (active is None or active >= self.width)):
             self.function.store(type_, value, start, align=self.dtype.itemsize)
-        elif stride == 1 and self.function.module.vector_bits < 512:
+        elif (stride == 1 and (self.function.module.vector_bits < 512 or (active or 0).bit_count() <= 2)) or (stride == 1 and (self.function.module.vector_bits < 512 or (active or 0).bit_count() <= 2)):
             self._store_pieces(value, start, active or 0)
         elif stride == 1:
             name = f"llvm.masked.store.{self._suffix(memory)}.p0"
@@ -318,6 +324,21 @@ class Lanes:
             )
             place = self.function.element(start, done, memory)
             self.function.store(type_, piece, place, align=self.dtype.itemsize)
+            done += count
+
+    def _store_pieces(self, value: str, start: str, active: int) -> None:
+        """Write the first lanes by powers of two of them.
+
+        A masked store of AVX2 takes 20 cycles on AMD's processors; one of AVX-512 is as fast as two stores.
+        """
+        memory, done = _MEMORY[self.dtype.str[1:]], 0
+        while done < active:
+            count = 1 << (active - done).bit_length() - 1
+            places = ", ".join(f"i32 {done + lane}" for lane in range(count))
+            type_, order = self._of(memory), f"<{count} x i32> <{places}>"
+            piece = self.function.value(f"shufflevector {type_} {value}, {type_} poison, {order}")
+            place = self.function.element(start, done, memory)
+            self.function.store(f"<{count} x {memory}>", piece, place, align=self.dtype.itemsize)
             done += count
 
     def first(self, active: int) -> str:

@@ -1,12 +1,11 @@
 """What slides along one axis: which elements of the source a result meets there.
 
 Result q meets, through its taps k, the source at `step * q + offset_k`; outside the source there are zeros. A convolution is
-this with its stride as the step. Its transpose with respect to the data is this with a step of 1, once for every remainder
-of positions by the stride: results of one remainder meet the same taps, and are written `spread` apart.
+this with its stride as the step. Its transpose with respect to the data is this with a step of 1, in one course for every
+remainder of positions by the stride: results of one course meet the same taps, and are written `spread` apart.
 """
 
 from dataclasses import dataclass
-from itertools import product
 
 from pullback.rules.sliding import Sliding
 
@@ -20,36 +19,64 @@ class Tap:
 
 
 @dataclass(frozen=True, slots=True)
+class Course:
+    """Results that meet the same taps, which may be none: how many, and where the first is written."""
+
+    first: int
+    count: int
+    taps: tuple[Tap, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis: of `size` elements in the source, and of `count` results, the first of them written at `first`."""
+    """One axis, of `size` elements in the source."""
 
     size: int
-    count: int
     step: int
-    taps: tuple[Tap, ...]
-    first: int = 0
+    courses: tuple[Course, ...]
     spread: int = 1
+
+    @property
+    def count(self) -> int:
+        """Results of the longest course."""
+        return max(course.count for course in self.courses)
+
+    @property
+    def _offsets(self) -> list[int]:
+        return [tap.offset for course in self.courses for tap in course.taps]
 
     @property
     def phases(self) -> tuple[int, ...]:
         """The remainders by the step of what is met, ascending: source elements of one phase lie together when packed."""
-        return tuple(sorted({tap.offset % self.step for tap in self.taps}))
+        return tuple(sorted({offset % self.step for offset in self._offsets}))
 
     @property
     def low(self) -> int:
         """The least of what is met by the first result, in steps."""
-        return min(tap.offset // self.step for tap in self.taps)
+        return min(self._offsets) // self.step
 
     @property
     def reach(self) -> int:
         """How many steps more than one the results of one place meet."""
-        return max(tap.offset // self.step for tap in self.taps) - self.low
+        return max(self._offsets) // self.step - self.low
 
     @property
     def is_inside(self) -> bool:
         """Whether no result meets a zero from outside."""
-        offsets = [tap.offset for tap in self.taps]
-        return min(offsets) >= 0 and max(offsets) + self.step * (self.count - 1) < self.size
+        return min(self._offsets) >= 0 and max(self._offsets) + self.step * (self.count - 1) < self.size
+
+    def met(self, phase: int) -> tuple[int, int]:
+        """Begin and end of what a row of one phase has of the source; the rest is zeros."""
+        first, extent = self.step * self.low + phase, self.count + self.reach
+        begin = min(extent, max(0, -(first // self.step)))
+        return begin, max(begin, min(extent, (self.size - 1 - first) // self.step + 1))
+
+    @property
+    def shared(self) -> int:
+        """How many zeros at the end of one row are those at the beginning of the next."""
+        met = [self.met(phase) for phase in self.phases]
+        end = self.count + self.reach
+        return min(self.reach, *(min(begin, end - stop) for begin, stop in met))
 
     def shift(self, tap: Tap) -> int:
         """How many steps after `low` a tap is met."""
@@ -58,7 +85,7 @@ class Axis:
 
 def batch_axis(examples: int) -> Axis:
     """Examples are one more axis, along which nothing slides."""
-    return Axis(examples, examples, 1, (Tap(0, 0),))
+    return Axis(examples, 1, (Course(0, examples, (Tap(0, 0),)),))
 
 
 def forward_axes(sliding: Sliding) -> tuple[Axis, ...]:
@@ -68,23 +95,21 @@ def forward_axes(sliding: Sliding) -> tuple[Axis, ...]:
         for kernel, dilation, (low, _) in zip(sliding.kernel, sliding.dilation, sliding.pad, strict=True)
     )
     return tuple(
-        Axis(size, count, stride, own)
+        Axis(size, stride, (Course(0, count, own),))
         for size, count, stride, own in zip(sliding.size, sliding.out, sliding.stride, taps, strict=True)
     )
 
 
-def transposed_axes(sliding: Sliding) -> list[tuple[Axis, ...]]:
-    """The spatial axes of the transpose, for every combination of remainders; of those that meet nothing taps are empty."""
-    along = [
-        [_transposed(sliding, axis, first) for first in range(min(sliding.stride[axis], sliding.size[axis]))]
-        for axis in range(len(sliding.size))
-    ]
-    return [tuple(axes) for axes in product(*along)]
+def transposed_axes(sliding: Sliding) -> tuple[Axis, ...]:
+    """The spatial axes of the transpose with respect to the data."""
+    return tuple(_transposed(sliding, axis) for axis in range(len(sliding.size)))
 
 
-def _transposed(sliding: Sliding, axis: int, first: int) -> Axis:
+def _transposed(sliding: Sliding, axis: int) -> Axis:
     stride, dilation, low = sliding.stride[axis], sliding.dilation[axis], sliding.pad[axis][0]
-    met = [(k, first + low - dilation * k) for k in range(sliding.kernel[axis])]
-    taps = tuple(Tap(k, place // stride) for k, place in met if place % stride == 0)
-    count = -(-(sliding.size[axis] - first) // stride)
-    return Axis(sliding.out[axis], count, 1, taps, first, stride)
+    courses = []
+    for first in range(min(stride, sliding.size[axis])):
+        met = [(k, first + low - dilation * k) for k in range(sliding.kernel[axis])]
+        taps = tuple(Tap(k, place // stride) for k, place in met if place % stride == 0)
+        courses.append(Course(first, -(-(sliding.size[axis] - first) // stride), taps))
+    return Axis(sliding.out[axis], 1, tuple(courses), stride)

@@ -1,22 +1,23 @@
 """A correlation as a kernel.
 
     for blocks of examples and rows, for groups:  copy the block with its zeros
-        for tiles of channels:  for lines of results:
+        for tiles of channels, for combinations of courses, for lines of results:
             for tiles along the line:  sums in registers over channels and taps
-            the rows of the lines to where they belong
+            the rows of the line to where they belong
 
 Where numbers of channels or of results are no multiples of a tile, the last tile begins earlier and computes some results
-again: nothing is masked, and there is one tile in the text.
+again: nothing is masked, and there is one tile in the text. Combinations of courses share it too; a table has their taps.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import product
 
-from pullback.backends.native.kernels.convolution.axes import Axis
+from pullback.backends.native.kernels.convolution.axes import Course
 from pullback.backends.native.kernels.convolution.planes import clear, fill
 from pullback.backends.native.kernels.convolution.plans import Plan
-from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, overlapping
+from pullback.backends.native.kernels.convolution.rows import copy_row, overlapping, transpose_rows
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 
@@ -26,11 +27,7 @@ _UNROLLED_TAPS = 4
 
 def write_correlation(function: Function, plan: Plan, weights: str, source: str, target: str, scratch: str) -> None:
     """The body of a kernel."""
-    writer = _Writer(function, plan, weights, source, target, scratch)
-    if plan.correlation.is_empty:
-        writer.write_zeros()
-    else:
-        writer.write()
+    _Writer(function, plan, weights, source, target, scratch).write()
 
 
 class _Writer:
@@ -46,10 +43,14 @@ class _Writer:
         self.target = target
         self.copy = scratch
         self.lines = self._at(scratch, plan.copied)
-        self.taps = _Taps.of(plan)
+        self.table = _Table.of(plan)
 
     def _at(self, pointer: str, index: Index) -> str:
         return self.function.element(pointer, index, self.element)
+
+    def _spread(self, axis: int) -> int:
+        """Distance in the target of neighbouring results along an axis."""
+        return self.axes[axis].spread * self.correlation.target.along[axis]
 
     # --- the whole --------------------------------------------------------------------------------------------------
     def write(self) -> None:
@@ -66,8 +67,7 @@ class _Writer:
             source = self._at(self.source, function.mul(group, correlation.ins * correlation.source.channels))
             weights = self._at(self.weights, function.mul(group, correlation.weights.groups))
             target = self._at(self.target, function.mul(group, correlation.outs * correlation.target.channels))
-            target = self._at(target, function.offset(*zip(starts, self._spreads(), strict=True)))
-            target = self._at(target, sum(axis.first * stride for axis, stride in self._along_target()))
+            target = self._at(target, function.offset(*((start, self._spread(k)) for k, start in enumerate(starts))))
             if plan.planes is None:
                 base = self._at(source, function.offset(*zip(starts, correlation.source.along, strict=True)))
             else:
@@ -76,30 +76,25 @@ class _Writer:
             out = stack.enter_context(overlapping(function, correlation.outs, plan.tile.outs))
             weights = self._at(weights, function.mul(out, correlation.weights.outs))
             target = self._at(target, function.mul(out, correlation.target.channels))
-            self._write_lines(base, weights, target)
+            taps = stack.enter_context(self.table.classes(function))
+            self._write_lines(base, weights, self._at(target, taps.target), taps, starts)
 
-    def _along_target(self) -> Iterator[tuple[Axis, int]]:
-        return zip(self.axes, self.correlation.target.along, strict=True)
-
-    def _spreads(self) -> list[int]:
-        """Distances in the target of neighbouring results along each axis."""
-        return [axis.spread * stride for axis, stride in self._along_target()]
-
-    def _write_lines(self, base: str, weights: str, target: str) -> None:
+    def _write_lines(self, base: str, weights: str, target: str, taps: "_Class", starts: Sequence[Index]) -> None:
         plan, function = self.plan, self.function
-        apart = len(self.axes) - plan.flat
         with ExitStack() as stack:
-            indices = [stack.enter_context(function.loop(0, count)) for count in plan.block[:apart]]
-            base = self._at(base, function.offset(*zip(indices, plan.pitches[:apart], strict=True)))
-            target = self._at(target, function.offset(*zip(indices, self._spreads()[:apart], strict=True)))
+            places: dict[int, Index] = {}
+            for axis in plan.apart:
+                places[axis] = index = stack.enter_context(function.loop(0, plan.block[axis]))
+                base = self._at(base, function.mul(index, plan.pitches[axis]))
+                target = self._at(target, function.mul(index, self._spread(axis)))
             with self._along_line() as place:
-                sums = self._sum(self._at(base, place), weights)
+                sums = self._sum(self._at(base, place), weights, taps)
                 if plan.is_direct:
                     self._store(sums, self._at(target, place), self.correlation.target.channels)
                 else:
                     self._store(sums, self._at(self.lines, place), plan.line_pitch)
             if not plan.is_direct:
-                self._write_rows(target)
+                self._write_rows(target, taps, starts, places)
 
     @contextmanager
     def _along_line(self) -> Iterator[Index]:
@@ -111,50 +106,57 @@ class _Writer:
             with function.loop(0, plan.length, plan.span) as place:
                 yield place
 
-    def _write_rows(self, target: str) -> None:
-        """From lines to where results belong, leaving out what is between rows."""
+    def _write_rows(self, target: str, taps: "_Class", starts: Sequence[Index], places: dict[int, Index]) -> None:
+        """From a line to where results belong, leaving out what is between rows."""
         plan, function = self.plan, self.function
-        flat = range(len(self.axes) - plan.flat, len(self.axes) - 1)
-        spreads = self._spreads()
+        last = len(self.axes) - 1
+        side_by_side = plan.order[-1] == 0
         with ExitStack() as stack:
             out = stack.enter_context(function.loop(0, plan.tile.outs))
-            indices = [stack.enter_context(function.loop(0, plan.block[axis])) for axis in flat]
             line = self._at(self.lines, function.mul(out, plan.line_pitch))
-            line = self._at(line, function.offset(*zip(indices, (plan.pitches[axis] for axis in flat), strict=True)))
-            row = self._at(target, function.mul(out, self.correlation.target.channels))
-            row = self._at(row, function.offset(*zip(indices, (spreads[axis] for axis in flat), strict=True)))
-            copy_row(function, self.lanes, line, 1, row, spreads[-1], plan.block[-1])
-
-    def write_zeros(self) -> None:
-        """The target where nothing is summed."""
-        function, correlation = self.function, self.correlation
-        target = self._at(self.target, sum(axis.first * stride for axis, stride in self._along_target()))
-        spreads = self._spreads()
-        with ExitStack() as stack:
-            channel = stack.enter_context(function.loop(0, correlation.groups * correlation.outs))
-            indices = [stack.enter_context(function.loop(0, axis.count)) for axis in self.axes[:-1]]
-            row = self._at(target, function.mul(channel, correlation.target.channels))
-            row = self._at(row, function.offset(*zip(indices, spreads[:-1], strict=True)))
-            clear_row(function, self.lanes, row, self.axes[-1].count, spreads[-1])
+            target = self._at(target, function.mul(out, self.correlation.target.channels))
+            for axis in plan.joined:
+                if axis == last or (axis == 0 and side_by_side):
+                    continue
+                places[axis] = index = stack.enter_context(function.loop(0, plan.block[axis]))
+                line = self._at(line, function.mul(index, plan.pitches[axis]))
+                target = self._at(target, function.mul(index, self._spread(axis)))
+            for axis, index in places.items():
+                if axis in taps.counts and axis != last:
+                    place = function.add(starts[axis], index)
+                    stack.enter_context(function.when(function.value(f"icmp slt i64 {place}, {taps.counts[axis]}")))
+            count = taps.counts.get(last, plan.block[last])
+            if not side_by_side:
+                copy_row(function, self.lanes, line, 1, target, self._spread(last), count)
+                return
+            examples, pitch = plan.block[0], self._spread(0)
+            if self._spread(last) == 1 and isinstance(count, int):
+                transpose_rows(function, self.lanes, line, (plan.pitches[last], 1), target, pitch, count, examples)
+                return
+            with function.loop(0, examples) as example:
+                own = self._at(target, function.mul(example, pitch))
+                copy_row(
+                    function, self.lanes, self._at(line, example), plan.pitches[last], own, self._spread(last), count
+                )
 
     # --- a tile -----------------------------------------------------------------------------------------------------
-    def _sum(self, base: str, weights: str) -> list[list[str]]:
+    def _sum(self, base: str, weights: str, taps: "_Class") -> list[list[str]]:
         """Sums over channels and taps of one tile, in slots."""
         function, correlation, tile = self.function, self.correlation, self.plan.tile
         zero = self.lanes.constant(0)
         sums = [[function.slot(self.lanes.type, zero) for _ in range(tile.vectors)] for _ in range(tile.outs)]
-        together = 1 if self.taps.count > 1 else next(k for k in (4, 2, 1) if correlation.ins % k == 0)
+        together = 1 if self.table.taps > 1 else next(k for k in (4, 2, 1) if correlation.ins % k == 0)
         pitch = correlation.source.channels if self.plan.planes is None else self.plan.planes.channel_pitch
         with function.loop(0, correlation.ins, together) as channel:
             here = self._at(base, function.mul(channel, pitch))
             own = self._at(weights, function.mul(channel, correlation.weights.ins))
-            with self.taps.rows(function) as (of_source, of_weights):
-                taps = [
+            with taps.each(function) as (of_source, of_weights):
+                unrolled = [
                     (a + k * pitch, b + k * correlation.weights.ins)
                     for k in range(together)
-                    for a, b in self.taps.unrolled
+                    for a, b in self.table.unrolled
                 ]
-                self._accumulate(sums, self._at(here, of_source), self._at(own, of_weights), taps)
+                self._accumulate(sums, self._at(here, of_source), self._at(own, of_weights), unrolled)
         return sums
 
     def _accumulate(self, sums: list[list[str]], source: str, weights: str, taps: Sequence[tuple[int, int]]) -> None:
@@ -189,44 +191,110 @@ class _Writer:
                 self.lanes.store(value, target, out * pitch + vector * self.lanes.width, active=self._active(vector))
 
 
-class _Taps:
-    """Offsets of taps in the source and in the weights: those written out, at each of those in a table."""
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """One combination of courses: where its taps are in the table, its first result, its counts where they differ."""
 
-    def __init__(self, unrolled: list[tuple[int, int]], table: list[tuple[int, int]]) -> None:
-        self.unrolled = unrolled
-        self.table = table
-        self.count = len(unrolled) * len(table)
-
-    @classmethod
-    def of(cls, plan: Plan) -> "_Taps":
-        """Of all taps of a plan."""
-        correlation = plan.correlation
-
-        def offsets(number: int) -> list[tuple[int, int]]:
-            planes, strides = plan.planes, correlation.source.along
-            return [
-                (
-                    strides[number] * tap.offset if planes is None else planes.place(number, tap),
-                    correlation.weights.taps[number] * tap.index,
-                )
-                for tap in correlation.axes[number].taps
-            ]
-
-        if correlation.is_empty:
-            return cls([], [])
-        along = [offsets(number) for number in range(len(correlation.axes))]
-        unrolled = along.pop() if len(along[-1]) <= _UNROLLED_TAPS else [(0, 0)]
-        table = [(sum(a for a, _ in taps), sum(b for _, b in taps)) for taps in product(*along)]
-        return cls(unrolled, table)
+    begin: Index
+    end: Index
+    target: Index
+    counts: dict[int, Index]
+    table: str | None
+    only: tuple[int, int]
 
     @contextmanager
-    def rows(self, function: Function) -> Iterator[tuple[Index, Index]]:
-        """For each entry of the table."""
-        if len(self.table) == 1:
-            yield self.table[0]
+    def each(self, function: Function) -> Iterator[tuple[Index, Index]]:
+        """For each of its taps in the table, how far away its number in the source is, and that in the weights."""
+        if self.table is None:
+            yield self.only
             return
-        numbers = ", ".join(f"i64 {number}" for entry in self.table for number in entry)
-        table = function.module.constant(f"[{2 * len(self.table)} x i64]", f"[{numbers}]")
-        with function.loop(0, len(self.table)) as row:
-            entry = function.element(table, function.mul(row, 2), "i64")
+        with function.loop(self.begin, self.end) as tap:
+            entry = function.element(self.table, function.mul(tap, 2), "i64")
             yield function.load("i64", entry), function.load("i64", function.element(entry, 1, "i64"))
+
+
+class _Table:
+    """Offsets of taps in the source and in the weights: those written out, at each of those in a table."""
+
+    def __init__(
+        self,
+        unrolled: list[tuple[int, int]],
+        classes: list[list[tuple[int, int]]],
+        targets: list[int],
+        counts: dict[int, list[int]],
+    ) -> None:
+        self.unrolled = unrolled
+        self._classes = classes
+        self._targets = targets
+        self._counts = counts
+
+    @property
+    def taps(self) -> int:
+        """The most taps of one channel that are summed together."""
+        return len(self.unrolled) * max(map(len, self._classes))
+
+    @classmethod
+    def of(cls, plan: Plan) -> "_Table":
+        """Of all taps of a plan."""
+        axes, target = plan.correlation.axes, plan.correlation.target.along
+        combinations = list(product(*(axis.courses for axis in axes)))
+        alone = len(combinations) == 1 and len(combinations[0][-1].taps) <= _UNROLLED_TAPS
+        unrolled = _offsets(plan, len(axes) - 1, combinations[0][-1]) if alone else [(0, 0)]
+        classes = []
+        for courses in combinations:
+            along = [_offsets(plan, number, course) for number, course in enumerate(courses)]
+            if alone:
+                along.pop()
+            classes.append([(sum(a for a, _ in taps), sum(b for _, b in taps)) for taps in product(*along)])
+        targets = [
+            sum(course.first * stride for course, stride in zip(courses, target, strict=True))
+            for courses in combinations
+        ]
+        counts = {
+            number: [courses[number].count for courses in combinations]
+            for number, axis in enumerate(axes)
+            if len({course.count for course in axis.courses}) > 1
+        }
+        return cls(unrolled, classes, targets, counts)
+
+    @contextmanager
+    def classes(self, function: Function) -> Iterator[_Class]:
+        """For each combination of courses."""
+        flat = [entry for taps in self._classes for entry in taps]
+        table = _constants(function, [number for entry in flat for number in entry]) if len(flat) > 1 else None
+        if len(self._classes) == 1:
+            yield _Class(0, len(flat), self._targets[0], {}, table, flat[0])
+            return
+        rows: list[int] = []
+        begin = 0
+        for position, taps in enumerate(self._classes):
+            rows += [begin, begin + len(taps), self._targets[position]]
+            rows += [counts[position] for counts in self._counts.values()]
+            begin += len(taps)
+        width = 3 + len(self._counts)
+        places = _constants(function, rows)
+        table = table or _constants(function, [number for entry in flat for number in entry])
+        with function.loop(0, len(self._classes)) as class_:
+            row = function.element(places, function.mul(class_, width), "i64")
+            fields = [function.load("i64", function.element(row, field, "i64")) for field in range(width)]
+            yield _Class(
+                fields[0], fields[1], fields[2], dict(zip(self._counts, fields[3:], strict=True)), table, (0, 0)
+            )
+
+
+def _offsets(plan: Plan, number: int, course: Course) -> list[tuple[int, int]]:
+    """How far away what the taps of a course along one axis meet is, and their weights."""
+    planes, stride = plan.planes, plan.correlation.source.along[number]
+    return [
+        (
+            stride * tap.offset if planes is None else planes.place(number, tap),
+            plan.correlation.weights.taps[number] * tap.index,
+        )
+        for tap in course.taps
+    ]
+
+
+def _constants(function: Function, numbers: Sequence[int]) -> str:
+    """A pointer to numbers known now."""
+    text = ", ".join(f"i64 {number}" for number in numbers)
+    return function.module.constant(f"[{len(numbers)} x i64]", f"[{text}]")

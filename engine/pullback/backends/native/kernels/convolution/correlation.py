@@ -62,7 +62,7 @@ class Correlation:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is summed: the target is zero."""
-        return self.ins == 0 or not all(axis.taps for axis in self.axes)
+        return self.ins == 0 or not all(any(course.taps for course in axis.courses) for axis in self.axes)
 
 
 def forward(sliding: Sliding, groups: int, w: Stored, x: Stored, y: Stored) -> Correlation:
@@ -73,13 +73,9 @@ def forward(sliding: Sliding, groups: int, w: Stored, x: Stored, y: Stored) -> C
     return Correlation(axes, groups, w.shape[1], outs, weights, Layout.of(x), Layout.of(y), y.dtype)
 
 
-def transposed(sliding: Sliding, groups: int, w: Stored, y: Stored, x: Stored) -> list[Correlation]:
-    """The transpose of the convolution with respect to its data: a correlation for each remainder by the strides."""
+def transposed(sliding: Sliding, groups: int, w: Stored, y: Stored, x: Stored) -> Correlation:
+    """The transpose of the convolution with respect to its data."""
+    axes = (batch_axis(y.shape[0]), *transposed_axes(sliding))
     outs = w.shape[0] // groups
     weights = Weights(outs * w.strides[0], w.strides[1], w.strides[0], (0, *w.strides[2:]))
-    return [
-        Correlation(
-            (batch_axis(y.shape[0]), *axes), groups, outs, w.shape[1], weights, Layout.of(y), Layout.of(x), x.dtype
-        )
-        for axes in transposed_axes(sliding)
-    ]
+    return Correlation(axes, groups, outs, w.shape[1], weights, Layout.of(y), Layout.of(x), x.dtype)

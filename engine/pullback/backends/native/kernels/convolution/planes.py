@@ -1,25 +1,26 @@
 """Where a block of the source is copied to, with its zeros around it, so that every tap reads it at a fixed offset.
 
-    [channel][phase][example][first axis]…[last axis]
+    [channel][phase][example][first axis]…[last axis]       or, of small examples,
+    [channel][phase][first axis]…[last axis][example]
 
 Results are numbered as elements of such a plane are: result q of a row is at q, and what it meets at a tap lies a fixed
 distance further on, also across the ends of rows. So a whole plane of results, or several of them, is one long line, whose
-elements between rows mean nothing; they are computed, and left out when results are written.
+elements between rows mean nothing; they are computed, and left out when results are written. The zeros after a row are also
+those before the next one, so with a window of three there is one such element a row. Where examples are innermost there is
+none at all in a row of results.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from pullback.backends.native.kernels.convolution.axes import Axis, Tap
 from pullback.backends.native.kernels.convolution.correlation import Correlation
-from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row
+from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, transpose_rows
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
-
-_LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Planes:
     axes: tuple[Axis, ...]
     block: tuple[int, ...]
     channels: int
+    order: tuple[int, ...]
+    """Axes from the outermost to the innermost."""
     line: int
     """Elements in a line of the cache."""
 
@@ -40,19 +43,28 @@ class Planes:
     @property
     def pitches(self) -> tuple[int, ...]:
         """Distances of neighbours along each axis."""
-        extents = self.extents
-        return tuple(prod(extents[axis + 1 :]) for axis in range(len(extents)))
+        pitches, pitch = [0] * len(self.axes), 1
+        for number in reversed(self.order):
+            axis, whole = self.axes[number], self.block[number] == self.axes[number].count
+            pitches[number] = pitch
+            pitch *= self.extents[number] - (axis.shared if whole else 0)
+        return tuple(pitches)
+
+    @property
+    def volume(self) -> int:
+        """Elements of one phase of one channel."""
+        return 1 + sum((extent - 1) * pitch for extent, pitch in zip(self.extents, self.pitches, strict=True))
 
     @property
     def phase_pitches(self) -> tuple[int, ...]:
         """Distances of neighbouring phases of each axis."""
         counts = [len(axis.phases) for axis in self.axes]
-        return tuple(prod(self.extents) * prod(counts[axis + 1 :]) for axis in range(len(counts)))
+        return tuple(self.volume * prod(counts[axis + 1 :]) for axis in range(len(counts)))
 
     @property
     def channel_pitch(self) -> int:
         """Distance of channels: an odd number of lines, for those an even number apart would share places of the cache."""
-        lines = -(-prod(self.extents) * prod(len(axis.phases) for axis in self.axes) // self.line)
+        lines = -(-self.volume * prod(len(axis.phases) for axis in self.axes) // self.line)
         return (lines + 1 - lines % 2) * self.line
 
     @property
@@ -71,6 +83,16 @@ class Planes:
         """Whether there is anything around the source."""
         return not all(axis.is_inside for axis in self.axes)
 
+    @property
+    def is_part(self) -> bool:
+        """Whether a block is part of an example, and another block may have left something where there are to be zeros."""
+        return any(count < axis.count for axis, count in zip(self.axes[1:], self.block[1:], strict=True))
+
+    @property
+    def has_examples_innermost(self) -> bool:
+        """Whether examples lie side by side."""
+        return self.order[-1] == 0
+
 
 def clear(function: Function, lanes: Lanes, planes: Planes, memory: str) -> None:
     """Zeros everywhere: those around the source stay."""
@@ -88,69 +110,69 @@ def fill(
 ) -> None:
     """Copy a block of one group: `source` is its first channel, `starts` the first results of the block along each axis."""
     element = memory_type(lanes.dtype)
-    strides = correlation.source.along
     with function.loop(0, planes.channels) as channel:
         here = function.element(source, function.mul(channel, correlation.source.channels), element)
         there = function.element(memory, function.mul(channel, planes.channel_pitch), element)
         for phases in product(*(range(len(axis.phases)) for axis in planes.axes)):
             shift = sum(phase * pitch for phase, pitch in zip(phases, planes.phase_pitches, strict=True))
-            with ExitStack() as stack:
-                rows = stack.enter_context(_rows(function, planes, phases, strides, starts))
-                row = function.element(there, function.add(rows.to, shift), element)
-                _fill_row(function, lanes, planes, phases[-1], strides[-1], here, rows, row)
+            part = function.element(there, shift, element)
+            _Filling(function, lanes, planes, correlation.source.along, starts, phases).fill(here, part)
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of a plane: offsets in the source and in the plane, and whether the source has it (None: it has)."""
+class _Filling:
+    """The copy of one phase of one channel."""
 
-    of: Index
-    to: Index
-    inside: str | None
+    function: Function
+    lanes: Lanes
+    planes: Planes
+    strides: Sequence[int]
+    starts: Sequence[Index]
+    phases: Sequence[int]
 
+    def fill(self, source: str, target: str) -> None:
+        """Row by row, of one example or of all that lie side by side."""
+        function, planes, strides = self.function, self.planes, self.strides
+        element, last = memory_type(self.lanes.dtype), len(planes.axes) - 1
+        of: Index = 0
+        to: Index = 0
+        inside: str | None = None
+        with ExitStack() as stack:
+            for number in range(last):
+                axis = planes.axes[number]
+                if number == 0 and planes.has_examples_innermost:
+                    of = function.mul(self.starts[0], strides[0])
+                    continue
+                index = stack.enter_context(function.loop(0, planes.extents[number]))
+                steps = function.add(function.add(index, self.starts[number]), axis.low)
+                position = function.add(function.mul(steps, axis.step), axis.phases[self.phases[number]])
+                of = function.add(of, function.mul(position, strides[number]))
+                to = function.add(to, function.mul(index, planes.pitches[number]))
+                if not axis.is_inside:
+                    here = function.value(f"icmp ult i64 {position}, {axis.size}")
+                    inside = here if inside is None else function.value(f"and i1 {inside}, {here}")
+            row = function.element(target, to, element)
+            if inside is None:
+                self._copy(source, of, row)
+                return
+            with function.when(inside):
+                self._copy(source, of, row)
+            if planes.is_part:
+                with function.when(function.value(f"xor i1 {inside}, true")):
+                    clear_row(function, self.lanes, row, planes.extents[last] * planes.pitches[last])
 
-@contextmanager
-def _rows(
-    function: Function, planes: Planes, phases: Sequence[int], strides: Sequence[int], starts: Sequence[Index]
-) -> Iterator[_Row]:
-    of: Index = 0
-    to: Index = 0
-    inside: str | None = None
-    with ExitStack() as stack:
-        for number, axis in enumerate(planes.axes[:-1]):
-            index = stack.enter_context(function.loop(0, planes.extents[number]))
-            steps = function.add(function.add(index, starts[number]), axis.low)
-            position = function.add(function.mul(steps, axis.step), axis.phases[phases[number]])
-            of = function.add(of, function.mul(position, strides[number]))
-            to = function.add(to, function.mul(index, planes.pitches[number]))
-            if not axis.is_inside:
-                here = function.value(f"icmp ult i64 {position}, {axis.size}")
-                inside = here if inside is None else function.value(f"and i1 {inside}, {here}")
-        yield _Row(of, to, inside)
-
-
-def _fill_row(
-    function: Function, lanes: Lanes, planes: Planes, phase: int, stride: int, source: str, rows: _Row, row: str
-) -> None:
-    axis, extent = planes.axes[-1], planes.extents[-1]
-    first = axis.step * axis.low + axis.phases[phase]  # where the row's first element is, before the source or in it
-    begin = max(0, -(first // axis.step))
-    end = min(extent, (axis.size - 1 - first) // axis.step + 1)
-    if end <= begin:
-        return
-    element = memory_type(lanes.dtype)
-
-    def copy() -> None:
-        here = function.element(source, function.add(rows.of, (first + begin * axis.step) * stride), element)
-        there = function.element(row, begin, element)
-        copy_row(function, lanes, here, axis.step * stride, there, 1, end - begin)
-
-    if rows.inside is None:
-        copy()
-        return
-    with function.when(rows.inside):
-        copy()
-    if any(count < along.count for along, count in zip(planes.axes, planes.block, strict=True)):
-        # There may be something left of another block.
-        with function.when(function.value(f"xor i1 {rows.inside}, true")):
-            clear_row(function, lanes, row, extent)
+    def _copy(self, source: str, of: Index, row: str) -> None:
+        function, planes = self.function, self.planes
+        element, axis, stride = memory_type(self.lanes.dtype), planes.axes[-1], self.strides[-1]
+        phase = axis.phases[self.phases[-1]]
+        begin, end = axis.met(phase)
+        if end <= begin:
+            return
+        first = (axis.step * (axis.low + begin) + phase) * stride
+        here = function.element(source, function.add(of, first), element)
+        there = function.element(row, begin * planes.pitches[-1], element)
+        if planes.has_examples_innermost:
+            rows, strides = planes.block[0], (self.strides[0], axis.step * stride)
+            transpose_rows(function, self.lanes, here, strides, there, planes.pitches[-1], rows, end - begin)
+        else:
+            copy_row(function, self.lanes, here, axis.step * stride, there, 1, end - begin)

@@ -1,11 +1,12 @@
 """How a correlation is carried out: what is copied, in which blocks, and how results are numbered and written."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
 from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
-from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile
+from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
 
 #: What is copied of the source at a time stays in a second-level cache of half a megabyte, beside weights and results.
 BLOCK_BYTES = 256 * 1024
@@ -13,17 +14,22 @@ BLOCK_BYTES = 256 * 1024
 #: Small examples are taken together until a line of results is so many numbers long.
 _LONG_ENOUGH = 512
 
+#: Cycles to copy a number in rows, and to copy it across them, for choosing between plans.
+_COPIED, _TURNED = 0.25, 0.75
+
 _LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The last `flat` axes of a block are one line; results of the others are lines of their own."""
+    """The `flat` innermost axes of a block are one line; results of the others are lines of their own."""
 
     correlation: Correlation
     planes: Planes | None
     """The copy of a block; None where the source is read as it lies."""
     block: tuple[int, ...]
+    order: tuple[int, ...]
+    """Axes from the outermost to the innermost."""
     pitches: tuple[int, ...]
     """Distances in a line of results, and in what they are computed from, of neighbours along each axis."""
     flat: int
@@ -31,9 +37,19 @@ class Plan:
     lanes: int
 
     @property
+    def apart(self) -> tuple[int, ...]:
+        """Axes along which lines are apart."""
+        return self.order[: len(self.order) - self.flat]
+
+    @property
+    def joined(self) -> tuple[int, ...]:
+        """Axes that are in a line."""
+        return self.order[len(self.order) - self.flat :]
+
+    @property
     def length(self) -> int:
         """Results in a line, with what lies between rows."""
-        return _length(self.block, self.pitches, self.flat)
+        return 1 + sum((self.block[axis] - 1) * self.pitches[axis] for axis in self.joined)
 
     @property
     def span(self) -> int:
@@ -44,16 +60,14 @@ class Plan:
     def is_direct(self) -> bool:
         """Whether lines are written where they belong, not to memory from where rows are copied."""
         axes, target = self.correlation.axes, self.correlation.target.along
-        first = len(axes) - self.flat
-        in_place = all(
-            axes[k].spread * target[k] == self.pitches[k] for k in range(first, len(axes)) if self.block[k] > 1
-        )
-        dense = all(
-            self.pitches[k] == self.block[k + 1] * self.pitches[k + 1]
-            for k in range(first, len(axes) - 1)
-            if self.block[k] > 1
-        )
-        return in_place and dense
+        if any(len(axis.courses) > 1 for axis in axes):
+            return False
+        dense = 1
+        for number in reversed(self.joined):
+            if self.block[number] > 1 and not axes[number].spread * target[number] == self.pitches[number] == dense:
+                return False
+            dense *= self.block[number]
+        return True
 
     @property
     def is_bounded(self) -> bool:
@@ -70,54 +84,82 @@ class Plan:
     @property
     def copied(self) -> int:
         """Elements of memory for the copy; what the last line reads past its end is there too."""
-        return 0 if self.planes is None else self.planes.size + self.span + self.lanes
+        return 0 if self.planes is None else self.planes.size + (self.tile.vectors + 1) * max(self.lanes, 16)
 
     @property
     def most_bytes(self) -> int:
         """Memory that it needs, wherever results are written."""
         return (self.copied + self.tile.outs * self.line_pitch) * self.correlation.dtype.itemsize
 
-
-def _length(block: tuple[int, ...], pitches: tuple[int, ...], flat: int) -> int:
-    return 1 + sum((count - 1) * pitch for count, pitch in zip(block[-flat:], pitches[-flat:], strict=True))
+    @property
+    def cycles(self) -> float:
+        """What it is expected to take for one example, for choosing between plans."""
+        correlation = self.correlation
+        taps = prod(max(len(course.taps) for course in axis.courses) for axis in correlation.axes)
+        classes = prod(len(axis.courses) for axis in correlation.axes)
+        lines = prod(self.block[axis] for axis in self.apart)
+        sums = (
+            correlation.ins * taps * classes * lines * tile_cycles(self.tile, correlation.outs, self.length, self.lanes)
+        )
+        per_number = _TURNED if self.planes and self.planes.has_examples_innermost else _COPIED
+        numbers = self.planes.size if self.planes else 0
+        numbers += 0 if self.is_direct else correlation.outs * prod(self.block) * classes
+        blocks = prod(-(-axis.count // count) for axis, count in zip(correlation.axes, self.block, strict=True))
+        return (sums + numbers * per_number) * blocks / correlation.axes[0].count
 
 
 def make_plan(correlation: Correlation, vector_bits: int) -> Plan:
     """The plan for vectors of so many bits."""
-    lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
-    if correlation.is_empty:
-        counts = tuple(axis.count for axis in correlation.axes)
-        return Plan(correlation, None, counts, correlation.target.along, 1, Tile(1, 1), lanes)
-    as_it_lies = _plan_in_place(correlation, vector_bits, lanes)
-    return as_it_lies or _plan_copying(correlation, vector_bits, lanes)
+    return min(_plans(correlation, vector_bits), key=lambda plan: plan.cycles)
 
 
 def most_scratch(correlation: Correlation, vector_bits: int) -> int:
     """Bytes that suffice for the correlation in any layout of its operands."""
-    if correlation.is_empty:
-        return 0
+    return max((plan.most_bytes for plan in _plans(correlation, vector_bits)), default=0)
+
+
+def _plans(correlation: Correlation, vector_bits: int) -> Iterator[Plan]:
+    in_place = _block_in_place(correlation)
+    last = len(correlation.axes) - 1
+    as_it_lies = tuple(range(last + 1))
+    if in_place:
+        for flat in range(1, last + 1):
+            yield _plan(correlation, None, in_place, as_it_lies, correlation.source.along, flat, vector_bits)
+    line = _LINE_BYTES // correlation.dtype.itemsize
+    example = (1, *(axis.count for axis in correlation.axes[1:]))
+    one = Planes(correlation.axes, example, correlation.ins, as_it_lies, line)
+    planes = replace(one, block=_block(correlation, one.channel_pitch))
+    for flat in range(1, last + 2):
+        yield _plan(correlation, planes, planes.block, as_it_lies, planes.pitches, flat, vector_bits)
+    together = _examples_side_by_side(correlation, one, vector_bits)
+    if together > 1:
+        planes = replace(one, block=(together, *example[1:]), order=(*range(1, last + 1), 0))
+        for flat in range(2, last + 2):
+            yield _plan(correlation, planes, planes.block, planes.order, planes.pitches, flat, vector_bits)
+
+
+def _plan(
+    correlation: Correlation,
+    planes: Planes | None,
+    block: tuple[int, ...],
+    order: tuple[int, ...],
+    pitches: tuple[int, ...],
+    flat: int,
+    vector_bits: int,
+) -> Plan:
     lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
-    plans = (_plan_copying(correlation, vector_bits, lanes), _plan_in_place(correlation, vector_bits, lanes))
-    return max(plan.most_bytes for plan in plans if plan)
+    plan = Plan(correlation, planes, block, order, pitches, flat, Tile(1, 1), lanes)
+    return replace(plan, tile=choose_tile(correlation.outs, plan.length, lanes, vector_bits))
 
 
-def _plan_in_place(correlation: Correlation, vector_bits: int, lanes: int) -> Plan | None:
+def _block_in_place(correlation: Correlation) -> tuple[int, ...] | None:
+    """The block where the source can be read as it lies: without zeros or steps, in rows one after the other."""
     axes, strides = correlation.axes, correlation.source.along
     if strides[-1] != 1 or not all(axis.is_inside and axis.step == 1 for axis in axes):
         return None
-    nested = all(strides[k] >= strides[k + 1] * axes[k + 1].size for k in range(1, len(axes) - 1))
-    if not nested:
+    if not all(strides[k] == strides[k + 1] * axes[k + 1].size for k in range(1, len(axes) - 1)):
         return None
-    block = _block(correlation, prod(axis.size for axis in axes[1:]))
-    block = (1, *block[1:])
-    return _finished(correlation, None, block, strides, vector_bits, lanes, most_flat=len(axes) - 1)
-
-
-def _plan_copying(correlation: Correlation, vector_bits: int, lanes: int) -> Plan:
-    line = _LINE_BYTES // correlation.dtype.itemsize
-    one = Planes(correlation.axes, (1, *(axis.count for axis in correlation.axes[1:])), correlation.ins, line)
-    planes = replace(one, block=_block(correlation, one.channel_pitch))
-    return _finished(correlation, planes, planes.block, planes.pitches, vector_bits, lanes, most_flat=len(planes.block))
+    return (1, *_block(correlation, prod(axis.size for axis in axes[1:]))[1:])
 
 
 def _block(correlation: Correlation, example: int) -> tuple[int, ...]:
@@ -134,26 +176,14 @@ def _block(correlation: Correlation, example: int) -> tuple[int, ...]:
     return (1, _balanced(counts[1], rows), *counts[2:])
 
 
+def _examples_side_by_side(correlation: Correlation, one: Planes, vector_bits: int) -> int:
+    """How many examples lie side by side where they are innermost: enough for a line of several vectors."""
+    lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
+    bytes_ = one.size * correlation.dtype.itemsize
+    return _balanced(correlation.axes[0].count, min(lanes, BLOCK_BYTES // bytes_))
+
+
 def _balanced(count: int, most: int) -> int:
     """The smallest block that needs no more turns than the largest."""
     turns = -(-count // max(1, min(count, most)))
     return -(-count // turns)
-
-
-def _finished(
-    correlation: Correlation,
-    planes: Planes | None,
-    block: tuple[int, ...],
-    pitches: tuple[int, ...],
-    vector_bits: int,
-    lanes: int,
-    *,
-    most_flat: int,
-) -> Plan:
-    def vectors(flat: int) -> int:
-        """How many vectors a block's results fill; of equals the longer line is better."""
-        return prod(block[: len(block) - flat]) * -(-_length(block, pitches, flat) // lanes)
-
-    flat = min(range(most_flat, 0, -1), key=vectors)
-    tile = choose_tile(correlation.outs, _length(block, pitches, flat), lanes, vector_bits)
-    return Plan(correlation, planes, block, pitches, flat, tile, lanes)

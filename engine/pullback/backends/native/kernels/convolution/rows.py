@@ -1,8 +1,9 @@
 """Rows of numbers: loops over them in vectors and pieces, copies, zeros, transposition."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
+from pullback.backends.native.emission import Stored
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes
 
@@ -39,9 +40,11 @@ def along(function: Function, lanes: Lanes, count: int, body: Callable[[Index, i
         body(whole * lanes.width, count % lanes.width)
 
 
-def copy_row(function: Function, lanes: Lanes, source: str, stride: int, target: str, spread: int, count: int) -> None:
+def copy_row(
+    function: Function, lanes: Lanes, source: str, stride: int, target: str, spread: int, count: Index
+) -> None:
     """Copy numbers `stride` apart to where they are `spread` apart."""
-    if stride != 1 or spread != 1:
+    if stride != 1 or spread != 1 or not isinstance(count, int):
         one = lanes.narrowed()
         with function.loop(0, count) as index:
             one.store(one.load(source, function.mul(index, stride)), target, function.mul(index, spread))
@@ -53,14 +56,17 @@ def copy_row(function: Function, lanes: Lanes, source: str, stride: int, target:
     along(function, lanes, count, copy)
 
 
-def clear_row(function: Function, lanes: Lanes, target: str, count: int, spread: int = 1) -> None:
-    """Write zeros, `spread` apart."""
-    if spread != 1:
-        one = lanes.narrowed()
-        with function.loop(0, count) as index:
-            one.store(one.constant(0), target, function.mul(index, spread))
-        return
+def clear_row(function: Function, lanes: Lanes, target: str, count: int) -> None:
+    """Write zeros."""
     along(function, lanes, count, lambda index, active: lanes.store(lanes.constant(0), target, index, active=active))
+
+
+def clear_all(function: Function, target: Stored) -> None:
+    """Write zeros to a whole array."""
+    one = Lanes(function, target.dtype, 1)
+    with ExitStack() as stack:
+        indices = [stack.enter_context(function.loop(0, count)) for count in target.shape]
+        one.store(one.constant(0), target.pointer, function.offset(*zip(indices, target.strides, strict=True)))
 
 
 def transpose_rows(

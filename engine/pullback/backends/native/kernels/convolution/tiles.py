@@ -21,7 +21,9 @@ class Tile:
 
 def choose_tile(outs: int, length: int, lanes: int, vector_bits: int) -> Tile:
     """The tile that is expected to take the fewest cycles for `outs` channels of `length` pixels."""
-    return min(_candidates(outs, -(-length // lanes), vector_bits), key=lambda tile: _cycles(tile, outs, length, lanes))
+    return min(
+        _candidates(outs, -(-length // lanes), vector_bits), key=lambda tile: tile_cycles(tile, outs, length, lanes)
+    )
 
 
 def _candidates(outs: int, vectors: int, vector_bits: int) -> Iterator[Tile]:
@@ -33,7 +35,8 @@ def _candidates(outs: int, vectors: int, vector_bits: int) -> Iterator[Tile]:
                 yield Tile(tall, wide)
 
 
-def _cycles(tile: Tile, outs: int, length: int, lanes: int) -> float:
+def tile_cycles(tile: Tile, outs: int, length: int, lanes: int) -> float:
+    """Cycles that `outs` channels of a line are expected to take for each tap of each channel of the source."""
     # Per tap: products at one a cycle; weights at two a cycle, vectors that cross lines of the cache at one in two cycles.
     sums, loads = tile.outs * tile.vectors, 0.5 * tile.outs + 2 * tile.vectors
     tiles = -(-outs // tile.outs) * -(-length // (tile.vectors * lanes))

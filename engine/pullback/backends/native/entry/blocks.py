@@ -1,0 +1,252 @@
+"""The block of a frame: which of its words is what.
+
+A block is made of 64-bit words. Its head says where the rest is, in bytes from the beginning:
+
+    head | steps | table of pointers for the program | objects fetched | outputs | makings | stack | numbers | shapes
+         | guards | watches | pairs
+
+Numbers that the program reads or writes are in the block itself, and the table points at them: these words change when the
+block is copied, all others stay.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.native.entry.forms import Form, Make, Making, NotNativeError, makings
+from pullback.backends.native.entry.programs import NativeProgram
+from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Step
+
+WORD = 8
+
+#: What is in the word BUSY: nothing is on, a run is on, no run may be any more.
+IDLE, RUNNING, CLOSED = 0, 1, 2
+
+
+class Head(IntEnum):
+    """The words of the head; `%Frame` in entry.ll is the same."""
+
+    BUSY = 0
+    NEXT = 1
+    PROGRAM = 2
+    RELEASES = 3
+    ARGUMENTS = 4
+    STEPS = 5
+    STEPS_AT = 6
+    OBJECTS_AT = 7
+    OUTPUTS = 8
+    OUTPUTS_AT = 9
+    MAKINGS = 10
+    MAKINGS_AT = 11
+    TABLE_AT = 12
+    STACK_AT = 13
+    RUNS = 14
+    GUARDS = 15
+    GUARDS_AT = 16
+    WATCHES = 17
+    WATCHES_AT = 18
+    PAIRS = 19
+    PAIRS_AT = 20
+
+
+#: Words of one of each, as in entry.ll.
+STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR = 8, 7, 3, 3, 7, 2
+
+_BY_POSITION = frozenset({Fetch.ARGUMENT, Fetch.TUPLE_ITEM, Fetch.LIST_ITEM})
+_NUMBERS_MADE = frozenset({Make.SCALAR, Make.DOUBLE, Make.FLOAT, Make.LONG, Make.INT, Make.BOOL})
+
+#: How a guard is looked at: the kind of what was seen, and the dtype it is seen in.
+_GUARD_KINDS = {
+    (bool, "b1"): 0,
+    (bool, "i8"): 1,
+    (bool, "i4"): 2,
+    (bool, "f8"): 3,
+    (bool, "f4"): 4,
+    (int, "i8"): 5,
+    (int, "i4"): 6,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """An input that is put into the frame once, and of which some elements have to stay what they are.
+
+    Looked at are `count` elements, `step` from one to the next, and the last one of all.
+    """
+
+    input: int
+    count: int
+    step: int
+
+
+class Block:
+    """The words that all frames for calls of one kind begin with.
+
+    Calls have `nargs` arguments; `steps` fetch what is not given to the frame once; what they return has the `form`. The
+    arrays of the steps in `apart` must not overlap, pair by pair.
+    """
+
+    def __init__(
+        self,
+        program: NativeProgram,
+        nargs: int,
+        steps: Sequence[Step],
+        form: Form,
+        *,
+        watched: Sequence[Watched] = (),
+        apart: Sequence[tuple[int, int]] = (),
+        runs: int = -1,
+    ) -> None:
+        self.program = program
+        self.watched = tuple(watched)
+        made = makings(form)
+        self._size = 0
+        self._head = self._place(len(Head))
+        self._steps = self._place(STEP * len(steps))
+        self.table = self._place(len(program.inputs) + len(program.outputs) + 1)
+        self._objects = self._place(len(steps))
+        self.outputs = self._place(OUTPUT * len(program.outputs))
+        self._makings = self._place(MAKING * len(made))
+        self._stack = self._place(len(made) + 1)
+        self._numbers = self._place(len(program.inputs) + len(program.outputs))
+        self._shapes = self._place(sum(len(type_.shape) for type_ in (*program.inputs, *program.outputs)))
+        self._guards = self._place(GUARD * len(program.guards))
+        self.watches = self._place(WATCH * len(watched))
+        self._pairs = self._place(PAIR * len(apart))
+        self.words = np.zeros(self._size, np.int64)
+        self.inside: list[int] = []
+        """Words that are places in the block itself, from its beginning until they are in a block of their own."""
+        self.kept = (program, tuple(steps), made)
+        """What the words refer to."""
+        self._write_head(nargs, len(steps), len(made), len(apart), runs)
+        shapes = self._write_shapes()
+        self._write_steps(steps, shapes)
+        self._write_outputs(made, shapes)
+        self._write_makings(made)
+        self._write_guards()
+        for number, pair in enumerate(apart):
+            self._write(self._pairs, PAIR, number, pair)
+
+    def number(self, place: int) -> int:
+        """Where a number is that the program reads or writes, in words; places are those of the table."""
+        return self._numbers + place
+
+    def _place(self, words: int) -> int:
+        begin = self._size
+        self._size += words
+        return begin
+
+    def _write(self, part: int, length: int, number: int, words: Sequence[int]) -> None:
+        begin = part + number * length
+        self.words[begin : begin + length] = words
+
+    def _write_head(self, nargs: int, steps: int, made: int, apart: int, runs: int) -> None:
+        program = self.program
+        values = {
+            Head.PROGRAM: program.address,
+            Head.RELEASES: program.releases,
+            Head.ARGUMENTS: nargs,
+            Head.STEPS: steps,
+            Head.STEPS_AT: self._steps * WORD,
+            Head.OBJECTS_AT: self._objects * WORD,
+            Head.OUTPUTS: len(program.outputs),
+            Head.OUTPUTS_AT: self.outputs * WORD,
+            Head.MAKINGS: made,
+            Head.MAKINGS_AT: self._makings * WORD,
+            Head.TABLE_AT: self.table * WORD,
+            Head.STACK_AT: self._stack * WORD,
+            Head.RUNS: runs,
+            Head.GUARDS: len(program.guards),
+            Head.GUARDS_AT: self._guards * WORD,
+            Head.WATCHES: len(self.watched),
+            Head.WATCHES_AT: self.watches * WORD,
+            Head.PAIRS: apart,
+            Head.PAIRS_AT: self._pairs * WORD,
+        }
+        for word, value in values.items():
+            self.words[word] = value
+
+    def _write_shapes(self) -> list[int]:
+        """Where the shapes are of what is in the table, in bytes."""
+        places = []
+        begin = self._shapes
+        for type_ in (*self.program.inputs, *self.program.outputs):
+            places.append(begin * WORD)
+            self.words[begin : begin + len(type_.shape)] = type_.shape
+            begin += len(type_.shape)
+        return places
+
+    def _point_at_number(self, place: int) -> None:
+        self.words[self.table + place] = self.number(place) * WORD
+        self.inside.append(self.table + place)
+
+    def _write_steps(self, steps: Sequence[Step], shapes: Sequence[int]) -> None:
+        fetched = {step.input for step in steps}
+        for place, type_ in enumerate(self.program.inputs):
+            if place not in fetched and type_.shape == ():
+                self._point_at_number(place)
+        for number, step in enumerate(steps):
+            self._write(self._steps, STEP, number, self._step(step, shapes))
+            if step.input >= 0 and step.check is not Check.ARRAY:
+                self._point_at_number(step.input)
+
+    def _step(self, step: Step, shapes: Sequence[int]) -> tuple[int, ...]:
+        what = int(step.what) if step.fetch in _BY_POSITION else id(step.what)
+        type_ = expected = detail = target = nbytes = ndim = 0
+        if step.check is Check.IDENTITY:
+            expected = 0 if step.expected is ABSENT else id(step.expected)
+        else:
+            type_, detail = id(step.expected), step.length
+        if step.check is Check.ARRAY:
+            of = self.program.inputs[step.input]
+            expected, ndim, detail, nbytes = id(of.dtype), len(of.shape), shapes[step.input], of.nbytes
+            target = (self.table + step.input) * WORD
+        elif step.input >= 0:
+            target = self.number(step.input) * WORD
+            if step.check in (Check.DOUBLE_OR_FLOAT, Check.SINGLE_OR_FLOAT):
+                expected = id(float)
+        return (step.fetch | step.check << 32, step.parent | ndim << 32, what, type_, expected, detail, target, nbytes)
+
+    def _write_outputs(self, made: Sequence[Making], shapes: Sequence[int]) -> None:
+        program = self.program
+        numbers = {making.output for making in made if making.kind in _NUMBERS_MADE}
+        arrays = {making.output for making in made if making.kind is Make.ARRAY}
+        for number, type_ in enumerate(program.outputs):
+            place = len(program.inputs) + number
+            target = (self.table + place) * WORD
+            if number in numbers or number >= len(program.results):
+                if type_.size != 1 or number in arrays:
+                    raise NotNativeError(f"output {number} is no number, or not only one")
+                target = 0
+                self._point_at_number(place)
+            words = (0, 0, id(type_.dtype), len(type_.shape), shapes[place], target, 0)
+            self._write(self.outputs, OUTPUT, number, words)
+
+    def _write_makings(self, made: Sequence[Making]) -> None:
+        for number, making in enumerate(made):
+            detail = making.output if making.kind is Make.ARRAY else making.length
+            if making.kind in _NUMBERS_MADE:
+                detail = self.number(len(self.program.inputs) + making.output) * WORD
+            taken = id(making.object) if making.kind in (Make.CONSTANT, Make.SCALAR, Make.DICT) else 0
+            self._write(self._makings, MAKING, number, (making.kind, detail, taken))
+
+    def _write_guards(self) -> None:
+        first = len(self.program.results)
+        for number, seen in enumerate(self.program.guards):
+            dtype = self.program.outputs[first + number].dtype
+            kind = _GUARD_KINDS.get((type(seen), dtype.str[1:]))
+            if kind is None:
+                raise NotNativeError(f"a guard is {type(seen).__name__} of {dtype}")
+            place = self.number(len(self.program.inputs) + first + number) * WORD
+            self._write(self._guards, GUARD, number, (kind, place, int(seen)))
+
+
+def watch_words(watched: Watched, array: np.ndarray[Any, Any], held: bytes) -> tuple[int, ...]:
+    """The words of a watch: of this array, which held these bytes where it is looked at."""
+    item = array.itemsize
+    held_at = np.frombuffer(held, np.uint8).ctypes.data
+    last = (array.size - 1) * item
+    return (id(array), array.ctypes.data, item, watched.count, watched.step * item, last, held_at)

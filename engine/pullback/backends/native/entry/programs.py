@@ -1,0 +1,34 @@
+"""Machine code, and what it takes and gives."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.ir.types import ArrayType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NativeProgram:
+    """Machine code that takes a table of pointers (inputs, outputs, arena) and gives zero; and what is in the table.
+
+    What is not zero says that the values are not for this program. It writes to no input.
+    """
+
+    address: int
+    inputs: tuple[ArrayType, ...]
+    """Those that are read on each call, then the constants."""
+    outputs: tuple[ArrayType, ...]
+    guards: tuple[bool | int, ...] = ()
+    """What the last outputs have to be; the results of any other run are not what the caller asked for."""
+    constants: tuple[np.ndarray[Any, Any], ...] = ()
+    arena_nbytes: int = 0
+    releases: bool = False
+    """Whether it runs long enough for other threads to have the interpreter meanwhile."""
+    owner: Any = None
+    """What keeps the code in memory."""
+
+    @property
+    def results(self) -> tuple[ArrayType, ...]:
+        """The outputs that are no guards."""
+        return self.outputs[: len(self.outputs) - len(self.guards)]

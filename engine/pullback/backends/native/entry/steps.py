@@ -1,0 +1,127 @@
+"""What a frame has the native entry do before a run: one thing fetched and checked after the other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from pullback import trees
+from pullback.backends.native.entry.forms import NotNativeError
+
+
+class Fetch(IntEnum):
+    """How a thing is fetched that a program reads, or that has to be as it was; the numbers are those of entry.ll."""
+
+    ARGUMENT = 0
+    CONSTANT = 1
+    TUPLE_ITEM = 2
+    LIST_ITEM = 3
+    DICT_ITEM = 4
+    FIRST_DICT_ITEM = 5
+    NEXT_DICT_ITEM = 6
+    CELL = 7
+    CODE = 8
+    DEFAULTS = 9
+    KEYWORD_DEFAULTS = 10
+    TYPE = 11
+    ATTRIBUTES = 12
+
+
+class Check(IntEnum):
+    """How it is checked, and what becomes of it; the numbers are those of entry.ll."""
+
+    IDENTITY = 0
+    ARRAY = 1
+    FLOAT = 2
+    INT = 3
+    BOOL = 4
+    SCALAR = 5
+    TUPLE = 6
+    LIST = 7
+    DICT = 8
+    ANYTHING = 9
+    DOUBLE_OR_FLOAT = 10
+    SINGLE_OR_FLOAT = 11
+
+
+class _Absent:
+    """What is expected where nothing may be found."""
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing fetched and checked: `what` is a position or an object, `parent` the step that fetched what it is in."""
+
+    fetch: Fetch
+    what: Any
+    check: Check
+    expected: Any = None
+    """The very object; for others than identity its type. `ABSENT` where there has to be nothing."""
+    parent: int = 0
+    input: int = -1
+    """Which input of the program it is."""
+    length: int = 0
+    """Of a container."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What is at one place of an argument: an input of the program, and how it is checked."""
+
+    input: int
+    check: Check
+    expected: type
+
+
+CONTAINERS: dict[type, Check] = {tuple: Check.TUPLE, list: Check.LIST, dict: Check.DICT}
+
+_NUMBERS = {float: Check.FLOAT, int: Check.INT, bool: Check.BOOL}
+_SCALARS = frozenset({np.float64, np.float32, np.int64, np.int32, np.bool_})
+
+
+def argument_steps(args: tuple[Any, ...]) -> list[Step]:
+    """Steps for calls with arguments like these; their leaves are the first inputs of the program, in order."""
+    leaves, rebuild = trees.flatten(args)
+    return steps_of(rebuild(iter([leaf_like(number, leaf) for number, leaf in enumerate(leaves)])))
+
+
+def leaf_like(number: int, value: Any) -> Leaf:
+    """An input that is read of arguments like this one."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return Leaf(number, Check.ARRAY, kind)
+    if kind in _NUMBERS:
+        return Leaf(number, _NUMBERS[kind], kind)
+    if kind in _SCALARS:
+        return Leaf(number, Check.SCALAR, kind)
+    raise NotNativeError(f"an argument is a {kind.__name__}")
+
+
+def steps_of(args: tuple[Any, ...]) -> list[Step]:
+    """Steps for arguments that are leaves, None, and containers of them."""
+    steps: list[Step] = []
+    waiting = [(tree, Fetch.ARGUMENT, place, 0) for place, tree in enumerate(args)]
+    for tree, fetch, what, parent in waiting:  # breadth first: the items of a dict come one after the other
+        if tree is None:
+            steps.append(Step(fetch, what, Check.IDENTITY, None, parent))
+        elif isinstance(tree, Leaf):
+            steps.append(Step(fetch, what, tree.check, tree.expected, parent, tree.input))
+        elif type(tree) in CONTAINERS:
+            steps.append(Step(fetch, what, CONTAINERS[type(tree)], type(tree), parent, length=len(tree)))
+            waiting.extend((part, *how, len(steps) - 1) for part, how in _parts(tree))
+        else:
+            raise NotNativeError(f"an argument is a {type(tree).__name__}")
+    return steps
+
+
+def _parts(tree: Any) -> Sequence[tuple[Any, tuple[Fetch, Any]]]:
+    if type(tree) is dict:
+        fetches = [Fetch.FIRST_DICT_ITEM, *[Fetch.NEXT_DICT_ITEM] * len(tree)]
+        return [(part, (fetch, key)) for (key, part), fetch in zip(tree.items(), fetches, strict=False)]
+    fetch = Fetch.TUPLE_ITEM if type(tree) is tuple else Fetch.LIST_ITEM
+    return [(part, (fetch, place)) for place, part in enumerate(tree)]

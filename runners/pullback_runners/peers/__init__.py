@@ -1,0 +1,40 @@
+"""Peers: other engines on the same workloads, each an adapter in a file of its own.
+
+A peer that is not installed is absent, not an error: `find_peer(name).available()` says why. Adapters import their engine
+when they are first used, so asking which are here costs nothing.
+
+    peer = find_peer("jax")
+    if peer.available() is None and peer.offers(workload):
+        prepared = peer.prepare(workload, case, inputs)
+        result = prepared.call()                     # waits until the result is there
+        value, gradients = prepared.differentiated(result)
+"""
+
+import importlib
+
+from pullback_runners.errors import UsageError
+from pullback_runners.peers.by_hand import ByHand
+from pullback_runners.peers.peer import Form, FormsPeer, Peer, Prepared
+
+__all__ = ["PEERS", "ByHand", "Form", "FormsPeer", "Peer", "Prepared", "find_peer"]
+
+_ADAPTERS = {
+    "numpy": "by_hand",
+    "autograd": "autograd",
+    "jax": "jax",
+    "torch": "torch",
+    "torch-compile": "torch_compile",
+    "numba": "numba",
+}
+
+PEERS = tuple(_ADAPTERS)
+"""Every peer that the product knows, in the order of tables."""
+
+
+def find_peer(name: str) -> Peer:
+    """Return the peer of this name, installed or not."""
+    if name not in _ADAPTERS:
+        raise UsageError(f"no peer {name!r}; known: {', '.join(PEERS)}")
+    # Adapters know workloads, and those our engine: a worker decides which engine that is before anything imports it.
+    peer: Peer = importlib.import_module(f"{__name__}.{_ADAPTERS[name]}").PEER
+    return peer

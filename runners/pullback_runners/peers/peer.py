@@ -1,0 +1,141 @@
+"""What every adapter offers, and what those adapters share whose engine differentiates by itself."""
+
+import importlib.metadata
+import importlib.util
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pullback_runners.errors import VariantError
+from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A case bound to its arguments and to a peer; one call is one value with all gradients, and waits for them."""
+
+    call: Callable[[], Any]
+    differentiated: Callable[[Any], Differentiated]
+    """What a call returned as NumPy arrays, in the form that the oracle uses."""
+
+
+class Peer(ABC):
+    """Another engine, or another way of computing the same value and gradients."""
+
+    name: str
+    packages: ClassVar[tuple[str, ...]]
+    """Distributions that must be installed, each importable under its own name; the first one is the peer."""
+    environment: ClassVar[Mapping[str, str]] = {}
+    """Variables that keep it on one thread; they count only if they are set before the process starts."""
+
+    def available(self) -> str | None:
+        """Why the peer cannot be used here, or None."""
+        missing = [package for package in self.packages if importlib.util.find_spec(package) is None]
+        return f"{' and '.join(missing)} not installed" if missing else None
+
+    def version(self) -> str:
+        """Version of the peer's package."""
+        return importlib.metadata.version(self.packages[0])
+
+    @abstractmethod
+    def offers(self, workload: Workload) -> bool:
+        """Whether the workload has been written for this peer."""
+
+    @abstractmethod
+    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+        """Bind value and gradients of a case; a call returns when its result is there."""
+
+    def prepare_pullback(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+        """Run the function once and bind its pullback alone: Python number in, Python numbers out."""
+        del inputs
+        raise VariantError("unavailable", f"peer {self.name} has no pullback apart for {workload.name} ({case.name})")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A workload in a peer's own words."""
+
+    loss: Callable[..., Any]
+    """What is differentiated, of `arguments` by position."""
+    arguments: Mapping[str, Any]
+    """NumPy arrays or the peer's own, in the layout that suits the peer best."""
+    wrt: tuple[str, ...]
+    """Names of the arguments that are differentiated."""
+    gradients: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    """From gradients by `wrt`, as NumPy arrays, to those of the workload."""
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Where the arguments that are differentiated stand."""
+        names = list(self.arguments)
+        return tuple(names.index(name) for name in self.wrt)
+
+
+WriteForm = Callable[..., Form | Callable[..., Any]]
+"""`write(engine, inputs, **params)`: a form, or the loss alone where it takes the workload's own arguments."""
+
+
+class FormsPeer(Peer):
+    """A peer that differentiates: workloads are written for it as losses, `@peer.form("lstm")`."""
+
+    def __init__(self) -> None:
+        self._forms: dict[str, WriteForm] = {}
+
+    def form(self, *workloads: str) -> Callable[[WriteForm], WriteForm]:
+        """Declare how workloads are written for this peer."""
+
+        def declare(write: WriteForm) -> WriteForm:
+            self._forms.update(dict.fromkeys(workloads, write))
+            return write
+
+        return declare
+
+    def offers(self, workload: Workload) -> bool:
+        """Whether there is a form."""
+        return workload.name in self._forms
+
+    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+        """Differentiate the form by the peer's own means."""
+        form = self._form_of(workload, case, inputs)
+        call, arrays = self.bind(form)
+
+        def differentiated(result: Any) -> Differentiated:
+            value, *gradients = arrays(result)
+            return value, form.gradients(dict(zip(form.wrt, gradients, strict=True)))
+
+        return Prepared(call, differentiated)
+
+    def prepare_pullback(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+        """Run the form once, keep its pullback."""
+        form = self._form_of(workload, case, inputs)
+        value, call = self.bind_pullback(form)
+
+        def differentiated(result: Any) -> Differentiated:
+            return value, form.gradients(dict(zip(form.wrt, [result], strict=True)))
+
+        return Prepared(call, differentiated)
+
+    @abstractmethod
+    def engine(self) -> Any:
+        """Import the peer."""
+
+    @abstractmethod
+    def bind(self, form: Form) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
+        """The call, and what turns its result into NumPy arrays: the value, then the gradients."""
+
+    @abstractmethod
+    def bind_pullback(self, form: Form) -> tuple[Any, Callable[[], Any]]:
+        """The value, and the call of the pullback with 1.0 that gives the one gradient as a Python number."""
+
+    def _form_of(self, workload: Workload, case: Case, inputs: Inputs) -> Form:
+        if not self.offers(workload):
+            written = ", ".join(sorted(self._forms)) or "none"
+            raise VariantError(
+                "unavailable", f"{workload.name} is not written for peer {self.name}, which has {written}"
+            )
+        reason = self.available()
+        if reason is not None:
+            raise VariantError("unavailable", f"peer {self.name}: {reason}; install the extra `peers`")
+        written_form = self._forms[workload.name](self.engine(), inputs, **dict(case.params))
+        return written_form if isinstance(written_form, Form) else Form(written_form, inputs, workload.wrt)

@@ -1,0 +1,43 @@
+"""PyTorch with `torch.compile`: the same losses, compiled by Inductor to C++ on their first call (needs g++)."""
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+from pullback_runners.errors import VariantError
+from pullback_runners.peers.peer import Form
+from pullback_runners.peers.torch import PEER as EAGER
+from pullback_runners.peers.torch import Torch
+from pullback_runners.workloads import Workload
+
+_UNROLLED = ("rnn", "lstm", "lotka_volterra")
+"""Loops over steps, which `torch.compile` unrolls: fifty steps of an LSTM did not compile within 90 s."""
+
+
+class _TorchCompile(Torch):
+    name = "torch-compile"
+    # Inductor would compile in a pool of processes of its own.
+    environment = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # noqa: RUF012 - never written to
+
+    def available(self) -> str | None:
+        reason = super().available()
+        if reason is None and shutil.which("g++") is None:
+            return "g++ not installed, which torch.compile needs"
+        return reason
+
+    def offers(self, workload: Workload) -> bool:
+        return EAGER.offers(workload) and workload.name not in _UNROLLED
+
+    def loss(self, form: Form) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = self.engine().compile(form.loss, fullgraph=True, dynamic=False)
+        return compiled
+
+    def bind_pullback(self, form: Form) -> tuple[Any, Callable[[], Any]]:
+        del form
+        raise VariantError(
+            "unavailable", "torch.compile has no pullback apart: its backward program runs once a forward one"
+        )
+
+
+PEER = _TorchCompile()
+PEER._forms = EAGER._forms  # noqa: SLF001 - the same losses

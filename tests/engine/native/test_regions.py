@@ -1,0 +1,124 @@
+"""What becomes native and what stays with the interpreter."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.backends.native import support
+from pullback.backends.native.regions import split
+from pullback.ir.types import type_of
+from pullback.passes.pipeline import Stages, simplify
+from pullback.traces.recorder import record
+
+X = np.random.default_rng(5).standard_normal((4, 4))
+
+
+def lowered(function, *args):
+    graph, _ = record(lambda *traced: ([function(*traced)], None), [type_of(arg) for arg in args], list(args))
+    return simplify(graph, Stages(), lowered=True)
+
+
+def names(graph):
+    return [node.primitive.name for node in graph.nodes]
+
+
+def around_sort(x):
+    return np.sum(np.sort(np.exp(x), axis=0)[::-1] * x.T)
+
+
+def test_a_graph_that_is_native_throughout_has_no_reason_against_it():
+    graph = lowered(lambda x: np.sum(np.exp(x @ x)), X)
+    assert [support.why_not(node) for node in graph.nodes] == [None] * len(graph.nodes)
+
+
+def test_native_nodes_before_and_after_another_are_two_regions():
+    found = split(lowered(around_sort, X))
+    assert [len(region.graph.nodes) > 0 for region in found.regions] == [True, True]
+    assert found.graph.nodes[0].primitive is found.regions[0]
+    assert found.graph.nodes[-1].primitive is found.regions[-1]
+    assert all("native form" in reason for reason in found.fallbacks)
+
+
+def test_views_are_taken_into_the_region_that_reads_them():
+    found = split(lowered(around_sort, X))
+    after = found.regions[-1].graph
+    assert {"index", "transpose"} <= set(names(after))
+    assert not {"index", "transpose"} & set(names(found.graph))
+
+
+@pytest.mark.parametrize("function", [around_sort, lambda x: np.sum(np.linalg.inv(x + 9 * np.eye(4)) * np.tanh(x))])
+def test_results_and_gradients_are_those_of_the_tape(function):
+    plan = pb.compile(pb.value_and_grad(function), tier="native")
+    for _ in range(3):
+        value, slope = plan(X)
+        expected, expected_slope = pb.value_and_grad(function)(X)
+        np.testing.assert_allclose(value, expected, rtol=1e-13)
+        np.testing.assert_allclose(slope, expected_slope, rtol=1e-11)
+    assert plan.summary()["fallbacks"]
+
+
+def test_python_numbers_beside_what_is_not_native_stay_python_numbers():
+    def function(p, x):
+        return 3 * p * np.sum(np.sort(x) * p)
+
+    plan = pb.compile(pb.value_and_grad(function), tier="native")
+    value, slope = plan(2.0, np.arange(3.0))
+    assert (value, slope) == (36.0, 36.0)
+    assert any("Python numbers" in reason for reason in plan.summary()["fallbacks"])
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        (np.ones(3, complex), "complex128"),
+        (np.ones(3, np.float16), "float16"),
+        (np.ones((0, 3)), "without elements"),
+    ],
+)
+def test_the_summary_says_what_is_not_native(argument, reason):
+    plan = pb.compile(lambda x: np.sum(x * x), tier="native")
+    assert plan(argument) == np.sum(argument * argument)
+    assert any(reason in fallback for fallback in plan.summary()["fallbacks"])
+
+
+def test_guards_are_checked_on_what_the_program_computed():
+    def function(x):
+        return np.sum(np.exp(x)) if np.sum(x) > 0 else np.sum(x * x)
+
+    plan = pb.compile(pb.grad(function), tier="native")
+    for x in (np.ones(3), -np.ones(3), np.full(3, 2.0)):
+        np.testing.assert_allclose(plan(x), pb.grad(function)(x), rtol=1e-15)
+    assert plan.summary()["fallbacks"] == []
+
+
+def test_operands_of_any_layout_are_taken():
+    plan = pb.compile(lambda x, y: np.sum(np.exp(x) * y), tier="native")
+    x = np.arange(24.0).reshape(4, 6) / 10
+    expected = plan(x, x)
+    for layout in (np.asfortranarray(x), np.repeat(x, 2, axis=1)[:, ::2], x[::-1][::-1]):
+        np.testing.assert_allclose(plan(layout, x), expected, rtol=1e-15)
+    unaligned = np.frombuffer(b"0" + x.tobytes(), np.uint8)[1:].view(np.float64).reshape(x.shape)
+    np.testing.assert_allclose(plan(unaligned, x), expected, rtol=1e-15)
+
+
+def test_it_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("PULLBACK_NATIVE", "0")
+    plan = pb.compile(lambda x: np.sum(x * x), tier="native")
+    assert plan(np.arange(3.0)) == 5.0
+    assert plan.summary()["fallbacks"] == ["PULLBACK_NATIVE=0 switches the native tier off."]
+
+
+def test_the_listing_names_kernels_and_where_their_results_go():
+    plan = pb.compile(lambda w, x: np.sum(np.tanh(w @ x)), tier="native")
+    plan(X, X)
+    page = plan.explain()
+    assert "native program(a: f8[4,4], b: f8[4,4]):" in page
+    assert "nest [4, 4]" in page
+    assert "arena+0" in page
+    assert "out0" in page
+
+
+def test_an_output_that_is_one_element_of_an_argument_is_that_element():
+    plan = pb.compile(lambda x: (x[2, 1], x[1:, ::2][1, 1], np.exp(x)[3, 0]), tier="native")
+    assert plan(X)[:2] == (X[2, 1], X[2, 2])
+    np.testing.assert_allclose(plan(X)[2], np.exp(X[3, 0]), rtol=1e-15)
