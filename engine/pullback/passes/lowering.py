@@ -18,7 +18,6 @@ from pullback.errors import PullbackError
 from pullback.ir.graph import Capture, Graph, Literal, Node, with_guards_of, with_guards_returned
 from pullback.traces.recorder import GraphTracer, Recorder
 
-
 Form = Callable[..., Any] | None
 """What computes in other primitives what a rule computes; None where there is no such thing."""
 

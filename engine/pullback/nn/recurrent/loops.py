@@ -7,16 +7,16 @@ at once, gradients of weights as one product after the loop), and the steps are 
 
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Graph
-from pullback.nn.recurrent.rule import Recurrence, RecurrenceGradient
+from pullback.nn.recurrent.rule import Recurrence, gradient_written_out
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.lowering import Form, written_out
 
 
 def write_loops(graph: Graph) -> Graph:
     """The graph with a loop in the place of every recurrent layer whose saved values nobody reads."""
-    if not any(isinstance(node.primitive, Recurrence | RecurrenceGradient) for node in graph.nodes):
+    if not any(isinstance(node.primitive, Recurrence) for node in graph.nodes):
         return graph
-    without_gradients = drop_dead(written_out(graph, _gradient_form))
+    without_gradients = drop_dead(written_out(graph, gradient_written_out))
     read = {atom for node in without_gradients.nodes for atom in node.inputs} | {*without_gradients.outputs}
     kept = {
         node.primitive
@@ -28,7 +28,3 @@ def write_loops(graph: Graph) -> Graph:
         return primitive.written_out if isinstance(primitive, Recurrence) and primitive not in kept else None
 
     return drop_dead(written_out(without_gradients, form_of))
-
-
-def _gradient_form(primitive: Primitive) -> Form:
-    return primitive.written_out if isinstance(primitive, RecurrenceGradient) else None

@@ -38,7 +38,7 @@ class Recurrence(Primitive):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.gradient = RecurrenceGradient(self)
+        self.gradient = _Gradient(self)
 
     @abstractmethod
     def forward(
@@ -181,7 +181,7 @@ class Recurrence(Primitive):
         return 2 * self.gates * result.size * (types[0].shape[-1] + result.shape[-1])
 
 
-class RecurrenceGradient(Primitive):
+class _Gradient(Primitive):
     """Cotangents of x, of the parameters and of every initial state; an empty array where one is not needed.
 
     Operands: those of the rule, its results, and the cotangents of those states that lead to the output (`leading`).
@@ -299,6 +299,11 @@ class RecurrenceGradient(Primitive):
             return tuple(bar for bar, need in zip(cotangents, params["needed"], strict=True) if need)
 
         return [*inputs, *bars], function
+
+
+def gradient_written_out(primitive: Primitive) -> Callable[..., Any] | None:
+    """The gradient of a rule by a loop of the graph; None for what is no such gradient."""
+    return primitive.written_out if isinstance(primitive, _Gradient) else None
 
 
 def read(w: Any, layout: Layout) -> Weights:

@@ -299,7 +299,9 @@ class Lanes:
         type_ = self._of(memory)
         if self.width == 1 or (stride == 1 and (active is None or active >= self.width)):
             self.function.store(type_, value, start, align=self.dtype.itemsize)
-        elif (stride == 1 and (self.function.module.vector_bits < 512 or (active or 0).bit_count() <= 2)) or (stride == 1 and (self.function.module.vector_bits < 512 or (active or 0).bit_count() <= 2)):
+        elif (stride == 1 and (self.function.module.vector_bits < 512 or (active or 0).bit_count() <= 2)) or (
+            stride == 1 and (self.function.module.vector_bits < 512 or (active or 0).bit_count() <= 2)
+        ):
             self._store_pieces(value, start, active or 0)
         elif stride == 1:
             name = f"llvm.masked.store.{self._suffix(memory)}.p0"
