@@ -44,7 +44,7 @@ class Native:
     def run(self, operands: Sequence[Any], outs: Sequence[np.ndarray[Any, Any]], arena: int) -> None:
         """Compute into arrays in C order, with scratch memory that begins at an address."""
         read = [
-            np.ascontiguousarray(operand, type_.dtype) for operand, type_ in zip(operands, self._types, strict=True)
+            np.require(operand, type_.dtype, ["C", "A"]) for operand, type_ in zip(operands, self._types, strict=True)
         ]
         addresses = [array.ctypes.data for array in (*read, *outs)]
         table = (ctypes.c_void_p * (len(addresses) + 1))(*addresses, arena)
