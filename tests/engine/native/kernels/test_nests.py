@@ -262,6 +262,15 @@ def test_the_error_of_a_sum_is_within_its_bound_however_many_terms_there_are(wid
                 assert abs(float(one) - right) <= bound * right
 
 
+def test_a_sum_that_would_return_to_its_result_often_is_a_pass_of_its_own(width):
+    x = np.random.default_rng(6).uniform(0.5, 1.5, (3_000, 40, 9)).astype(F4)
+    nest = Built(x.shape, [x], [step(elementwise.mul, 0, 0, dtype=F4)], [1], [(0, "sum", (axis,)) for axis in range(3)])
+    assert text_of([nest], width).count("define internal") > 1
+    check([nest], width)
+    for found, terms in zip(nest.arrays[1].ravel().tolist(), x.reshape(3_000, -1).T.tolist(), strict=True):
+        assert abs(found - math.fsum(terms)) <= (tiling.BLOCK + 16) * 2**-24 * math.fsum(terms)
+
+
 # --- any nest -------------------------------------------------------------------------------------------------------
 @st.composite
 def views(draw, space):

@@ -11,7 +11,7 @@ them along axes of the space. Values are numbered: the reads first, then the ste
 What is written may be the very memory of something read with the same strides; nothing else overlaps.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -73,7 +73,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """One kernel; its text depends on nothing else, so it is its own key."""
+    """One kernel; its text depends on nothing else."""
 
     space: Shape
     reads: tuple[Read, ...]
@@ -88,3 +88,29 @@ class Nest:
             operands = [axes[operand] for operand in step.operands if not isinstance(operand, Constant)]
             axes.append(frozenset().union(*operands))
         return axes
+
+    def computing(self, writes: tuple[Write, ...], reductions: tuple[Reduction, ...]) -> "Nest":
+        """The nest that gives these of its results, without the reads and the steps that they do not need."""
+        first = len(self.reads)
+        needed = {result.value for result in writes} | {result.value for result in reductions}
+        for number in reversed(range(first, first + len(self.steps))):
+            if number in needed:
+                operands = self.steps[number - first].operands
+                needed.update(operand for operand in operands if not isinstance(operand, Constant))
+        numbers = {number: place for place, number in enumerate(sorted(needed))}
+        steps = [
+            replace(step, operands=tuple(_renumbered(operand, numbers) for operand in step.operands))
+            for number, step in enumerate(self.steps, first)
+            if number in needed
+        ]
+        return Nest(
+            self.space,
+            tuple(read for number, read in enumerate(self.reads) if number in needed),
+            tuple(steps),
+            tuple(replace(write, value=numbers[write.value]) for write in writes),
+            tuple(replace(reduction, value=numbers[reduction.value]) for reduction in reductions),
+        )
+
+
+def _renumbered(operand: int | Constant, numbers: dict[int, int]) -> int | Constant:
+    return operand if isinstance(operand, Constant) else numbers[operand]
