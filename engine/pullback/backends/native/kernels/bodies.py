@@ -208,7 +208,7 @@ class _Writer:
         for write in self.nest.writes:
             forms[write.value].add(_Form(write.dtype, in_lanes=bool(self.nest.space)))
         for reduction in self.nest.reductions:
-            forms[reduction.value].add(_Form(reduction.dtype, in_lanes=bool(self.nest.space)))
+            forms[reduction.value].add(_Form(self.nest.dtype_reduced(reduction), in_lanes=bool(self.nest.space)))
         return forms
 
     def _in_lanes(self, number: int) -> bool:
@@ -348,7 +348,7 @@ class _Writer:
     # --- reductions -------------------------------------------------------------------------------------------------
     def _combiner(self, k: int) -> Combiner:
         reduction = self.nest.reductions[k]
-        dtype = accumulators.accumulated_dtype(reduction.dtype, self.lanes)
+        dtype = accumulators.accumulated_dtype(self.nest.dtype_reduced(reduction), self.lanes)
         return Combiner(reduction.kind, Lanes(self.function, dtype, self.lanes))
 
     def _kept_axes(self, reduction: Reduction) -> frozenset[int]:
@@ -360,7 +360,7 @@ class _Writer:
     def _term(self, k: int, copy: _Key, here: _Here) -> str:
         """What a copy adds to a reduction; lanes that do not take part add nothing."""
         combiner, reduction = self._combiner(k), self.nest.reductions[k]
-        form = _Form(reduction.dtype, in_lanes=bool(self.nest.space))
+        form = _Form(self.nest.dtype_reduced(reduction), in_lanes=bool(self.nest.space))
         term = self._lanes(form).convert(self._value(reduction.value, form, copy, here), combiner.lanes)
         active = self._active(copy, here)
         if self.along in reduction.axes and active < self.lanes:

@@ -11,6 +11,7 @@ them along axes of the space. Values are numbered: the reads first, then the ste
 What is written may be the very memory of something read with the same strides; nothing else overlaps.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -88,6 +89,17 @@ class Nest:
             operands = [axes[operand] for operand in step.operands if not isinstance(operand, Constant)]
             axes.append(frozenset().union(*operands))
         return axes
+
+    def dtype_of(self, value: int) -> np.dtype[Any]:
+        """The dtype of a value."""
+        first = len(self.reads)
+        return self.reads[value].dtype if value < first else self.steps[value - first].dtype
+
+    def dtype_reduced(self, reduction: Reduction) -> np.dtype[Any]:
+        """The dtype that values are reduced in: that of the result, but truth values are counted in half as wide integers."""
+        of_truths = reduction.kind == "sum" and self.dtype_of(reduction.value).kind == "b"
+        small = math.prod(self.space) < 2**31
+        return np.dtype("i4") if of_truths and small and reduction.dtype.kind == "i" else reduction.dtype
 
     def computing(self, writes: tuple[Write, ...], reductions: tuple[Reduction, ...]) -> "Nest":
         """The nest that gives these of its results, without the reads and the steps that they do not need."""

@@ -164,7 +164,7 @@ def _widest(nest: Nest) -> int:
             dtypes.append(step.dtype)
             dtypes += step.operand_dtypes
     dtypes += [write.dtype for write in nest.writes]
-    dtypes += [reduction.dtype for reduction in nest.reductions]
+    dtypes += [nest.dtype_reduced(reduction) for reduction in nest.reductions]
     return max((dtype.itemsize for dtype in dtypes), default=1)
 
 
