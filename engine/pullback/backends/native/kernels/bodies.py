@@ -17,6 +17,7 @@ from pullback.backends.native.elementary import scalars
 from pullback.backends.native.kernels import accumulators, tiling
 from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
 from pullback.backends.native.kernels.turning import turned
 from pullback.backends.native.writing.function import Function, Index
@@ -255,8 +256,7 @@ class _Writer:
         offset = self._offset(read, copy)
         if not form.in_lanes:
             return self._lanes(form).load(pointer, offset)
-        stride = read.strides[self.along]
-        return self._lanes(form).load(pointer, offset, stride=stride, active=self._active(copy, here))
+        return load_strided(self._lanes(form), pointer, offset, read.strides[self.along], self._active(copy, here))
 
     def _is_turned(self, operand: _Operand) -> bool:
         """Whether an operand is loaded or stored by squares."""
