@@ -142,6 +142,13 @@ def test_factors_of_different_dtypes(bits):
 
 
 @widths
+def test_one_number_repeated_along_the_steps(bits):
+    for shape in ((1, 7), (3, 1), (1, 1)):
+        once = np.broadcast_to(numbers(shape, "f4"), (3, 7))
+        check_products(bits, (once, once.T), (once, numbers((7,), "f4")), (numbers((5, 7), "f4"), once.T))
+
+
+@widths
 def test_batches_whose_places_are_innermost_are_lanes(bits):
     a, b = (np.moveaxis(numbers(shape, "f4"), -1, 0) for shape in ((3, 4, 37), (4, 5, 37)))
     c = np.zeros((37, 3, 5), "f4")
@@ -264,7 +271,7 @@ def factors(draw):
     return draw(arrays((*a_batch, m, k))), draw(arrays((*batch[kept:], k, n)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(given_factors=factors(), bits=st.sampled_from(available_widths()))
 def test_products_of_any_strides(given_factors, bits):
     a, b = given_factors

@@ -22,7 +22,7 @@ Write: TypeAlias = Callable[[Function, Product, Sequence[str], Epilogue | None],
 _VECTORS_PER_NS = 2.25
 
 #: Rows or columns of a product by BLAS: it copies the other factor for every part.
-_BLAS_LENGTH = 512
+_BLAS_LENGTH = 1024
 
 
 @dataclass(frozen=True, slots=True)
