@@ -37,6 +37,11 @@ class Plan:
     lanes: int
 
     @property
+    def vector_bits(self) -> int:
+        """Width of vectors."""
+        return 8 * self.lanes * self.correlation.dtype.itemsize
+
+    @property
     def apart(self) -> tuple[int, ...]:
         """Axes along which lines are apart."""
         return self.order[: len(self.order) - self.flat]
@@ -99,7 +104,11 @@ class Plan:
         classes = prod(len(axis.courses) for axis in correlation.axes)
         lines = prod(self.block[axis] for axis in self.apart)
         sums = (
-            correlation.ins * taps * classes * lines * tile_cycles(self.tile, correlation.outs, self.length, self.lanes)
+            correlation.ins
+            * taps
+            * classes
+            * lines
+            * tile_cycles(self.tile, correlation.outs, self.length, self.lanes, self.vector_bits)
         )
         per_number = _TURNED if self.planes and self.planes.has_examples_innermost else _COPIED
         numbers = self.planes.size if self.planes else 0
