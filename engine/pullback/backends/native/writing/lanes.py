@@ -299,9 +299,7 @@ class Lanes:
         type_ = self._of(memory)
         if self.width == 1 or (stride == 1 and (active is None or active >= self.width)):
             self.function.store(type_, value, start, align=self.dtype.itemsize)
-        elif (stride == 1 and (self.function.module.vector_bits < 512 or (active or 0).bit_count() <= 2)) or (
-            stride == 1 and (self.function.module.vector_bits < 512 or (active or 0).bit_count() <= 2)
-        ):
+        elif stride == 1 and (self.function.module.vector_bits < 512 or (active or 0).bit_count() <= 2):
             self._store_pieces(value, start, active or 0)
         elif stride == 1:
             name = f"llvm.masked.store.{self._suffix(memory)}.p0"
@@ -313,20 +311,6 @@ class Lanes:
                 one = self.function.value(f"extractelement {type_} {value}, i64 {lane}")
                 place = self.function.element(start, self.function.mul(lane, stride), memory)
                 self.function.store(memory, one, place, align=self.dtype.itemsize)
-
-    def _store_pieces(self, value: str, start: str, active: int) -> None:
-        """The first lanes as 4, 2 and 1: without AVX-512 a masked store is slow (on Zen 4 it takes some 20 cycles)."""
-        memory, done = _MEMORY[self.dtype.str[1:]], 0
-        while done < active:
-            count = 1 << ((active - done).bit_length() - 1)
-            lanes = ", ".join(f"i32 {lane}" for lane in range(done, done + count))
-            type_ = f"<{count} x {memory}>"
-            piece = self.function.value(
-                f"shufflevector {self._of(memory)} {value}, {self._of(memory)} poison, <{count} x i32> <{lanes}>"
-            )
-            place = self.function.element(start, done, memory)
-            self.function.store(type_, piece, place, align=self.dtype.itemsize)
-            done += count
 
     def _store_pieces(self, value: str, start: str, active: int) -> None:
         """Write the first lanes by powers of two of them.
