@@ -9,7 +9,7 @@ Numbers that the program reads or writes are in the block itself, and the table 
 block is copied, all others stay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -135,7 +135,7 @@ class Block:
         self.words[Head.OUT_STEPS], self.words[Head.OUT_PAIRS] = len(out_steps), len(out_pairs)
         shapes = self._write_shapes()
         self._write_steps(steps, shapes)
-        self._write_outputs(made, shapes)
+        self._write_outputs(made, shapes, {step.place for step in steps[: len(steps) - len(out_steps)]})
         self._write_makings(made, steps)
         self._write_guards()
         for number, pair in enumerate(apart):
@@ -221,7 +221,7 @@ class Block:
                 expected = id(float)
         return (step.fetch | step.check << 32, step.parent | ndim << 32, what, type_, expected, detail, target, nbytes)
 
-    def _write_outputs(self, made: Sequence[Making], shapes: Sequence[int]) -> None:
+    def _write_outputs(self, made: Sequence[Making], shapes: Sequence[int], fetched: Collection[int]) -> None:
         program = self.program
         numbers = {making.output for making in made if making.kind in _NUMBERS_MADE}
         arrays = {making.output for making in made if making.kind is Make.ARRAY}
@@ -232,7 +232,7 @@ class Block:
                 if type_.size != 1 or number in arrays:
                     raise NotNativeError(f"output {number} is no number, or not only one")
                 place_of_number = self.number(place) * WORD
-            target = (self.table + place) * WORD
+            target = 0 if place in fetched else (self.table + place) * WORD
             words = (0, 0, id(type_.dtype), len(type_.shape), shapes[place], target, 0, place_of_number)
             self._write(self.outputs, OUTPUT, number, words)
 

@@ -63,7 +63,7 @@
   ptr, ; 2 dtype
   i64, ; 3 dimensions
   i64, ; 4 shape: where
-  i64, ; 5 where its address goes
+  i64, ; 5 where its address goes; zero where a step has put it there
   ptr, ; 6 an array that is no longer kept, to be let go when the run is over
   i64  ; 7 of a number: where it is
 }
@@ -577,6 +577,9 @@ output:
   %target.at = getelementptr %Output, ptr %output.at, i64 0, i32 5
   %target.offset = load i64, ptr %target.at
   %target = getelementptr i8, ptr %frame, i64 %target.offset
+  %put = icmp eq i64 %target.offset, 0
+  br i1 %put, label %prepared, label %own
+own:
   %number.at = getelementptr %Output, ptr %output.at, i64 0, i32 7
   %number.offset = load i64, ptr %number.at
   %is.array = icmp eq i64 %number.offset, 0
