@@ -6,6 +6,7 @@ from typing import Any
 
 from pullback.backends import interpreter
 from pullback.backends.native.entry import NativeProgram, Runner, Writer, runner, writer
+from pullback.backends.native.identity import program_key
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.program import emit_program
@@ -23,8 +24,8 @@ class Native:
         target = host_target()
         self.graph = graph
         self.memory = plan_memory(graph, target.vector_bits)
-        self.text = emit_program(self.memory, target.vector_bits).text()
-        loaded = load(self.text)
+        self._vector_bits = target.vector_bits
+        loaded = load(lambda: self.text, key=program_key(self.memory, target.vector_bits))
         variables = (*graph.inputs, *(capture.var for capture in graph.captures))
         self.program = NativeProgram(
             loaded.address("program"),
@@ -36,6 +37,11 @@ class Native:
             releases=sum(map(schedule.flops_of, graph.nodes)) >= FLOPS_WITHOUT_LOCK,
             owner=loaded,
         )
+
+    @cached_property
+    def text(self) -> str:
+        """The program as LLVM IR, written when it is asked for: not where object code of it is found on disk."""
+        return emit_program(self.memory, self._vector_bits).text()
 
     def runner(self, otherwise: Callable[..., Any]) -> Runner:
         """Call it with the inputs: it gives the outputs. Where the program declines, the interpreter's does otherwise."""
