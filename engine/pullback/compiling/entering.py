@@ -81,6 +81,7 @@ class _Steps:
     def __init__(self, steps: list[Step]) -> None:
         self.steps = steps
         self._containers: dict[tuple[str, int], int] = {}
+        self._functions: set[Any] = set()
         self._places: list[Place] = []  # alive, so that no other one has its id
 
     def add(self, place: Place, check: Check, expected: Any, number: int = -1, length: int = 0) -> int:
@@ -118,11 +119,21 @@ class _Steps:
 
     def _watch_identity(self, place: Place) -> None:
         now = place()
-        self.add(place, Check.IDENTITY, ABSENT if now is UNASSIGNED or _has_none(place) else now)
+        expected = ABSENT if now is UNASSIGNED or _has_none(place) else now
+        match place:
+            case Named(namespace, name):
+                self.steps.append(Step(Fetch.ENTRY, name, Check.IDENTITY, expected, inside=namespace))
+            case Code(function) if function.__defaults__ is None and function.__kwdefaults__ is None:
+                self._functions.add(function)
+                self.steps.append(Step(Fetch.FUNCTION, function, Check.ANYTHING, function.__code__))
+            case Defaults(function) | KeywordDefaults(function) if function in self._functions:
+                pass  # seen with its code
+            case _:
+                self.add(place, Check.IDENTITY, expected)
 
     def _watch_keys(self, container: Place) -> None:
         if _has_none(container):
-            self.add(container, Check.IDENTITY, ABSENT)
+            self._watch_identity(container)
         else:
             number, value = self._container(container), container()
             if isinstance(value, dict):

@@ -207,8 +207,11 @@ class Block:
     def _step(self, step: Step, shapes: Sequence[int]) -> tuple[int, ...]:
         what = int(step.what) if step.fetch in _BY_POSITION else id(step.what)
         type_ = expected = detail = target = nbytes = ndim = 0
-        if step.check is Check.IDENTITY:
+        if step.fetch is Fetch.FUNCTION:  # with no defaults
+            type_ = id(step.what.__code__)
+        elif step.check is Check.IDENTITY:
             expected = 0 if step.expected is ABSENT else id(step.expected)
+            type_ = 0 if step.inside is None else id(step.inside)
         else:
             type_, detail = id(step.expected), step.length
         if step.check in ARRAYS:

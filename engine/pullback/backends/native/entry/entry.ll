@@ -48,9 +48,9 @@
   i32, ; 2 the step that fetched what it is part of
   i32, ; 3 of an array: dimensions
   i64, ; 4 what to fetch: a position, or an object
-  ptr, ; 5 the type it has to have
-  ptr, ; 6 the object it has to be; of an array, the dtype
-  i64, ; 7 of an array: where its shape is written; of a container: its length
+  ptr, ; 5 the type it has to have; of an entry, the dict it is in; of a function, the code
+  ptr, ; 6 the object it has to be; of an array, the dtype; of a function, the defaults
+  i64, ; 7 of an array: where its shape is written; of a container: its length; of a function, the defaults of keywords
   i64, ; 8 where the array's address or the number goes
   i64  ; 9 bytes of the array
 }
@@ -251,6 +251,8 @@ fetch:
     i32 10, label %fetch.kwdefaults
     i32 11, label %fetch.type
     i32 12, label %fetch.attributes
+    i32 13, label %fetch.entry
+    i32 14, label %fetch.function
   ]
 fetch.argument:
   %argument.at = getelementptr ptr, ptr %args, i64 %what
@@ -266,8 +268,14 @@ fetch.list:
   %list.parent = load ptr, ptr %parent.place
   %list.item = call ptr @PyList_GetItem(ptr %list.parent, i64 %what)
   br label %fetched
-fetch.dict: ; null where there is none, which may be what is expected
-  %dict.parent = load ptr, ptr %parent.place
+fetch.entry:
+  %entry.dict.at = getelementptr %Step, ptr %steps, i64 %k, i32 5
+  br label %fetch.item
+fetch.dict:
+  br label %fetch.item
+fetch.item: ; null where there is none, which may be what is expected
+  %dict.at = phi ptr [ %entry.dict.at, %fetch.entry ], [ %parent.place, %fetch.dict ]
+  %dict.parent = load ptr, ptr %dict.at
   %dict.item = call ptr @PyDict_GetItemWithError(ptr %dict.parent, ptr %what.object)
   %dict.none = icmp eq ptr %dict.item, null
   br i1 %dict.none, label %fetch.dict.none, label %fetched
@@ -306,6 +314,22 @@ fetch.defaults:
 fetch.kwdefaults:
   %kwdefaults = call ptr @PyFunction_GetKwDefaults(ptr %what.object)
   br label %fetched
+fetch.function: ; all that a function has for itself, where that is no container
+  %function.code = call ptr @PyFunction_GetCode(ptr %what.object)
+  %function.defaults = call ptr @PyFunction_GetDefaults(ptr %what.object)
+  %function.kwdefaults = call ptr @PyFunction_GetKwDefaults(ptr %what.object)
+  %function.code.at = getelementptr %Step, ptr %steps, i64 %k, i32 5
+  %function.code.expected = load ptr, ptr %function.code.at
+  %function.defaults.at = getelementptr %Step, ptr %steps, i64 %k, i32 6
+  %function.defaults.expected = load ptr, ptr %function.defaults.at
+  %function.kwdefaults.at = getelementptr %Step, ptr %steps, i64 %k, i32 7
+  %function.kwdefaults.expected = load ptr, ptr %function.kwdefaults.at
+  %function.code.same = icmp eq ptr %function.code, %function.code.expected
+  %function.defaults.same = icmp eq ptr %function.defaults, %function.defaults.expected
+  %function.kwdefaults.same = icmp eq ptr %function.kwdefaults, %function.kwdefaults.expected
+  %function.and0 = and i1 %function.code.same, %function.defaults.same
+  %function.and1 = and i1 %function.and0, %function.kwdefaults.same
+  br i1 %function.and1, label %fetched, label %miss
 fetch.type:
   %class.at = getelementptr %Object, ptr %what.object, i64 0, i32 1
   %class = load ptr, ptr %class.at
@@ -323,9 +347,9 @@ fetch.attributes.there:
 
 fetched:
   %object = phi ptr [ %argument, %fetch.argument ], [ %what.object, %fetch.constant ], [ %tuple.item, %fetch.tuple ],
-                    [ %list.item, %fetch.list ], [ %dict.item, %fetch.dict ], [ null, %fetch.dict.none ],
+                    [ %list.item, %fetch.list ], [ %dict.item, %fetch.item ], [ null, %fetch.dict.none ],
                     [ %next.value, %fetch.next ], [ null, %fetch.cell ], [ %cell.value, %fetch.cell.full ],
-                    [ %code, %fetch.code ], [ %defaults, %fetch.defaults ], [ %kwdefaults, %fetch.kwdefaults ],
+                    [ %code, %fetch.code ], [ %defaults, %fetch.defaults ], [ %kwdefaults, %fetch.kwdefaults ], [ %what.object, %fetch.function ],
                     [ %class, %fetch.type ], [ %attributes, %fetch.attributes.there ]
   %object.place = getelementptr ptr, ptr %objects, i64 %k
   store ptr %object, ptr %object.place

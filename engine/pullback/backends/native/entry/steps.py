@@ -27,6 +27,8 @@ class Fetch(IntEnum):
     KEYWORD_DEFAULTS = 10
     TYPE = 11
     ATTRIBUTES = 12
+    ENTRY = 13
+    FUNCTION = 14
 
 
 class Check(IntEnum):
@@ -68,6 +70,8 @@ class Step:
     """Where its address goes in the table of the program: inputs first, then outputs."""
     length: int = 0
     """Of a container."""
+    inside: Any = None
+    """The dict that an entry is in."""
 
 
 @dataclass(frozen=True, slots=True)
