@@ -297,7 +297,7 @@ def _arcsin_parts(lanes: Lanes, x: str) -> tuple[str, str, str]:
 
 
 def arcsin(lanes: Lanes, x: str) -> str:
-    """Inverse sine: by its series up to 1/2, beyond as a quarter turn less 2 arcsin(sqrt((1 - x) / 2))."""
+    """Inverse sine: by its series up to 1/2, beyond as a quarter turn less twice that of sqrt((1 - x) / 2)."""
     is_large, s, more = _arcsin_parts(lanes, x)
     first, second, _ = _QUARTER[lanes.dtype.itemsize]
     two = lanes.constant(-2.0)
