@@ -85,6 +85,9 @@ def loss(w, x, b):
         (lambda x, k: x * k, (X.astype(np.float32), np.float32(2.0))),
         (lambda x: (x, x), (X,)),
         (lambda x: x > 0, (X,)),
+        (pb.value_and_grad(lambda p, x: np.sum(np.square(p.w * x + p.b))), (pb.Block({"w": W, "b": B}), X)),
+        (lambda p: p["block"].w * p["scale"], ({"block": pb.Block({"w": W}), "other": X, "scale": 2.0},)),
+        (lambda p, x: p.w * x + p.b, (Parameters(W, 1.0), X)),
         (pb.value_and_grad(lambda x: (np.sum(x * x), x + 1), has_aux=True), (X,)),
     ],
 )
@@ -112,6 +115,27 @@ def test_what_python_makes_of_the_results_is_made_in_a_native_call(function, arg
         ours, theirs = entered(plan, *args), function(*args)
         assert type(ours) is type(theirs)
         close(ours, theirs)
+
+
+def test_blocks_and_dataclasses_are_looked_at():
+    plan = compiled(pb.grad(lambda p, x: np.sum(p.w * x)))
+    block, other = pb.Block({"w": W}), pb.Block({"w": (2, 3), "b": (2,)})
+    for p in (block, other, Parameters(W, 1.0)):
+        close(plan(p, X), pb.grad(lambda p, x: np.sum(p.w * x))(p, X))
+    close(entered(plan, block, X), plan.function(block, X))
+    gradient = entered(plan, block, X)
+    close(entered(plan, gradient, X), plan.function(gradient, X))
+    assert gradient.w.base is gradient.array
+    out = pb.Block({"w": (2, 3)})
+    assert entered(plan, gradient, X, out=gradient.map(np.zeros_like)).layout is gradient.layout
+    assert plan(block, X, out=out) is out
+    np.testing.assert_array_equal(out.w, X)
+
+    class Sub(Parameters):
+        pass
+
+    for p in (Sub(W, 1.0), Parameters(W[:1], 1.0), pb.Block({"v": (6,), "w": (2, 3)})):
+        close(through_python(plan, p, X), plan.function(p, X))
 
 
 def test_each_kind_of_arguments_has_a_frame():

@@ -19,6 +19,8 @@ import numpy as np
 from pullback.backends.native.entry.forms import Form, Make, Making, NotNativeError, Out, makings
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
+from pullback.blocks import Block as ParameterBlock
+from pullback.blocks import block_of
 
 WORD = 8
 
@@ -288,6 +290,8 @@ def _written(form: Form, first: int) -> Any:
         if form.kind not in (np.ndarray, np.generic) and np.result_type(form.kind) != form.dtype:
             raise NotNativeError(f"a {form.kind.__name__} is converted from {form.dtype}")
         return Leaf(first + form.number, Check.WRITTEN, np.ndarray)
+    if isinstance(form, ParameterBlock):
+        return block_of(_written(form.array, first), form.layout)
     if type(form) is dict:
         return {key: _written(part, first) for key, part in form.items()}
     if type(form) in (tuple, list):

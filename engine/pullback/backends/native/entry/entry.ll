@@ -114,6 +114,7 @@ declare ptr @PyFunction_GetCode(ptr)
 declare ptr @PyFunction_GetDefaults(ptr)
 declare ptr @PyFunction_GetKwDefaults(ptr)
 declare ptr @PyObject_GenericGetDict(ptr, ptr)
+declare ptr @PyObject_GenericGetAttr(ptr, ptr)
 declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyFloat_FromDouble(double)
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
@@ -253,6 +254,8 @@ fetch:
     i32 12, label %fetch.attributes
     i32 13, label %fetch.entry
     i32 14, label %fetch.function
+    i32 15, label %fetch.slot
+    i32 16, label %fetch.attributes.of
   ]
 fetch.argument:
   %argument.at = getelementptr ptr, ptr %args, i64 %what
@@ -334,8 +337,22 @@ fetch.type:
   %class.at = getelementptr %Object, ptr %what.object, i64 0, i32 1
   %class = load ptr, ptr %class.at
   br label %fetched
-fetch.attributes: ; the object goes on referring to them
-  %attributes = call ptr @PyObject_GenericGetDict(ptr %what.object, ptr null)
+fetch.slot: ; of a class whose slots are all that their names mean; the object goes on referring to it
+  %slot.parent = load ptr, ptr %parent.place
+  %slot = call ptr @PyObject_GenericGetAttr(ptr %slot.parent, ptr %what.object)
+  %slot.none = icmp eq ptr %slot, null
+  br i1 %slot.none, label %fetch.attributes.failed, label %fetch.slot.there
+fetch.slot.there:
+  call void @Py_DecRef(ptr %slot)
+  br label %fetched
+fetch.attributes.of:
+  %attributes.parent = load ptr, ptr %parent.place
+  br label %fetch.attributes.found
+fetch.attributes:
+  br label %fetch.attributes.found
+fetch.attributes.found: ; the object goes on referring to them
+  %attributes.owner = phi ptr [ %attributes.parent, %fetch.attributes.of ], [ %what.object, %fetch.attributes ]
+  %attributes = call ptr @PyObject_GenericGetDict(ptr %attributes.owner, ptr null)
   %attributes.none = icmp eq ptr %attributes, null
   br i1 %attributes.none, label %fetch.attributes.failed, label %fetch.attributes.there
 fetch.attributes.failed:
@@ -350,7 +367,7 @@ fetched:
                     [ %list.item, %fetch.list ], [ %dict.item, %fetch.item ], [ null, %fetch.dict.none ],
                     [ %next.value, %fetch.next ], [ null, %fetch.cell ], [ %cell.value, %fetch.cell.full ],
                     [ %code, %fetch.code ], [ %defaults, %fetch.defaults ], [ %kwdefaults, %fetch.kwdefaults ], [ %what.object, %fetch.function ],
-                    [ %class, %fetch.type ], [ %attributes, %fetch.attributes.there ]
+                    [ %class, %fetch.type ], [ %attributes, %fetch.attributes.there ], [ %slot, %fetch.slot.there ]
   %object.place = getelementptr ptr, ptr %objects, i64 %k
   store ptr %object, ptr %object.place
   %check.at = getelementptr %Step, ptr %steps, i64 %k, i32 1
@@ -395,6 +412,7 @@ check.kind:
     i32 7, label %check.list
     i32 8, label %check.dict
     i32 12, label %check.array
+    i32 13, label %checked
   ]
 check.cotangent: ; a float, or a number of the dtype itself
   %cotangent.type.at = getelementptr %Object, ptr %object, i64 0, i32 1
