@@ -17,7 +17,6 @@ from pullback.backends.native.entry import (
     Called,
     Check,
     Fetch,
-    Frame,
     NotNativeError,
     Step,
     argument_steps,
@@ -46,8 +45,8 @@ from pullback.compiling.program import Program
 from pullback.compiling.surroundings import Surroundings
 
 
-def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Frame:
-    """A frame for calls with arguments like these, as long as the surroundings are what they are now."""
+def block_of_calls(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Block:
+    """What frames begin with for calls with arguments like these, as long as the surroundings are what they are now."""
     native = program.compiled.native
     if native is None:
         raise NotNativeError("a part of the program is not native")
@@ -65,7 +64,7 @@ def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings
     except NotNativeError:
         form = Called(program.finish.run, outs)
     apart = _apart(steps.steps, program.overwritten)
-    return Frame(Block(native, len(args), steps.steps, form, apart=apart, takes_out=True))
+    return Block(native, len(args), steps.steps, form, apart=apart, takes_out=True)
 
 
 def _apart(steps: Sequence[Step], overwritten: Collection[int]) -> list[tuple[int, int]]:

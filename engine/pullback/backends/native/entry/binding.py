@@ -8,7 +8,7 @@ from pullback.backends.native.entry.frames import Frame, let_go_of_finished
 from pullback.backends.native.entry.machine_code import entry_address
 
 #: Frames that one callable tries; a call that fits none of them goes through Python.
-FRAMES_KEPT = 16
+FRAMES_KEPT = 64
 
 
 def bind(instance: Any, frames: Sequence[Frame]) -> None:
@@ -18,6 +18,9 @@ def bind(instance: Any, frames: Sequence[Frame]) -> None:
     for frame, other in zip(kept, [*kept[1:], None], strict=False):
         frame.follow_with(other)
     before = bound_frames(instance)
+    for frame in before:
+        if frame not in kept:
+            frame.follow_with(None)  # a run may be on in it, and would go on to frames that are gone
     instance._frames = kept  # noqa: SLF001 - fields of ours, beside those of the class
     instance._native_frame = kept[0].words if kept else None  # noqa: SLF001 - as above
     instance._native_entry = entry_address(frame_offset(instance)) if kept else 0  # noqa: SLF001 - as above

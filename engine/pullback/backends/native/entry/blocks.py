@@ -130,8 +130,8 @@ class Block:
         self.words = np.zeros(self._size, np.int64)
         self.inside: list[int] = []
         """Words that are places in the block itself, from its beginning until they are in a block of their own."""
-        self.kept = (program, tuple(steps), made)
-        """What the words refer to."""
+        self.steps = tuple(steps)
+        self.makings = made
         calls = any(making.kind is Make.CALL for making in made)
         self._write_head(nargs, len(steps) - len(out_steps), len(made), len(apart) - len(out_pairs), runs, calls=calls)
         self.words[Head.OUT_STEPS], self.words[Head.OUT_PAIRS] = len(out_steps), len(out_pairs)
@@ -142,6 +142,12 @@ class Block:
         self._write_guards()
         for number, pair in enumerate(apart):
             self._write(self._pairs, PAIR, number, pair)
+
+    def expects_the_same(self, other: "Block") -> bool:
+        """Whether another block, for the same calls, is of steps that look for the very same things."""
+        return len(self.steps) == len(other.steps) and all(
+            own.expected is others.expected for own, others in zip(self.steps, other.steps, strict=True)
+        )
 
     def number(self, place: int) -> int:
         """Where a number is that the program reads or writes, in words; places are those of the table."""

@@ -59,9 +59,14 @@ class Frame:
         self._following: Frame | None = None
 
     @property
+    def block(self) -> Block:
+        """What its words are a copy of."""
+        return self._memory.block
+
+    @property
     def program(self) -> NativeProgram:
         """What runs in it."""
-        return self._memory.block.program
+        return self.block.program
 
     @property
     def address(self) -> int:
