@@ -128,6 +128,8 @@ _in_flight: list[_Memory] = []
 
 def let_go_of_finished() -> None:
     """Give up what belonged to frames whose last run is over."""
+    if not _in_flight:
+        return
     finished = [memory for memory in _in_flight if memory.words[Head.BUSY] != RUNNING]
     _in_flight[:] = [memory for memory in _in_flight if memory.words[Head.BUSY] == RUNNING]
     for memory in finished:
