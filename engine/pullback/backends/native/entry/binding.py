@@ -1,7 +1,6 @@
 """Which frames the calls of a callable try."""
 
 from collections.abc import Sequence
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -24,13 +23,8 @@ def bind(instance: Any, frames: Sequence[Frame]) -> None:
         frame.follow_with(other)
     instance._frames = kept  # noqa: SLF001 - fields of ours, beside those of the class
     instance._native_frame = kept[0].words if kept else None  # noqa: SLF001 - as above
-    instance._native_entry = _entry_of(type(instance)) if kept else 0  # noqa: SLF001 - as above
+    instance._native_entry = entry_address(frame_offset(type(instance))) if kept else 0  # noqa: SLF001 - as above
     del before  # they go when nothing leads to them any more
-
-
-@cache
-def _entry_of(type_: type) -> int:
-    return entry_address(frame_offset(type_))
 
 
 def bound_frames(instance: Any) -> tuple[Frame, ...]:
