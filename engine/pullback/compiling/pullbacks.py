@@ -235,7 +235,8 @@ class Pullback:
         ]
         operands = [*saved, *self._values, *seeds]
         if derivative.once:
-            self._give_up()
+            self._saved = None
+            self._leave_frame()
         gradients = iter(derivative.backward.run(operands))  # type: ignore[arg-type]  # guards are the forward plan's
         leaves = self._values[: len(derivative.mask)]
         found = [like(next(gradients) if there else None, x) for there, x in zip(derivative.mask, leaves, strict=True)]
@@ -245,18 +246,21 @@ class Pullback:
     def __repr__(self) -> str:
         return f"<pullback of {name_of(self._derivative.function)}>"
 
-    def _give_up(self) -> None:
-        """What was saved is needed no more."""
-        self._saved = None
+    def _leave_frame(self) -> None:
+        """Leave the frame to other pullbacks, unless a run is on in it."""
         frame, self._frame = self._frame, None
-        if frame is not None:
-            bind(self, [])
+        if frame is None:
+            return
+        if frame.runs_left == 0:
+            self._saved = None
+        bind(self, [])
+        if not frame.is_busy:
             frame.take_back()
             self._derivative.idle.append(frame)
 
     def __del__(self) -> None:
         if getattr(self, "_frame", None) is not None:
-            self._give_up()
+            self._leave_frame()  # and no more: others that are finalised with this one may still call it
 
 
 def _seed_leaf(number: int, type_: ArrayType) -> Leaf:

@@ -547,6 +547,37 @@ def test_pullbacks_of_several_calls_are_apart_and_leave_their_frames():
     assert len(derivative.idle) == 4
 
 
+def test_a_pullback_may_be_called_by_what_is_finalised_with_it():
+    seen = []
+
+    class Caller:
+        def __init__(self, pullback):
+            self.pullback = pullback
+
+        def __del__(self):
+            seen.append(self.pullback(1.0))
+
+    plan = compiled(lambda p: p * TABLE[1])
+    for once in (False, True):
+        caller = Caller(plan.vjp(2.0, once=once)[1])
+        caller.itself = caller.pullback.itself = caller
+        del caller
+        gc.collect()
+    assert seen == [(TABLE[1],)] * 2
+
+
+def test_a_frame_in_which_a_run_is_on_is_no_other_pullbacks():
+    plan = compiled(lambda w, x: w * x)
+    _, pullback = plan.vjp(W, X, once=True)
+    frame = bound_frames(pullback)[0]
+    frame.words[0] = 1  # as a thread does that runs the program without the interpreter's lock
+    close(pullback(B), (B * X, W * B))
+    assert frame not in pullback._derivative.idle
+    with pytest.raises(PullbackReuseError):
+        pullback(B)
+    frame.words[0] = 0
+
+
 def test_a_pullback_notices_that_what_it_reads_has_changed():
     w, x = W.copy(), X.copy()
     _, pullback = compiled(lambda w, x: w * x).vjp(w, x)
