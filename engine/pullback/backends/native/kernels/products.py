@@ -13,16 +13,12 @@ their own.
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import blas, cut_off
 from pullback.backends.native.kernels.epilogues import Epilogue
 from pullback.backends.native.kernels.multiplying import write_tiles
-from pullback.backends.native.kernels.product import Product, described
+from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.writing.function import Function
-from pullback.ir.graph import Node
-from pullback.rules.contractions import matmul
 
 
 def emit_product(
@@ -50,21 +46,3 @@ def write_product(
             blas.write_gemm(function, product, *pointers[:3])
             return
     write_tiles(function, product, pointers, epilogue=epilogue)
-
-
-# --- nodes ----------------------------------------------------------------------------------------------------------------
-_COMPUTED = frozenset(np.dtype(name) for name in ("f4", "f8", "i4", "i8"))
-
-
-def _supports(node: Node) -> str | None:
-    dtype = node.outputs[0].type.dtype
-    return None if dtype in _COMPUTED else f"matmul of {dtype} is not one of sums and products"
-
-
-@emits(matmul, supports=_supports)
-def _emit_matmul(
-    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    a, b = operands
-    (c,) = results
-    emit_product(emission, described(a, b, c), (a.pointer, b.pointer, c.pointer))
