@@ -4,15 +4,20 @@ consts  where they are and as they lie: a transposed matrix is none the worse fo
 carry   two buffers each, which change places after every step; the first step reads the operand itself
 xs, ys  pointers to the step's part of the operand and of the result: nothing is copied
 body    its own kernels and its own part of the arena, used again in every step
+
+Of a body that is a few operations on a few numbers nothing is in memory but what is scanned: see `registers`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.moving import copy_into
+from pullback.backends.native.kernels.registers import Registers, pays
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_graph
 from pullback.backends.native.support import why_not
+from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import memory_type
 from pullback.control.scan_rule import Layout, scan
 from pullback.ir.graph import Node
@@ -45,9 +50,12 @@ def _room(type_: ArrayType) -> int:
 def emit_scan(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
 ) -> None:
-    """The loop, in the function that is open."""
+    """The loop, in the function that is open; a loop over a few numbers in a function of its own, all of it in registers."""
     function = emission.function
     layout = Layout(dict(node.params))
+    if pays(layout.body, emission.vector_bits):
+        _emit_in_registers(emission, layout, operands, results)
+        return
     inputs = layout.body.inputs
     strides = {inputs[number]: operands[number].strides for number in layout.const_inputs}
     strides |= {inputs[number]: operands[number].strides[1:] for number in layout.x_inputs}
@@ -71,8 +79,8 @@ def emit_scan(
         step = function.sub(layout.length - 1, turn) if layout.reverse else turn
         now = [function.load("ptr", slot) for slot, _, _ in slots]
         following = [function.load("ptr", slot) for _, slot, _ in slots]
-        xs = [_row(emission, operands[number], step) for number in layout.x_inputs]
-        ys = [_row(emission, result, step) for result in results[layout.carries :]]
+        xs = [_entry(function, operands[number], step).pointer for number in layout.x_inputs]
+        ys = [_entry(function, result, step).pointer for result in results[layout.carries :]]
         arguments = [*consts, *now, *xs, *following, *ys, scratch]
         function.call("void", f"@{body}", *(("ptr", argument) for argument in arguments))
         for (current, next_, spare), written in zip(slots, following, strict=True):
@@ -89,10 +97,38 @@ def emit_scan(
         function.call("void", copy, ("ptr", result.pointer), ("ptr", last), ("i64", nbytes), ("i1", "false"))
 
 
-def _row(emission: Emission, stored: Stored, step: int | str) -> str:
+def _emit_in_registers(
+    emission: Emission, layout: Layout, operands: Sequence[Stored], results: Sequence[Stored]
+) -> None:
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        given = [replace(stored, pointer=pointer) for stored, pointer in zip(operands, pointers, strict=False)]
+        taken = [
+            replace(stored, pointer=pointer) for stored, pointer in zip(results, pointers[len(given) :], strict=True)
+        ]
+        registers = Registers(function)
+        consts = [registers.load(given[number]) for number in layout.const_inputs]
+        carries = [registers.kept(registers.load(given[number]), given[number].dtype) for number in layout.carry_inputs]
+        with function.loop(0, layout.length) as turn:
+            step = function.sub(layout.length - 1, turn) if layout.reverse else turn
+            held = [registers.held(slots, result.dtype) for slots, result in zip(carries, taken, strict=False)]
+            xs = [registers.load(_entry(function, given[number], step)) for number in layout.x_inputs]
+            after = registers.run(layout.body, [*consts, *held, *xs])
+            for cells, result in zip(after[layout.carries :], taken[layout.carries :], strict=True):
+                registers.store(cells, _entry(function, result, step))
+            for cells, slots, result in zip(after, carries, taken, strict=False):
+                registers.keep(cells, slots, result.dtype)
+        for slots, result in zip(carries, taken, strict=False):
+            registers.store(registers.held(slots, result.dtype), result)
+
+    pointers = [stored.pointer for stored in (*operands, *results)]
+    emission.kernel(("registers", len(emission.module.kernels)), "loop", pointers, build)
+
+
+def _entry(function: Function, stored: Stored, step: Index) -> Stored:
     """The part of a step."""
-    function = emission.function
-    return function.element(stored.pointer, function.mul(step, stored.strides[0]), memory_type(stored.dtype))
+    place = function.mul(step, stored.strides[0])
+    pointer = function.element(stored.pointer, place, memory_type(stored.dtype))
+    return Stored(pointer, stored.shape[1:], stored.strides[1:], stored.dtype)
 
 
 def _body(emission: Emission, layout: Layout, memory: Memory) -> str:
