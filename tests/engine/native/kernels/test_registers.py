@@ -29,6 +29,9 @@ A = rng.normal(size=(2, 3))
 @pytest.fixture
 def whenever_possible(monkeypatch):
     """Registers also where nests would be faster."""
+    monkeypatch.setenv(
+        "PULLBACK_CACHE", "0"
+    )  # objects are kept by what they are made from, not by what is patched here
     monkeypatch.setattr(loops, "pays", lambda body, _: fits(body))
 
 
