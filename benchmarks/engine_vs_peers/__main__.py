@@ -4,8 +4,11 @@ A process for every engine, pinned to one CPU, one thread each; they take turns 
 rounds of their CPU time over ours, with a 95 % interval. Everyone's value and gradients must be right first.
 """
 
-import argparse
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy loads it: closed forms are computed in this process
+
+import argparse
 import sys
 from pathlib import Path
 from typing import Any

@@ -123,7 +123,7 @@ def _bytes(counts: dict[str, Any] | None) -> str:
     parts = [f"{_bytes_of(value)} {name}" for name, value in layers.items() if value]
     parts += [f"{name} not seen" for name, value in layers.items() if value is None]
     # A handful are the counting's own.
-    if counts["python_blocks_kept"] >= counts["python_blocks_calls"] / 2:
+    if counts["python_blocks_kept"] >= max(10, counts["python_blocks_calls"] / 2):
         parts.append(f"{counts['python_blocks_kept']} Python blocks kept by {counts['python_blocks_calls']} calls")
     if counts["python_garbage"]:
         parts.append("garbage in cycles")

@@ -31,7 +31,13 @@ from pullback_runners.peers import Prepared, find_peer
 from pullback_runners.workloads import Case, Differentiated, Inputs, Workload, find_workload
 
 WARM_CALLS = 3
-COUNTED_CALLS = 100
+WARM_S = 0.5
+"""Calls that take longer than this are warm after one."""
+
+MOST_COUNTED_CALLS = 100
+COUNTED_S = 2.0
+"""Calls that are counted together take no longer than this; two at least."""
+
 
 Answer = dict[str, Any]
 
@@ -167,9 +173,16 @@ def time_kept(call: Callable[[], Any], calls: int) -> float:
     return duration_ns / calls / 1e9
 
 
-def _calls_per_batch(call: Callable[[], Any], seconds: float) -> int:
+def _warm(call: Callable[[], Any]) -> None:
+    start = time.process_time()
     for _ in range(WARM_CALLS):
         call()
+        if time.process_time() - start > WARM_S:
+            break
+
+
+def _calls_per_batch(call: Callable[[], Any], seconds: float) -> int:
+    _warm(call)
     calls = 1
     while True:
         each = time_dropped(call, calls)
@@ -180,13 +193,13 @@ def _calls_per_batch(call: Callable[[], Any], seconds: float) -> int:
 
 def _counted(call: Callable[[], Any]) -> Answer:
     """Layers of memory of a warm call, and what many calls leave behind in Python's own."""
-    for _ in range(WARM_CALLS):
-        call()
+    _warm(call)
     counts = count_allocations(call).document()
     gc.collect()
     gc.disable()
-    _left_behind(call)
-    (blocks_before, _), (blocks, garbage) = _left_behind(call), _left_behind(call)
+    calls = max(2, min(MOST_COUNTED_CALLS, int(COUNTED_S / time_dropped(call, 1))))
+    _left_behind(call, calls)
+    (blocks_before, _), (blocks, garbage) = _left_behind(call, calls), _left_behind(call, calls)
     tracemalloc.start()
     call()
     before, _ = tracemalloc.get_traced_memory()
@@ -199,18 +212,18 @@ def _counted(call: Callable[[], Any]) -> Answer:
         **{name: metric["value"] for name, metric in counts.items()},
         "python_blocks_kept": blocks - blocks_before,
         "python_garbage": garbage,
-        "python_blocks_calls": COUNTED_CALLS,
+        "python_blocks_calls": calls,
         "traced_peak_bytes": peak - before,
         "traced_kept_bytes": after - before,
     }
 
 
-def _left_behind(call: Callable[[], Any]) -> tuple[int, int]:
+def _left_behind(call: Callable[[], Any], calls: int) -> tuple[int, int]:
     """Python's blocks after many calls, and the objects in cycles among them, which only the collector frees.
 
     It is run before the reading: it empties CPython's free lists too, which hold up to 2000 tuples of every length.
     """
-    for _ in itertools.repeat(None, COUNTED_CALLS):
+    for _ in itertools.repeat(None, calls):
         call()
     garbage = gc.collect()
     return sys.getallocatedblocks(), garbage

@@ -14,12 +14,13 @@ from pullback import trees
 from pullback.backends.native.entry import (
     ABSENT,
     Block,
+    Called,
     Check,
     Fetch,
-    Frame,
     NotNativeError,
     Step,
     argument_steps,
+    makings,
     plain_form,
 )
 from pullback.compiling.places import (
@@ -44,8 +45,8 @@ from pullback.compiling.program import Program
 from pullback.compiling.surroundings import Surroundings
 
 
-def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Frame:
-    """A frame for calls with arguments like these, as long as the surroundings are what they are now."""
+def block_of_calls(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Block:
+    """What frames begin with for calls with arguments like these, as long as the surroundings are what they are now."""
     native = program.compiled.native
     if native is None:
         raise NotNativeError("a part of the program is not native")
@@ -56,15 +57,20 @@ def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings
         steps.watch(place)
     for number, place in enumerate(surroundings.arrays, len(trees.flatten(args)[0])):
         steps.add(place, Check.ARRAY, np.ndarray, number)
-    form = program.finish.form(plain_form(native.results))
+    outs = plain_form(native.results)
+    try:
+        form = program.finish.form(outs)
+        makings(form)
+    except NotNativeError:
+        form = Called(program.finish.run, outs)
     apart = _apart(steps.steps, program.overwritten)
-    return Frame(Block(native, len(args), steps.steps, form, apart=apart))
+    return Block(native, len(args), steps.steps, form, apart=apart, takes_out=True)
 
 
 def _apart(steps: Sequence[Step], overwritten: Collection[int]) -> list[tuple[int, int]]:
     """Pairs of steps that fetch arrays one of which is overwritten, for a time, before the others are read."""
     arrays = [number for number, step in enumerate(steps) if step.check is Check.ARRAY]
-    written = [number for number in arrays if steps[number].input in overwritten]
+    written = [number for number in arrays if steps[number].place in overwritten]
     return [(one, other) for one in written for other in arrays if other != one]
 
 
@@ -74,6 +80,7 @@ class _Steps:
     def __init__(self, steps: list[Step]) -> None:
         self.steps = steps
         self._containers: dict[tuple[str, int], int] = {}
+        self._functions: set[Any] = set()
         self._places: list[Place] = []  # alive, so that no other one has its id
 
     def add(self, place: Place, check: Check, expected: Any, number: int = -1, length: int = 0) -> int:
@@ -111,13 +118,21 @@ class _Steps:
 
     def _watch_identity(self, place: Place) -> None:
         now = place()
-        self.add(place, Check.IDENTITY, ABSENT if now is UNASSIGNED else now)
+        expected = ABSENT if now is UNASSIGNED or _has_none(place) else now
+        match place:
+            case Named(namespace, name):
+                self.steps.append(Step(Fetch.ENTRY, name, Check.IDENTITY, expected, inside=namespace))
+            case Code(function) if function.__defaults__ is None and function.__kwdefaults__ is None:
+                self._functions.add(function)
+                self.steps.append(Step(Fetch.FUNCTION, function, Check.ANYTHING, function.__code__))
+            case Defaults(function) | KeywordDefaults(function) if function in self._functions:
+                pass  # seen with its code
+            case _:
+                self.add(place, Check.IDENTITY, expected)
 
     def _watch_keys(self, container: Place) -> None:
-        if isinstance(container, Defaults) and container.function.__defaults__ is None:
-            self._append(Fetch.DEFAULTS, container.function, ABSENT)
-        elif isinstance(container, KeywordDefaults) and container.function.__kwdefaults__ is None:
-            self._append(Fetch.KEYWORD_DEFAULTS, container.function, ABSENT)
+        if _has_none(container):
+            self._watch_identity(container)
         else:
             number, value = self._container(container), container()
             if isinstance(value, dict):
@@ -160,6 +175,16 @@ class _Steps:
             case Fixed(what) | Captured(what) | Code(what) | Defaults(what) | KeywordDefaults(what):
                 return _FETCHES[type(place)], what, 0
         raise NotNativeError("what the function reads is found by Python alone")
+
+
+def _has_none(place: Place) -> bool:
+    """Whether a function has no defaults at all, where the place gives empty ones."""
+    match place:
+        case Defaults(function):
+            return function.__defaults__ is None
+        case KeywordDefaults(function):
+            return function.__kwdefaults__ is None
+    return False
 
 
 _FETCHES: dict[type, Fetch] = {

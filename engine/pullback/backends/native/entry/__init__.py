@@ -12,16 +12,17 @@ Runner            a program as a callable of its own         running.py
 from pullback.backends.native.entry.binding import bind, bound_frames, forget_latest, latest_frame
 from pullback.backends.native.entry.blocks import Block, Watched
 from pullback.backends.native.entry.callables import is_native, native_subclass
-from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
+from pullback.backends.native.entry.forms import Called, Constant, Form, NotNativeError, Out, makings
 from pullback.backends.native.entry.frames import Frame
 from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.programs import NativeProgram
-from pullback.backends.native.entry.running import Runner, plain_form, runner
+from pullback.backends.native.entry.running import Runner, Writer, plain_form, runner, writer
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, argument_steps, steps_of
 
 __all__ = [
     "ABSENT",
     "Block",
+    "Called",
     "Check",
     "Constant",
     "Fetch",
@@ -34,15 +35,18 @@ __all__ = [
     "Runner",
     "Step",
     "Watched",
+    "Writer",
     "argument_steps",
     "bind",
     "bound_frames",
     "forget_latest",
     "is_native",
     "latest_frame",
+    "makings",
     "native_subclass",
     "plain_form",
     "runner",
     "steps_of",
     "why_unknown",
+    "writer",
 ]

@@ -3,16 +3,25 @@
 import ctypes
 import functools
 import importlib.resources
+import sys
 
 import numpy as np
 
 from pullback.backends import suspension
 from pullback.backends.native.linking import Loaded, load
 
+#: The name of the keyword, as the compiler of Python has it in calls.
+_OUT = sys.intern("out")
 
+
+@functools.cache
 def entry_address(frame_offset: int) -> int:
     """Where the vectorcall begins of callables that have the reference to their frame so many bytes behind their beginning."""
-    return _loaded(frame_offset).address("entry")
+    loaded = load(text(frame_offset))
+    _loaded.append(loaded)
+    initialise = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("initialise"))
+    initialise(id(np.ndarray), suspension.word.ctypes.data, id(_OUT))
+    return loaded.address("entry")
 
 
 def text(frame_offset: int) -> str:
@@ -21,9 +30,5 @@ def text(frame_offset: int) -> str:
     return template.replace("FRAME_OFFSET", str(frame_offset))
 
 
-@functools.cache
-def _loaded(frame_offset: int) -> Loaded:
-    loaded = load(text(frame_offset))
-    initialise = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(loaded.address("initialise"))
-    initialise(id(np.ndarray), suspension.word.ctypes.data)
-    return loaded
+#: The code stays as long as the process does: callables may be called until its end.
+_loaded: list[Loaded] = []

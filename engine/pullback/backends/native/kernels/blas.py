@@ -7,25 +7,12 @@ as C' = B' A', and a factor that lies the other way is given with the flag that 
 from contextlib import ExitStack
 
 from pullback.backends.native.kernels.product import Product
+from pullback.backends.native.threads.sharing import blas_on_this_thread
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import memory_type, number
 
 _PREFIXES = {"f4": "s", "f8": "d"}
 _LARGEST = 2**31 - 1
-
-
-def cut_off(vector_bits: int, itemsize: int) -> int:
-    """The side of the cubes up to which tiles of our own are as fast as OpenBLAS: 1024 for f4 with 512 bits.
-
-    Measured on a Zen 4 with one thread, where both reach 85 to 95 % of the peak; beyond, only BLAS reuses the third cache.
-    """
-    return vector_bits * 8 // itemsize
-
-
-def is_for_blas(product: Product, vector_bits: int) -> bool:
-    """Whether a product is large enough for BLAS, and one that it can be asked for."""
-    large = product.multiplications > cut_off(vector_bits, product.dtype.itemsize) ** 3
-    return large and min(product.m, product.n) > 16 and can_describe(product)
 
 
 def can_describe(product: Product) -> bool:
@@ -66,7 +53,7 @@ def write_gemm(function: Function, product: Product, a: str, b: str, c: str) -> 
     def flag(lines: tuple[int, bool]) -> tuple[str, str]:
         return "ptr", function.module.constant("i8", str(ord("T" if lines[1] else "N")), align=1)
 
-    with ExitStack() as loops:
+    with blas_on_this_thread(function), ExitStack() as loops:
         batch = [loops.enter_context(function.loop(0, size)) for size in product.batch]
         pointers = [
             function.element(pointer, function.offset(*zip(batch, strides, strict=True)), element)
