@@ -43,7 +43,7 @@ class Row:
     work: Work | None = None
     kind: Kind = "gradient"
     keep: bool = False
-    """Whether results are kept alive during a batch ("fresh"), else each is dropped before the next call."""
+    """Whether results are kept alive ("fresh"), else each is dropped before the next call."""
     own_others: dict[str, Case] = field(default_factory=dict)
     """Our engine on other cases, by the name it has in `asks`: how time grows, what a choice costs."""
 

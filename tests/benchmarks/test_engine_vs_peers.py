@@ -233,6 +233,29 @@ def test_times_of_results_that_are_dropped_and_kept():
     assert len(made) == 2 * (1 + 3) + 1
 
 
+def test_results_that_are_kept_are_held_sixty_four_at_a_time():
+    worker = part("worker")
+    alive = []
+
+    class Result:
+        def __init__(self):
+            alive.append(1)
+
+        def __del__(self):
+            alive.pop()
+
+    most = 0
+
+    def call():
+        nonlocal most
+        result = Result()
+        most = max(most, len(alive))
+        return result
+
+    assert worker.time_kept(call, 100) > 0
+    assert (most, alive) == (64, [])
+
+
 # --- from outside -------------------------------------------------------------------------------------------------------
 
 
