@@ -58,6 +58,7 @@ def pytest_configure():
         folder.chmod(0o755)  # where root runs the tests, the server's own account must reach its data
         os.environ[FOLDER_VARIABLE] = str(folder)
         os.environ["PULLBACK_CACHE_DIR"] = str(folder / "cache")  # the caller's own objects are no part of a test
+        os.environ["PULLBACK_CACHE"] = "check"  # that the key of a native program says all that its text depends on
 
 
 def pytest_unconfigure():

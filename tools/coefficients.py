@@ -4,8 +4,8 @@
     python tools/coefficients.py exp log    # those whose names begin so
 
 Each is the polynomial whose largest weighted error on an interval is least (minimax), found by Lawson's reweighted least
-squares on Chebyshev points in 60 digits. Coefficients are then rounded to the format one by one, the lowest first, and
-what is left is fitted again after each, so that the later ones take up what rounding the earlier ones did.
+squares on Chebyshev points in 50 digits. The lowest coefficients are then rounded to the format one by one, and what is
+left is fitted again after each, so that the later ones take up what rounding the earlier ones did.
 Printed are the coefficients and the largest weighted error of the rounded polynomial, as a power of two.
 """
 
@@ -17,9 +17,11 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-mp.mp.dps = 60
-POINTS = 160
-ROUNDS = 60
+mp.mp.dps = 50
+POINTS = 120
+ROUNDS = 40
+#: So many of the lowest coefficients are rounded one by one, with a fit after each; the others' rounding is too small to count.
+REFITTED = 6
 
 Real = Any
 Function = Callable[[Real], Real]
@@ -74,11 +76,14 @@ def coefficients(fit: Fit) -> tuple[list[float], Real]:
     values, weights = [fit.function(x) for x in points], [fit.weight(x) for x in points]
     rounded: list[float] = []
     rest, scaled = list(values), list(weights)
-    for taken in range(fit.count):
-        c = round_to_format(minimax(rest, points, scaled, fit.count - taken)[0], single=fit.single)
-        rounded.append(c)
-        rest = [(y - c) / x for x, y in zip(points, rest, strict=True)]
-        scaled = [w * x for x, w in zip(points, scaled, strict=True)]
+    while len(rounded) < fit.count:
+        fitted = minimax(rest, points, scaled, fit.count - len(rounded))
+        settled = fitted[:1] if len(rounded) < REFITTED else fitted
+        for coefficient in settled:
+            c = round_to_format(coefficient, single=fit.single)
+            rounded.append(c)
+            rest = [(y - c) / x for x, y in zip(points, rest, strict=True)]
+            scaled = [w * x for x, w in zip(points, scaled, strict=True)]
     exact = [mp.mpf(c) for c in rounded[::-1]]
     error = max(abs(w * (y - mp.polyval(exact, x))) for x, y, w in zip(points, values, weights, strict=True))
     return rounded, error
@@ -116,7 +121,7 @@ def _log_after_square(f: Real) -> Real:
 
 
 # --- trigonometric.py -----------------------------------------------------------------------------------------------
-EIGHTH_TURN = (mp.pi / 4 * mp.mpf("1.002")) ** 2
+EIGHTH_TURN = (mp.pi / 4 * mp.mpf("1.005")) ** 2
 TAN_EIGHTH = mp.tan(mp.pi / 8) ** 2 * mp.mpf("1.001")
 
 
@@ -154,18 +159,36 @@ def _erfcx(x: Real) -> Real:
     return mp.exp(x * x) * mp.erfc(x)
 
 
-def _erfc_far(q: Real, centre: int) -> Real:
-    x = centre * (1 + q) / (1 - q)
-    return _erfcx(x) * (x + centre)
+def _erfc_far(q: Real) -> Real:
+    x = 3 * (1 + q) / (1 - q)
+    return _erfcx(x) * (x + 3)
 
 
-def _cdf_far(q: Real, centre: int) -> Real:
-    x = centre * (1 + q) / (1 - q)
-    return _erfcx(x / mp.sqrt(2)) * (x + centre) / 2
+def _cdf_far(q: Real) -> Real:
+    x = 4 * (1 + q) / (1 - q)
+    return _erfcx(x / mp.sqrt(2)) * (x + 4) / 2
 
 
 def _placed(x: Real, centre: int) -> Real:
     return (mp.mpf(x) - centre) / (mp.mpf(x) + centre)
+
+
+def _cdf_near(z: Real) -> Real:
+    x = mp.sqrt(z)
+    return (mp.ncdf(x) - mp.mpf(1) / 2) / x
+
+
+def _weight_of_cdf(z: Real) -> Real:
+    """Relative to the value at -x, where it is smaller."""
+    return mp.sqrt(z) / mp.ncdf(-mp.sqrt(z))
+
+
+def _log_erfc(t: Real) -> Real:
+    return mp.log(mp.erfc(t + 2))
+
+
+def _weight_of_log_erfc(t: Real) -> Real:
+    return mp.erfc(t + 2) / mp.erf(t + 2)
 
 
 def _cbrt_near(t: Real) -> Real:
@@ -187,13 +210,21 @@ FITS: dict[str, Fit] = {
     "sin_double": Fit(_sin_rest, 0, EIGHTH_TURN, lambda z: z, 6),
     "cos_single": Fit(_cos_rest, 0, EIGHTH_TURN, lambda z: z * z, 3, single=True),
     "cos_double": Fit(_cos_rest, 0, EIGHTH_TURN, lambda z: z * z, 6),
-    "tan_single": Fit(_tan_rest, 0, EIGHTH_TURN, lambda z: z, 6, single=True),
-    "atan_single": Fit(_atan_rest, 0, TAN_EIGHTH, lambda z: z, 4, single=True),
-    "atan_double": Fit(_atan_rest, 0, TAN_EIGHTH, lambda z: z, 10),
+    "tan_single": Fit(_tan_rest, 0, EIGHTH_TURN, lambda z: z, 7, single=True),
+    "atan_single": Fit(_atan_rest, 0, 1, lambda z: z, 9, single=True),
+    "atan_double": Fit(_atan_rest, 0, TAN_EIGHTH, lambda z: z, 11),
     "asin_single": Fit(_asin_rest, 0, mp.mpf(0.25), lambda z: z, 5, single=True),
-    "asin_double": Fit(_asin_rest, 0, mp.mpf(0.25), lambda z: z, 12),
-    "erf_single": Fit(_erf_near, 0, 1, lambda z: mp.mpf(1), 7, single=True),
-    "erf_double": Fit(_erf_near, 0, 1, lambda z: mp.mpf(1), 13),
+    "asin_double": Fit(_asin_rest, 0, mp.mpf(0.25), lambda z: z, 13),
+    "erf_single": Fit(_erf_near, 0, 1, _one, 7, single=True),
+    "erf_double": Fit(_erf_near, 0, 1, _one, 14),
+    "erfc_far": Fit(_erfc_far, _placed(1, 3), _placed(28, 3), lambda q: 1 / _erfc_far(q), 21),
+    "erfc_far_between": Fit(_erfc_far, _placed(1, 3), _placed(11, 3), lambda q: 1 / _erfc_far(q), 10),
+    "cdf_near": Fit(_cdf_near, 0, 1, _weight_of_cdf, 12),
+    "cdf_far": Fit(_cdf_far, _placed(1, 4), _placed(39, 4), lambda q: 1 / _cdf_far(q), 21),
+    "cdf_far_between": Fit(_cdf_far, _placed(1, 4), _placed(15, 4), lambda q: 1 / _cdf_far(q), 10),
+    "log_erfc_single": Fit(_log_erfc, mp.mpf(-1), mp.mpf(2), _weight_of_log_erfc, 8, single=True),
+    "log_erfc_double": Fit(_log_erfc, mp.mpf(-1), mp.mpf(4), _weight_of_log_erfc, 17),
+    "log_fine": Fit(lambda z: (_log_rest(z) / z - mp.mpf(2) / 3) / z, 0, FAR_LOG, lambda z: z * z / 2, 8),
     "cbrt_near": Fit(_cbrt_near, mp.mpf("0.353"), mp.mpf("2.829"), lambda t: 1 / mp.cbrt(t), 5),
 }
 
@@ -203,7 +234,7 @@ def main(names: list[str]) -> None:
     for name, fit in FITS.items():
         if not names or any(name.startswith(wanted) for wanted in names):
             rounded, error = coefficients(fit)
-            print(f"{name}: 2**{float(mp.log(error, 2)):.2f}")
+            print(f"{name}: 2**{float(mp.log(error, 2)):.2f}", flush=True)
             print("    " + ", ".join(repr(float(np.float32(c))) if fit.single else repr(c) for c in rounded))
             if fit.single:
                 print("    " + ", ".join(str(np.float32(c)) for c in rounded))

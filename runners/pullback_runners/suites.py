@@ -14,7 +14,7 @@ class Suite:
     most_groups: int
     slices: int
     may_say_same: bool
-    variants: tuple[str, ...] = ("unfused", "fused", "stateful", "numpy")
+    variants: tuple[str, ...] = ("unfused", "fused", "stateful", "native", "numpy")
 
     more_groups: int = 5
     """Added at a time while an answer is ambiguous."""

@@ -124,6 +124,7 @@ def test_an_ambiguous_case_is_given_more_groups_up_to_the_suites_limit(monkeypat
 def test_a_variant_of_the_suite_that_is_not_there_is_absent_and_one_asked_for_by_name_has_failed(
     monkeypatch, faulty_workloads
 ):
+    monkeypatch.setenv("PULLBACK_NATIVE", "0")
     coming = Suite("quick", 2, 2, 3, may_say_same=False, variants=("unfused", "native", "right"))
     monkeypatch.setattr("pullback_runners.suites.SUITES", {"quick": coming})
     (case,) = run(faulty_workloads)["cases"]

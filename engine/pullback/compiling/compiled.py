@@ -129,7 +129,7 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
         "peak_bytes": state_bytes,
         "transient": [],
         "fallbacks": [],
-        "hash": _hash(graph, native.text),
+        "hash": _hash(graph, text),
     }
     pieces = [Piece("arena", ArrayType((memory.nbytes,), listing.BYTE), "kept")] if memory.nbytes else []
     pieces += [Piece(f"out{number}", type_, "returned") for number, type_ in enumerate(types) if type_.shape]

@@ -14,12 +14,14 @@ from pullback import trees
 from pullback.backends.native.entry import (
     ABSENT,
     Block,
+    Called,
     Check,
     Fetch,
     Frame,
     NotNativeError,
     Step,
     argument_steps,
+    makings,
     plain_form,
 )
 from pullback.compiling.places import (
@@ -56,15 +58,20 @@ def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings
         steps.watch(place)
     for number, place in enumerate(surroundings.arrays, len(trees.flatten(args)[0])):
         steps.add(place, Check.ARRAY, np.ndarray, number)
-    form = program.finish.form(plain_form(native.results))
+    outs = plain_form(native.results)
+    try:
+        form = program.finish.form(outs)
+        makings(form)
+    except NotNativeError:
+        form = Called(program.finish.run, outs)
     apart = _apart(steps.steps, program.overwritten)
-    return Frame(Block(native, len(args), steps.steps, form, apart=apart))
+    return Frame(Block(native, len(args), steps.steps, form, apart=apart, takes_out=True))
 
 
 def _apart(steps: Sequence[Step], overwritten: Collection[int]) -> list[tuple[int, int]]:
     """Pairs of steps that fetch arrays one of which is overwritten, for a time, before the others are read."""
     arrays = [number for number, step in enumerate(steps) if step.check is Check.ARRAY]
-    written = [number for number in arrays if steps[number].input in overwritten]
+    written = [number for number in arrays if steps[number].place in overwritten]
     return [(one, other) for one in written for other in arrays if other != one]
 
 
@@ -111,13 +118,11 @@ class _Steps:
 
     def _watch_identity(self, place: Place) -> None:
         now = place()
-        self.add(place, Check.IDENTITY, ABSENT if now is UNASSIGNED else now)
+        self.add(place, Check.IDENTITY, ABSENT if now is UNASSIGNED or _has_none(place) else now)
 
     def _watch_keys(self, container: Place) -> None:
-        if isinstance(container, Defaults) and container.function.__defaults__ is None:
-            self._append(Fetch.DEFAULTS, container.function, ABSENT)
-        elif isinstance(container, KeywordDefaults) and container.function.__kwdefaults__ is None:
-            self._append(Fetch.KEYWORD_DEFAULTS, container.function, ABSENT)
+        if _has_none(container):
+            self.add(container, Check.IDENTITY, ABSENT)
         else:
             number, value = self._container(container), container()
             if isinstance(value, dict):
@@ -160,6 +165,16 @@ class _Steps:
             case Fixed(what) | Captured(what) | Code(what) | Defaults(what) | KeywordDefaults(what):
                 return _FETCHES[type(place)], what, 0
         raise NotNativeError("what the function reads is found by Python alone")
+
+
+def _has_none(place: Place) -> bool:
+    """Whether a function has no defaults at all, where the place gives empty ones."""
+    match place:
+        case Defaults(function):
+            return function.__defaults__ is None
+        case KeywordDefaults(function):
+            return function.__kwdefaults__ is None
+    return False
 
 
 _FETCHES: dict[type, Fetch] = {

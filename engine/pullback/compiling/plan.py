@@ -22,6 +22,7 @@ from pullback.backends.native.entry import (
     bind,
     bound_frames,
     forget_latest,
+    is_native,
     latest_frame,
     native_subclass,
 )
@@ -151,7 +152,7 @@ class Plan:
                 return self._on_the_tape(args, {}, "an error was raised, and the function may catch it")
             if not isinstance(outputs, Changed):
                 self._last = program
-                if program.compiled.native is not None and not recorded:
+                if program.compiled.native is not None and is_native(self) and not recorded:
                     self._enter(program, args, family.surroundings, outputs)
                 return program.finish(outputs, values)
             program = family.following(program, outputs)

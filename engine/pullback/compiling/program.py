@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.backends.native import availability
 from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
 from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
 from pullback.compiling.surroundings import Surroundings
 from pullback.errors import PullbackError, TracingError
 from pullback.ir.graph import Graph, Guard
 from pullback.ir.types import is_array_like, type_of
+from pullback.nn.recurrent.loops import write_loops
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
 from pullback.passes.patterns import find_patterns
@@ -90,7 +92,7 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
     gradient = function if isinstance(function, Gradient) else None
     graph, rebuild_output = recorded(surroundings, leaves, rebuild, gradient)
     stages.add("recorded", graph)
-    graph = named(graph, stages)
+    graph = named(graph, stages, tier)
     if wanted is not None and gradient is not None:
         graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
     else:
@@ -100,10 +102,14 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
     return Program(compiled, finish, graph.guards, stages, overwritten)
 
 
-def named(graph: Graph, stages: Stages) -> Graph:
-    """The graph with the rules that are found in it; a stage of its own where there are any."""
+def named(graph: Graph, stages: Stages, tier: str) -> Graph:
+    """The graph with the rules that are found in it, and without those that a tier has as loops; a stage of its own each."""
     found = drop_dead(find_patterns(graph))
-    return stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
+    graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
+    if tier != "native" or availability.why_not() is not None:
+        return graph
+    looped = write_loops(graph)
+    return graph if looped is graph else stages.add("recurrent layers as loops", looped)
 
 
 def require_plain(leaf: Any) -> None:

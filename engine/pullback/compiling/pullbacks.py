@@ -68,7 +68,7 @@ def _build(
     stages = Stages()
     graph, rebuild_output = recorded(surroundings, leaves, rebuild)
     stages.add("recorded", graph)
-    graph = named(graph, stages)
+    graph = named(graph, stages, tier)
     _require_values(graph)
     joint, mask = with_pullback(graph, range(len(leaves)))
     stages.add("differentiated", joint)

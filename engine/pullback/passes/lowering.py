@@ -18,16 +18,20 @@ from pullback.errors import PullbackError
 from pullback.ir.graph import Capture, Graph, Literal, Node, with_guards_of, with_guards_returned
 from pullback.traces.recorder import GraphTracer, Recorder
 
+Form = Callable[..., Any] | None
+"""What computes in other primitives what a rule computes; None where there is no such thing."""
+
 
 class _Lowering(Recorder):
     """A recorder that writes out the rules it meets."""
 
-    def __init__(self) -> None:
+    def __init__(self, form_of: Callable[[Primitive], Form]) -> None:
         super().__init__()
+        self._form_of = form_of
         self._inside: list[Primitive] = []
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        form = _lower_form(primitive)
+        form = self._form_of(primitive)
         if form is None or primitive in self._inside:
             return super().apply(primitive, operands, params)
         wanted = primitive.infer(*(self.atom_of(operand).type for operand in operands), **params)
@@ -49,10 +53,15 @@ class _Lowering(Recorder):
 
 def lower(graph: Graph) -> Graph:
     """Write out every rule that can be."""
-    if not any(_lower_form(node.primitive) for node in graph.nodes):
+    return written_out(graph, _lower_form)
+
+
+def written_out(graph: Graph, form_of: Callable[[Primitive], Form]) -> Graph:
+    """Write out every rule that has a form."""
+    if not any(form_of(node.primitive) for node in graph.nodes):
         return graph
     whole = with_guards_returned(graph)
-    with tracing(_Lowering()) as recorder:
+    with tracing(_Lowering(form_of)) as recorder:
         inputs = tuple(recorder.new_var(var.type) for var in whole.inputs)
         captures = tuple(Capture(recorder.new_var(capture.var.type), capture.value) for capture in whole.captures)
         values: dict[Any, Any] = {
@@ -75,7 +84,7 @@ def _copy(node: Node, values: dict[Any, Any], recorder: _Lowering) -> None:
     values.update(zip(node.outputs, result if node.primitive.results > 1 else (result,), strict=True))
 
 
-def _lower_form(primitive: Primitive) -> Callable[..., Any] | None:
+def _lower_form(primitive: Primitive) -> Form:
     if primitive.lower is not None:
         return primitive.lower
     if not isinstance(primitive, Scalar) or isinstance(primitive.ufunc, np.ufunc):

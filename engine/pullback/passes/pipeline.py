@@ -11,6 +11,7 @@ from pullback.passes.dead_code import drop_dead
 from pullback.passes.layouts import copy_for_layouts
 from pullback.passes.loops.carries import drop_dead_carries
 from pullback.passes.loops.hoisting import hoist_invariants
+from pullback.passes.loops.packing import pack_before_loops
 from pullback.passes.loops.products import split_products
 from pullback.passes.loops.sums import sum_after_loops
 from pullback.passes.lowering import lower
@@ -76,4 +77,6 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False) -> Graph:
         graph = stages.add("lowered", lower(graph))
     for name, run_pass in _passes_for(graph):
         graph = stages.add(name, run_pass(graph))
+    if lowered and any(node.bodies() for node in graph.nodes):
+        graph = stages.add("loops: packing", pack_before_loops(graph))
     return stages.add("layouts", copy_for_layouts(graph)) if lowered else graph

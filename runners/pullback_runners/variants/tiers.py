@@ -29,8 +29,15 @@ def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
         raise VariantError(
             "unavailable", f"this engine cannot run tier {tier!r}, it offers {', '.join(offered) or 'none'}"
         )
+    if tier == "native":
+        reason = importlib.import_module("pullback.backends.native.availability").why_not()
+        if reason is not None:  # what would be measured is another tier
+            raise VariantError("unavailable", f"this engine cannot run tier 'native' here: {reason}")
     names = workload.wrt
     differentiate = pb.value_and_grad(workload(**dict(case.params)), wrt=names)
+    planned = tier != BASELINE and hasattr(pb, "compile")
+    if planned:  # what a program does that calls a gradient many times; the tape runs as it stands
+        differentiate = pb.compile(differentiate, tier=tier)
     arguments = tuple(inputs.values())
 
     def call() -> Any:
@@ -43,7 +50,7 @@ def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
     def plan() -> dict[str, Any] | None:
         if not hasattr(pb, "compile"):
             return None
-        compiled = pb.compile(differentiate, tier=tier)
+        compiled = differentiate if planned else pb.compile(differentiate, tier=tier)
         compiled(*arguments)
         return dict(compiled.summary())
 

@@ -58,7 +58,10 @@ def test_the_faster_of_two_is_measured_as_faster(faulty_workloads, sound_case):
         ("nobody", "unavailable", "nobody"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_before_anything_is_timed(faulty_workloads, sound_case, variant, kind, said):
+def test_what_cannot_be_measured_is_refused_before_anything_is_timed(
+    faulty_workloads, sound_case, monkeypatch, variant, kind, said
+):
+    monkeypatch.setenv("PULLBACK_NATIVE", "0")
     surroundings = Surroundings(workload_files=[faulty_workloads])
     found, failures = examine(sound_case, ["right", variant], surroundings, RNG)
     assert list(found) == ["right"]

@@ -33,8 +33,13 @@ def test_the_fused_tier_runs_a_plan_and_says_what_it_is():
     assert plan["fallbacks"] == []
 
 
-@pytest.mark.parametrize(("variant", "said"), [("native", "it offers"), ("theano", "it has numpy")])
-def test_what_an_engine_does_not_offer_and_an_unknown_peer_say_what_there_is(variant, said):
+@pytest.mark.parametrize(
+    ("variant", "said"), [("stateful", "it offers unfused"), ("native", "switches"), ("theano", "it has numpy")]
+)
+def test_what_an_engine_does_not_offer_and_an_unknown_peer_say_what_there_is(monkeypatch, variant, said):
+    monkeypatch.setenv("PULLBACK_NATIVE", "0")
+    if variant == "stateful":
+        monkeypatch.setattr("pullback.TIERS", ("unfused", "fused"))
     with pytest.raises(VariantError, match=said) as raised, opened(variant):
         pass
     assert raised.value.kind == "unavailable"

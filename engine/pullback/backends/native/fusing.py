@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.kernels.nest import ReductionKind
-from pullback.backends.native.views import Views, is_view, views_of
+from pullback.backends.native.views import Layouts, Views, is_view, views_of
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
@@ -134,9 +134,9 @@ def _is_safe_on_python_numbers(node: Node) -> bool:
     )
 
 
-def fuse(graph: Graph) -> Kernels:
+def fuse(graph: Graph, layouts: Layouts) -> Kernels:
     """Group the nodes of a graph that is wholly native."""
-    views = views_of(graph)
+    views = views_of(graph, layouts)
     kernels: list[Kernel] = []
     made_by: dict[Var, int] = {}  # where in the order a value of memory is written
     nests: list[int] = []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from pullback.backends.native.emission import EMITTERS, contiguous_strides
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
+from pullback.backends.native.views import Layouts
 from pullback.ir.graph import Graph, Var
 from pullback.planning.arena import ALIGNMENT, Placed
 from pullback.rules.indexing import add_at
@@ -54,9 +55,9 @@ class _Plan:
         return slot
 
 
-def plan_memory(graph: Graph, vector_bits: int) -> Memory:
-    """Kernels of a graph and their memory."""
-    kernels = fuse(graph)
+def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) -> Memory:
+    """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
+    kernels = fuse(graph, layouts or {})
     kept = kept_values(kernels, graph)
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pullback.backends.native.emission import EMITTERS, Emission, Stored, contiguous_strides
 from pullback.backends.native.fusing import COPIES, REDUCTIONS, Alone, Fused, loop_dtypes
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
-from pullback.backends.native.kernels.nests import emit_nest
+from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.memory import Memory
 from pullback.backends.native.views import Access
 from pullback.backends.native.writing.lanes import memory_type, number
@@ -119,7 +119,7 @@ def _emit_copy(atom: Atom, output: Stored, places: Places) -> None:
     steps = (Step(identity, (value,), (output.dtype,), output.dtype),)
     writes = (Write(len(source.reads), len(source.pointers), output.strides, output.dtype),)
     nest = Nest(output.shape, tuple(source.reads), steps, writes, ())
-    emit_nest(places.emission, nest, [*source.pointers, output.pointer])
+    emit_shared_nest(places.emission, nest, [*source.pointers, output.pointer])
 
 
 class _Source:
@@ -183,7 +183,7 @@ def _emit_fused(kernel: Fused, places: Places) -> None:
             writes.append(Write(numbers[result], len(pointers), contiguous_strides(space), result.type.dtype))
             pointers.append(places.root(result))
     nest = Nest(space, tuple(source.reads), tuple(steps), tuple(writes), tuple(reduced))
-    emit_nest(places.emission, nest, pointers)
+    emit_shared_nest(places.emission, nest, pointers)
 
 
 def _number_of(steps: list[Step], source: _Source, step: Step) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import interpreter
+from pullback.backends.native.identity import program_key
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.program import emit_program
@@ -28,12 +29,17 @@ class Native:
         target = host_target()
         self.graph = graph
         self.memory = plan_memory(graph, target.vector_bits)
-        self.text = emit_program(self.memory, target.vector_bits).text()
-        self._loaded = load(self.text)
+        self._vector_bits = target.vector_bits
+        self._loaded = load(lambda: self.text, key=program_key(self.memory, target.vector_bits))
         self.address = self._loaded.address("program")
         self._function = _Function(self.address)
         variables = (*graph.inputs, *(capture.var for capture in graph.captures))
         self._types = [var.type for var in variables]
+
+    @cached_property
+    def text(self) -> str:
+        """The program as LLVM IR, written when it is asked for: not where object code of it is found on disk."""
+        return emit_program(self.memory, self._vector_bits).text()
 
     def run(self, operands: Sequence[Any], outs: Sequence[np.ndarray[Any, Any]], arena: int) -> None:
         """Compute into arrays in C order, with scratch memory that begins at an address."""

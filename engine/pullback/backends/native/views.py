@@ -3,8 +3,9 @@
 Layouts are found by doing to an array without memory what the graph does to a value, as `passes.layouts` does.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,10 @@ def is_view(node: Node) -> bool:
     return node.primitive in _VIEWS
 
 
+#: Strides in elements of what a graph is given, where it is not in C order.
+Layouts: TypeAlias = Mapping[Var, tuple[int, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """A value as elements of its root: the first one, and how far apart they are along each axis, in elements."""
@@ -39,10 +44,13 @@ class Access:
 
 
 class Views:
-    """The accesses of a graph's values, entered in the order of its nodes."""
+    """The accesses of a graph's values, entered in the order of its nodes.
 
-    def __init__(self) -> None:
-        self._of: dict[Var, Access] = {}
+    What is given to the graph is in C order but where `layouts` have other strides.
+    """
+
+    def __init__(self, layouts: Layouts) -> None:
+        self._of: dict[Var, Access] = {var: Access(var, 0, strides) for var, strides in layouts.items()}
 
     def access(self, atom: Atom) -> Access:
         """Of a value that is no view: all of its own memory, in C order; of a number: itself."""
@@ -64,9 +72,9 @@ class Views:
         self._of[result] = Access(before.root, offset, tuple(stride // itemsize for stride in seen.strides))
 
 
-def views_of(graph: Graph) -> Views:
+def views_of(graph: Graph, layouts: Layouts) -> Views:
     """The accesses of all values."""
-    views = Views()
+    views = Views(layouts)
     for node in graph.nodes:
         if is_view(node):
             views.enter(node)

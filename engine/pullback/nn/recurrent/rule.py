@@ -11,12 +11,14 @@ products over all steps are written straight into its views.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from pullback.control.leaves import leaf_type, zeros
+from pullback.control.scanning import scan
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType, Shape, type_of
@@ -78,6 +80,31 @@ class Recurrence(Primitive):
             return self.step(weights, x, states, params)
 
         return run_steps(step, read(w, params["layout"]), x, _spread(given, params["given"]))
+
+    def loop(self, x: Any, w: Any, *given: Any, **params: Any) -> tuple[Any, ...]:
+        """States of all steps by a loop of the graph; a state that is not given starts with zeros.
+
+        For where recorded: a backend that compiles loops does better with one than with a rule it does not know.
+        """
+        weights = read(w, params["layout"])
+        batch, hidden = np.shape(x)[1], weights.hidden
+        nothing = [zeros(ArrayType((batch, hidden), w.dtype)) for _ in params["given"]]
+        initial = [
+            zero if state is None else state
+            for zero, state in zip(nothing, _spread(given, params["given"]), strict=True)
+        ]
+
+        def step(states: tuple[Any, ...], x: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+            after = self.step(weights, x, states, params)
+            return after, after
+
+        return tuple(scan(step, tuple(initial), x)[1])
+
+    def written_out(self, *operands: Any, **params: Any) -> Any:
+        """What the rule gives, by a loop of the graph; zeros where it would give what its gradient reads."""
+        types = self.infer(*(leaf_type(operand, "an operand", self.name) for operand in operands), **params)
+        results = (*self.loop(*operands, **params), *(zeros(type_) for type_ in types[self.states :]))
+        return results if self.results > 1 else results[0]
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run forward."""
@@ -249,17 +276,34 @@ class _Gradient(Primitive):
         x, w, *initial = results
         return [x, w, *(bar for bar, is_given in zip(initial, params["given"], strict=True) if is_given)]
 
-    def _function(self, operands: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], Any]:
+    def written_out(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
+        """The gradient by the loop of the rule; what nobody needs is still empty."""
+        moving, function = self._function(operands, params, lambda *xs: self.rule.loop(*xs, **params))
+        cotangents = iter(function(*moving))
+        empty = zeros(ArrayType((0,), operands[1].dtype))
+        of_operands = [next(cotangents) if need else empty for need in params["needed"]]
+        x, w, *given = of_operands
+        return (x, w, *(empty if bar is None else bar for bar in _spread(given, params["given"])))
+
+    def _function(
+        self, operands: Sequence[Any], params: dict[str, Any], reference: Callable[..., Any] | None = None
+    ) -> tuple[list[Any], Any]:
         """The gradient as a function in primitives, and what it is a function of: all but what was saved."""
         inputs, _, bars = self._roles(operands, params)
+        forward = reference or (lambda *xs: self.rule.reference(params, *xs))
 
         def function(*moving: Any) -> tuple[Any, ...]:
-            states, pullback = vjp(lambda *xs: self.rule.reference(params, *xs), *moving[: len(inputs)])[:2]
+            states, pullback = vjp(forward, *moving[: len(inputs)])[:2]
             given = _spread(moving[len(inputs) :], params["leading"])
             cotangents = pullback(tuple(_filled(given, states)))
             return tuple(bar for bar, need in zip(cotangents, params["needed"], strict=True) if need)
 
         return [*inputs, *bars], function
+
+
+def gradient_written_out(primitive: Primitive) -> Callable[..., Any] | None:
+    """The gradient of a rule by a loop of the graph; None for what is no such gradient."""
+    return primitive.written_out if isinstance(primitive, _Gradient) else None
 
 
 def read(w: Any, layout: Layout) -> Weights:

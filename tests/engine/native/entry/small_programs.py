@@ -91,7 +91,10 @@ def bound(program, examples, form=None, **options):
     """A callable with one frame, for arguments like the examples."""
     instance = entry.native_subclass(Recorder)()
     form = plain_form(program.results)[0] if form is None else form
-    entry.bind(instance, [Frame(Block(program, len(examples), argument_steps(tuple(examples)), form, **options))])
+    entry.bind(
+        instance,
+        [Frame(Block(program, len(examples), argument_steps(tuple(examples)), form, takes_out=True, **options))],
+    )
     return instance
 
 
@@ -100,5 +103,5 @@ def bound_copying(args, form=None):
     program = copying(*map(type_of, trees.flatten(args)[0]))
     instance = entry.native_subclass(Recorder)()
     form = plain_form(program.results) if form is None else form
-    entry.bind(instance, [Frame(Block(program, len(args), argument_steps(args), form))])
+    entry.bind(instance, [Frame(Block(program, len(args), argument_steps(args), form, takes_out=True))])
     return instance

@@ -15,6 +15,7 @@ from pullback.backends import suspension
 from pullback.backends.native import entry
 from pullback.backends.native.entry import (
     Block,
+    Called,
     Check,
     Constant,
     Fetch,
@@ -95,14 +96,14 @@ def test_what_does_not_fit_goes_through_python(plan, other, place):
 
 
 def test_a_wrong_number_of_arguments_and_keywords_go_through_python(plan):
-    assert plan() == plan(A) == plan(A, B) == plan(A, B, C, A) == plan(A, B, c=C) == plan(A, B, C, out=A) == "python"
+    assert plan() == plan(A) == plan(A, B) == plan(A, B, C, A) == plan(A, B, c=C) == plan(A, B, C, tuo=A) == "python"
     assert [(len(args), sorted(keywords)) for args, keywords in plan.calls] == [
         (0, []),
         (1, []),
         (2, []),
         (4, []),
         (2, ["c"]),
-        (3, ["out"]),
+        (3, ["tuo"]),
     ]
     assert plan.calls[4][1]["c"] is C
     np.testing.assert_array_equal(plan(*(A, B, C)), A * B + C)
@@ -131,7 +132,7 @@ def test_a_call_tries_one_frame_after_another():
     shapes = [(2, 3), (4,), ()]
     arrays = {shape: tuple(np.full(shape, k + 2.0) for k in range(3)) for shape in shapes}
     kinds = [(Check.ARRAY, np.ndarray)] * 3
-    steps = [Step(Fetch.ARGUMENT, place, *kind, input=place) for place, kind in enumerate(kinds)]
+    steps = [Step(Fetch.ARGUMENT, place, *kind, place=place) for place, kind in enumerate(kinds)]
     tried = [Frame(Block(fma(shape), 3, steps, Out(0, F8, np.ndarray))) for shape in shapes]
     entry.bind(instance, tried)
     for shape, frame in zip(shapes, tried, strict=True):
@@ -226,6 +227,36 @@ def test_results_are_made_of_outputs():
     assert type(result["rest"][0][1]) is np.float64
     assert result["f"] == [7, True, np.float32(1.5)]
     assert type(result["f"][2]) is np.float32
+
+
+def test_python_may_make_what_is_returned():
+    args = ({"w": A}, 2.5, [C])
+    seen = []
+
+    def finish(outputs, values):
+        seen.append(values)
+        if values[1] < 0:
+            raise RuntimeError("negative")
+        return [outputs[1], values[0], outputs[0]]
+
+    copies = bound_copying(args, Called(finish, tuple(plain_form(copying(*map(type_of, (A, 2.5, C))).results))))
+    number, given, made = copies(*args)
+    assert number == 2.5
+    assert given is A
+    assert made is not A
+    np.testing.assert_array_equal(made, A)
+    assert seen[0][2] is C
+    with pytest.raises(RuntimeError, match="negative"):
+        copies({"w": A}, -1.0, [C])
+    seen.clear()
+    before = [sys.getrefcount(thing) for thing in (A, C, args[0], finish)]
+    for _ in range(1000):
+        copies(*args)
+        with pytest.raises(RuntimeError, match="negative"):
+            copies({"w": A}, -1.0, [C])
+        seen.clear()
+    assert [sys.getrefcount(thing) for thing in (A, C, args[0], finish)] == before
+    assert copies.calls == []
 
 
 # --- memory --------------------------------------------------------------------------------------------------------------
@@ -385,6 +416,80 @@ def test_a_program_may_run_so_many_times_and_no_more():
     assert [type(instance(A, B, C)) for _ in range(4)] == [np.ndarray, np.ndarray, str, str]
 
 
+# --- out -----------------------------------------------------------------------------------------------------------------
+def test_results_are_written_into_out(plan):
+    out = np.zeros((2, 3))
+    for _ in range(3):
+        assert plan(A, B, C, out=out) is out
+        np.testing.assert_array_equal(out, A * B + C)
+        np.testing.assert_array_equal(plan(B, B, B), B * B + B)
+        np.testing.assert_array_equal(out, A * B + C)
+    assert plan.calls == []
+    assert sys.getrefcount(out) == 2
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        None,
+        np.zeros((3, 2)),
+        np.zeros((2, 3), "f4"),
+        np.zeros((2, 3), ">f8"),
+        np.zeros((3, 2)).T,
+        np.zeros((2, 6))[:, ::2],
+        np.broadcast_to(0.0, (2, 3)),
+        unaligned(),
+        np.zeros((2, 3)).view(Sub),
+        [np.zeros((2, 3))],
+        (np.zeros((2, 3)),),
+        1.0,
+    ],
+)
+def test_an_out_that_does_not_fit_goes_through_python(plan, out):
+    assert plan(A, B, C, out=out) == "python"
+    assert plan.calls[0][1]["out"] is out
+
+
+def test_an_out_that_shares_memory_goes_through_python(plan):
+    memory = np.arange(20.0)
+    here, behind = memory[:6].reshape(2, 3), memory[6:12].reshape(2, 3)
+    for out in (here, memory[5:11].reshape(2, 3), memory[3:9].reshape(2, 3)):
+        assert plan(here, B, C, out=out) == plan(A, here, C, out=out) == plan(A, B, here, out=out) == "python"
+    expected = here * B + C
+    assert plan(here, B, C, out=behind) is behind
+    np.testing.assert_array_equal(behind, expected)
+    assert len(plan.calls) == 9
+
+
+def test_out_is_a_tree_like_the_result():
+    args = (A, 2.5, 7, np.float32(1.5))
+    outs = plain_form(copying(*map(type_of, args)).results)
+    copies = bound_copying(args, {"a": outs[0], "rest": [outs[1], (outs[2],)], "f": outs[3]})
+
+    def trees():
+        return {"a": np.zeros((2, 3)), "rest": [np.zeros(()), (np.zeros((), int),)], "f": np.zeros((), "f4")}
+
+    out = trees()
+    assert copies(*args, out=out) is out
+    np.testing.assert_array_equal(out["a"], A)
+    assert out["rest"][0] == 2.5
+    assert out["rest"][1][0] == 7
+    assert out["f"] == 1.5
+    plain = copies(A, 3.5, 8, np.float32(2.5))
+    assert plain["rest"] == [3.5, (8,)]
+    assert out["rest"][0] == 2.5
+    memory = np.zeros(7)
+    overlapping = trees() | {"a": memory[:6].reshape(2, 3), "rest": [memory[5:6].reshape(()), (np.zeros((), int),)]}
+    for other in (
+        trees() | {"f": np.zeros(())},
+        trees() | {"g": 1},
+        [trees()],
+        overlapping,
+        dict(reversed(trees().items())),
+    ):
+        assert copies(*args, out=other) == "python"
+
+
 # --- guards, recursion, threads --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("seen", "type_", "same", "other"),
@@ -406,6 +511,40 @@ def test_a_run_that_sees_something_else_is_not_what_was_asked_for(seen, type_, s
     np.testing.assert_array_equal(instance(A, np.array(same, type_)), A)
     assert instance(A, np.array(other, type_)) == "python"
     np.testing.assert_array_equal(instance(B, np.array(same, type_)), B)
+
+
+def test_arrays_that_have_to_be_apart_are_looked_at():
+    """One may be overwritten for a time before the other is read."""
+    instance = bound(fma((2, 3)), (A, B, C), apart=[(0, 1), (0, 2)])
+    assert instance(A, A, C) == instance(A, B, A) == "python"
+    np.testing.assert_array_equal(instance(A, B, B), A * B + B)
+    memory = np.arange(20.0)
+    assert instance(memory[:6].reshape(2, 3), memory[5:11].reshape(2, 3), C) == "python"
+    assert isinstance(instance(memory[:6].reshape(2, 3), memory[6:12].reshape(2, 3), C), np.ndarray)
+
+
+@pytest.mark.parametrize(("size", "count", "step"), [(1, 0, 1), (5, 4, 1), (1000, 250, 4), (1000, 143, 7)])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "b1"])
+def test_arrays_that_were_given_are_watched(size, count, step, dtype):
+    array = np.ones(size, dtype)
+    program = copying(type_of(array))
+    form = plain_form(program.results)[0]
+    block = Block(program, 0, [], form, watched=[entry.Watched(0, count, step)])
+    frame = Frame(block)
+    line = array[::step] if size > 1000 else array
+    seen = [*range(0, count * step, step), size - 1]
+    line = array[seen]
+    frame.give({0: array}, {0: line.tobytes()})
+    instance = entry.native_subclass(Recorder)()
+    entry.bind(instance, [frame])
+    np.testing.assert_array_equal(instance(), array)
+    for place in {seen[0], seen[len(seen) // 2], seen[-1]}:
+        array[place] = 0
+        assert instance() == "python"
+        array[place] = 1
+    np.testing.assert_array_equal(instance(), array)
+    array.resize(size + 100_000, refcheck=False)
+    assert instance() == "python"
 
 
 CALLING = """
@@ -441,7 +580,7 @@ def test_threads_get_their_own_answers():
     """The program gives the interpreter up; who finds the frame taken goes on to the next one, or through Python."""
     shape = (50_000,)
     program = fma(shape, releases=True)
-    steps = [Step(Fetch.ARGUMENT, place, Check.ARRAY, np.ndarray, input=place) for place in range(3)]
+    steps = [Step(Fetch.ARGUMENT, place, Check.ARRAY, np.ndarray, place=place) for place in range(3)]
     instance = entry.native_subclass(Recorder)()
     block = Block(program, 3, steps, Out(0, F8, np.ndarray))
     entry.bind(instance, [Frame(block), Frame(block)])

@@ -1,76 +1,21 @@
 """Convolutions as kernels, against the interpreter's."""
 
-import ctypes
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pullback.backends.native.emission import EMITTERS, Emission, Stored
-from pullback.backends.native.kernels import every
-from pullback.backends.native.linking import forced_width, host_target, load
+from pullback.backends.native.emission import EMITTERS
+from pullback.backends.native.linking import forced_width
 from pullback.backends.native.linking.target import available_widths
-from pullback.backends.native.writing.module import Module
 from pullback.ir.graph import Node, Var
 from pullback.ir.types import type_of
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 
-assert every.__all__  # it fills the table of emitters
-GUARD = 64
 
-
-class Surrounded:
-    """Memory with a guard on both sides, to see what is written past its ends."""
-
-    def __init__(self, nbytes):
-        self.memory = np.full(nbytes + 3 * GUARD, 0xFF, np.uint8)  # of floats, NaN
-        self.start = GUARD + -self.memory.ctypes.data % GUARD
-        self.nbytes = nbytes
-
-    @property
-    def address(self):
-        return self.memory.ctypes.data + self.start
-
-    def as_array(self, shape, dtype):
-        return self.memory[self.start : self.start + self.nbytes].view(dtype).reshape(shape)
-
-    @property
-    def is_intact(self):
-        outside = (self.memory[: self.start], self.memory[self.start + self.nbytes :])
-        return all((part == 0xFF).all() for part in outside)
-
-
-def run_node(primitive, operands, params):
-    """The result of one node, from a kernel."""
-    emitter = EMITTERS[primitive]
-    types = [type_of(operand) for operand in operands]
-    result = primitive.infer(*types, **params)[0]
-    inputs = tuple(Var(k, type_) for k, type_ in enumerate(types))
-    node = Node(primitive, inputs, tuple(params.items()), (Var(len(inputs), result),), "")
-    assert emitter.supports(node) is None
-    bits = host_target().vector_bits
-    module = Module(bits)
-    function = module.function("program", [("ptr", "table")], internal=False)
-    pointers = [function.load("ptr", function.element("%table", k, "ptr")) for k in range(len(types) + 2)]
-    stored = [
-        Stored(pointer, x.shape, tuple(stride // x.itemsize for stride in x.strides), x.dtype)
-        for pointer, x in zip(pointers, operands, strict=False)
-    ]
-    y_strides = np.empty(result.shape, result.dtype).strides
-    y = Stored(pointers[-2], result.shape, tuple(stride // result.dtype.itemsize for stride in y_strides), result.dtype)
-    emitter.emit(Emission(module, function), node, stored, [y], pointers[-1])
-    memory, scratch = Surrounded(result.nbytes), Surrounded(emitter.scratch(node, bits))
-    table = (ctypes.c_void_p * len(pointers))(*(x.ctypes.data for x in operands), memory.address, scratch.address)
-    loaded = load(module.text())
-    for _ in range(2):  # nothing is left over from the first time
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loaded.address("program"))(ctypes.addressof(table))
-    assert memory.is_intact
-    assert scratch.is_intact
-    return memory.as_array(result.shape, result.dtype).copy()
-
-
-def check(primitive, operands, params):
+def check(run_node, primitive, operands, params):
     """A kernel gives what the interpreter gives, but for rounding."""
     given_by_kernel = run_node(primitive, operands, params)
     wanted = primitive.evaluate(*(np.asarray(x, np.float64) for x in operands), **params)
@@ -88,13 +33,18 @@ def normal(shape, dtype, *, strided=False):
     return random.standard_normal((*shape[:-1], 2 * shape[-1])).astype(dtype)[..., ::2]
 
 
-def check_all(x_shape, w_shape, dtype, *, strided=False, **params):
-    """The convolution and both of its transposes."""
+@pytest.fixture(scope="session")
+def check_all(run_node):
+    """`check_all(x_shape, w_shape, dtype, **params)`: the convolution and both of its transposes."""
+    return partial(_check_all, run_node)
+
+
+def _check_all(run_node, x_shape, w_shape, dtype, *, strided=False, **params):
     w, x = normal(w_shape, dtype, strided=strided), normal(x_shape, dtype, strided=strided)
     y = normal(conv.infer(type_of(w), type_of(x), **params)[0].shape, dtype, strided=strided)
-    check(conv, (w, x), params)
-    check(conv_data_gradient, (w, y), {"size": x_shape[2:], **params})
-    check(conv_weight_gradient, (y, x), {"kernel": w_shape[2:], **params})
+    check(run_node, conv, (w, x), params)
+    check(run_node, conv_data_gradient, (w, y), {"size": x_shape[2:], **params})
+    check(run_node, conv_weight_gradient, (y, x), {"kernel": w_shape[2:], **params})
 
 
 def along(dims, stride=1, pad=(0, 0), dilation=1, groups=1):
@@ -114,12 +64,17 @@ GEOMETRIES = {
     "pointwise": ((2, 6, 5, 7), (10, 6, 1, 1), along(2)),
     "pointwise with gaps": ((2, 6, 5, 7), (3, 6, 1, 1), along(2, stride=2)),
     "stride of two": ((2, 3, 9, 12), (4, 3, 3, 3), along(2, stride=2, pad=(1, 1))),
+    "wide rows in steps of two": ((1, 2, 5, 71), (3, 2, 3, 3), along(2, stride=2, pad=(1, 1))),
     "stride beyond the kernel": ((1, 2, 8, 9), (3, 2, 2, 2), along(2, stride=3)),
+    "elements of a phase that nothing meets": ((2, 2, 7, 7), (3, 2, 4, 4), along(2, stride=3)),
     "patches": ((2, 3, 8, 8), (6, 3, 4, 4), along(2, stride=4)),
     "dilation": ((2, 2, 9, 11), (3, 2, 3, 3), along(2, pad=(2, 2), dilation=2)),
     "stride and dilation": ((1, 2, 9, 11), (3, 2, 3, 2), along(2, stride=2, pad=(1, 0), dilation=3)),
     "groups": ((2, 6, 5, 9), (4, 3, 3, 3), along(2, pad=(1, 1), groups=2)),
     "depthwise": ((2, 5, 6, 9), (5, 1, 3, 3), along(2, pad=(1, 1), groups=5)),
+    "depthwise with two outputs each": ((2, 5, 7, 19), (10, 1, 3, 3), along(2, pad=(1, 1), groups=5)),
+    "depthwise in steps": ((2, 5, 9, 39), (5, 1, 3, 3), along(2, stride=2, pad=(1, 1), groups=5)),
+    "one channel": ((2, 1, 20, 20), (6, 1, 5, 5), along(2, pad=(2, 2))),
     "large kernel": ((1, 2, 12, 12), (2, 2, 7, 7), along(2, stride=2, pad=(3, 3))),
     "kernel as large as the data": ((2, 3, 4, 5), (3, 3, 4, 5), along(2)),
     "three axes": ((2, 2, 4, 5, 6), (3, 2, 2, 3, 3), along(3, pad=(1, 1))),
@@ -134,27 +89,27 @@ GEOMETRIES = {
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_every_geometry_gives_what_the_interpreter_gives(geometry, dtype):
+def test_every_geometry_gives_what_the_interpreter_gives(check_all, geometry, dtype):
     x_shape, w_shape, params = GEOMETRIES[geometry]
     check_all(x_shape, w_shape, dtype, **params)
 
 
 @pytest.mark.parametrize("bits", available_widths())
 @pytest.mark.parametrize("geometry", ["padding", "pointwise", "all at once", "small examples"])
-def test_vectors_of_every_width_give_the_same(bits, geometry):
+def test_vectors_of_every_width_give_the_same(check_all, bits, geometry):
     x_shape, w_shape, params = GEOMETRIES[geometry]
     with forced_width(bits):
         check_all(x_shape, w_shape, "f4", **params)
 
 
 @pytest.mark.parametrize("geometry", ["padding", "pointwise", "one axis", "all at once"])
-def test_operands_may_have_gaps(geometry):
+def test_operands_may_have_gaps(check_all, geometry):
     x_shape, w_shape, params = GEOMETRIES[geometry]
     check_all(x_shape, w_shape, "f4", strided=True, **params)
 
 
 @pytest.mark.parametrize("channels", [1, 8, 9, 16, 17])
-def test_tiles_that_do_not_fit_overlap(channels):
+def test_tiles_that_do_not_fit_overlap(check_all, channels):
     check_all((1, channels, 4, 17), (channels, channels, 3, 3), "f4", **along(2, pad=(1, 1)))
 
 
@@ -162,7 +117,7 @@ def test_tiles_that_do_not_fit_overlap(channels):
     ("x_shape", "w_shape", "pad"),
     [((1, 20, 100, 60), (2, 20, 3, 3), 1), ((2, 150, 23, 23), (1, 150, 3, 3), 1), ((1, 300, 500), (2, 300, 3), 0)],
 )
-def test_what_does_not_fit_the_cache_is_copied_in_blocks(x_shape, w_shape, pad):
+def test_what_does_not_fit_the_cache_is_copied_in_blocks(check_all, x_shape, w_shape, pad):
     check_all(x_shape, w_shape, "f4", **along(len(x_shape) - 2, pad=(pad, pad)))
 
 
@@ -175,7 +130,7 @@ def test_scratch_does_not_grow_with_the_batch():
     assert scratch(100) == scratch(1000) < 400_000
 
 
-def test_convolutions_without_terms_are_zero():
+def test_convolutions_without_terms_are_zero(run_node):
     params = along(1)
     assert not run_node(conv, (np.ones((2, 0, 3), "f4"), np.ones((1, 0, 5), "f4")), params).any()
     params_of_gradient = {**params, "size": (5,)}
@@ -187,7 +142,7 @@ def test_convolutions_without_terms_are_zero():
     assert run_node(conv, (np.ones((2, 1, 3), "f4"), np.ones((0, 1, 5), "f4")), params).shape == (0, 2, 3)
 
 
-def test_an_infinity_in_the_data_touches_only_the_taps_that_meet_it():
+def test_an_infinity_in_the_data_touches_only_the_taps_that_meet_it(run_node):
     x = np.ones((1, 1, 3, 3), "f4")
     x[..., 0, 0] = np.inf
     given_by_kernel = run_node(
@@ -232,6 +187,6 @@ def convolutions(draw):
 
 @settings(max_examples=15, deadline=None)
 @given(convolutions(), st.sampled_from(["f4", "f8"]))
-def test_small_convolutions_give_what_the_interpreter_gives(problem, dtype):
+def test_small_convolutions_give_what_the_interpreter_gives(check_all, problem, dtype):
     x_shape, w_shape, params = problem
     check_all(x_shape, w_shape, dtype, **params)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
-from pullback.backends.native.kernels import blas, choosing, products
+from pullback.backends.native.kernels import blas, choosing, cut_off, multiplying
 from pullback.backends.native.kernels.choosing import Choice, choose
 from pullback.backends.native.kernels.epilogues import Epilogue
 from pullback.backends.native.kernels.finishing import can_finish, emit_finished_product
@@ -220,7 +220,7 @@ WAYS = [
 @pytest.mark.parametrize("way", [way for _, way in WAYS], ids=[name for name, _ in WAYS])
 @pytest.mark.parametrize("layouts", ["CC", "TC", "CT"])
 def test_every_way_to_cut_a_product(way, layouts, monkeypatch):
-    monkeypatch.setattr(products, "choose", lambda *_: way)
+    monkeypatch.setattr(multiplying, "choose", lambda *_: way)
     a, b = numbers((40, 100), "f4", layouts[0]), numbers((100, 27), "f4", layouts[1])
     before = numbers((40, 27), "f4")
     c, added, finished = np.full((40, 27), 7, "f4"), before.copy(), np.zeros((40, 27), "f4")
@@ -374,7 +374,7 @@ def test_a_small_product_is_a_short_text(bits):
 # --- BLAS -----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_blas_takes_matrices_as_they_lie(dtype, monkeypatch):
-    monkeypatch.setattr(blas, "is_for_blas", lambda product, _: blas.can_describe(product))
+    monkeypatch.setattr(cut_off, "is_beyond", lambda product, _: blas.can_describe(product))
     parts, expected = [], []
     for x, y in itertools.product("CT", repeat=2):
         a, b = numbers((9, 6), dtype, x), numbers((6, 7), dtype, y)
@@ -404,11 +404,14 @@ def test_blas_is_not_asked_for_what_it_does_not_know():
     assert not blas.can_describe(mixed)
 
 
-def test_only_large_products_go_to_blas():
-    assert not blas.is_for_blas(described_as(512, 512, 512), 512)
-    assert blas.is_for_blas(described_as(2048, 2048, 2048), 512)
-    assert not blas.is_for_blas(described_as(4096, 4096, 1), 512)
-    assert not blas.is_for_blas(described_as(2048, 2048, 2048, dtype=np.dtype("i4")), 512)
+def test_only_large_products_go_to_blas(monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE", "0")  # nothing is measured
+    assert not cut_off.is_beyond(described_as(512, 512, 512), 512)
+    assert cut_off.is_beyond(described_as(2048, 2048, 2048), 512)
+    assert cut_off.is_beyond(described_as(1024, 1024, 800, layouts="TC"), 512)
+    assert not cut_off.is_beyond(described_as(1024, 1024, 800), 512)
+    assert not cut_off.is_beyond(described_as(40_000, 4, 40_000), 512)
+    assert not cut_off.is_beyond(described_as(2048, 2048, 2048, dtype=np.dtype("i4")), 512)
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------------

@@ -100,6 +100,13 @@ def truth(lanes: Lanes, x: str) -> str:
     return lanes.convert(x, lanes.as_dtype("?"))
 
 
+# --- quotients of floats --------------------------------------------------------------------------------------------
+def inverse(lanes: Lanes, x: str) -> str:
+    """1 / x, but 0 of 0."""
+    zero = lanes.constant(0)
+    return lanes.select(lanes.compare("==", x, zero), zero, lanes.div(lanes.constant(1), x))
+
+
 # --- quotients of integers ------------------------------------------------------------------------------------------
 def _safe_divisor(lanes: Lanes, a: str, b: str) -> tuple[str, str]:
     """A divisor that the processor does not stop at, and where the quotient means nothing.
@@ -163,3 +170,63 @@ def _is_inside(lanes: Lanes, count: str) -> str:
 
 def _clipped(lanes: Lanes, count: str) -> str:
     return lanes.select(_is_inside(lanes, count), count, lanes.constant(0))
+
+
+# --- quotients of floats --------------------------------------------------------------------------------------------
+def fmod(lanes: Lanes, a: str, b: str) -> str:
+    """What a quotient rounded towards zero leaves over, exactly, with the sign of a.
+
+    Where the quotient is below 2**digits its whole part is right or one too large, and a - q b is exact either way, with a
+    fused multiply-add. Elsewhere, and where b is infinite, it is the C library's, lane by lane.
+    """
+    function = lanes.function
+    ratio = lanes.div(a, b)
+    q = lanes.intrinsic("trunc", ratio)
+    rest = lanes.fma(lanes.neg(q), b, a)
+    too_far = signbit(lanes, lanes.from_bits(lanes.on_bits("xor", lanes.bits(rest), lanes.bits(a))))
+    corrected = lanes.rounding_each().add(rest, lanes.copysign(b, a))
+    too_far = function.value(f"and {lanes.mask_type} {too_far}, {lanes.compare('!=', rest, lanes.constant(0))}")
+    rest = lanes.copysign(lanes.select(too_far, corrected, rest), a)
+    limit = lanes.constant(2.0 ** (22 if lanes.dtype.itemsize == 4 else 51))
+    is_near = lanes.compare("<", lanes.absolute(ratio), limit)
+    is_near = function.value(
+        f"and {lanes.mask_type} {is_near}, {lanes.compare('<', lanes.absolute(b), lanes.constant(float('inf')))}"
+    )
+    result = function.slot(lanes.type, rest)
+    is_far = function.value(f"xor {lanes.mask_type} {is_near}, {lanes.as_dtype('?').constant(1)}")
+    with function.when(lanes.any_lane(is_far)):
+        exact = function.value(f"frem {lanes.type} {a}, {b}")
+        function.store(lanes.type, lanes.select(is_far, exact, rest), result)
+    return function.load(lanes.type, result)
+
+
+def _divide(lanes: Lanes, a: str, b: str) -> tuple[str, str, str]:
+    """fmod, the remainder with the sign of b, and where they differ by b."""
+    zero = lanes.constant(0)
+    rest = fmod(lanes, a, b)
+    is_rest = lanes.compare("!=", rest, zero)  # also of NaN
+    differ = lanes.function.value(
+        f"xor {lanes.mask_type} {lanes.compare('<', b, zero)}, {lanes.compare('<', rest, zero)}"
+    )
+    differ = lanes.function.value(f"and {lanes.mask_type} {is_rest}, {differ}")
+    moved = lanes.select(differ, lanes.add(rest, b), rest)
+    return rest, lanes.select(is_rest, moved, lanes.copysign(zero, b)), differ
+
+
+def remainder_of_floats(lanes: Lanes, a: str, b: str) -> str:
+    """What the quotient rounded down leaves over, with the sign of b."""
+    return _divide(lanes, a, b)[1]
+
+
+def floor_divide_floats(lanes: Lanes, a: str, b: str) -> str:
+    """The quotient rounded down, as NumPy makes it: (a - fmod(a, b)) / b, one less where the signs differ, and rounded."""
+    each, zero, one = lanes.rounding_each(), lanes.constant(0), lanes.constant(1)
+    rest, _, differ = _divide(lanes, a, b)
+    quotient = lanes.div(each.sub(a, rest), b)
+    quotient = lanes.select(differ, each.sub(quotient, one), quotient)
+    lower = lanes.intrinsic("floor", quotient)
+    is_next = lanes.compare(">", each.sub(quotient, lower), lanes.constant(0.5))
+    whole = lanes.select(is_next, each.add(lower, one), lower)
+    plain = lanes.div(a, b)
+    whole = lanes.select(lanes.compare("!=", quotient, zero), whole, lanes.copysign(zero, plain))
+    return lanes.select(lanes.compare("==", b, zero), plain, whole)

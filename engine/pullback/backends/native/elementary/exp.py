@@ -82,13 +82,15 @@ def _take_off(lanes: Lanes, x: str, n: str, parts: tuple[float, float]) -> tuple
     return r, lanes.mul_add(n, second, lanes.rounding_each().sub(exact, r))
 
 
-def _minus_one(lanes: Lanes, r: str, lost: str | None = None) -> str:
-    """e^(r + lost) - 1 for |r| <= ln(2) / 2: lost is too small for anything but its first power."""
+def _minus_one(lanes: Lanes, r: str, lost: str | None = None, low: str | None = None) -> str:
+    """e^(r + lost + low) - 1 for |r| <= ln(2) / 2: lost is below the last place of r, low a hundred times that or more."""
     rest = polynomial(lanes, r, _REST_SINGLE if is_single(lanes) else _REST_DOUBLE)
     square = lanes.mul(r, r)
     if lost is None:
         return lanes.mul_add(square, rest, r)
-    return lanes.add(r, lanes.mul_add(square, rest, lost))
+    rest = lanes.mul_add(square, rest, lost)
+    p = lanes.add(r, rest)
+    return p if low is None else lanes.add(r, lanes.add(rest, lanes.mul_add(low, p, low)))
 
 
 def scale(lanes: Lanes, y: str, bits: str) -> str:
@@ -108,8 +110,16 @@ def clamp(lanes: Lanes, x: str, *, above: bool = True) -> str:
     return at_most(lanes, x, 89.0 if is_single(lanes) else 710.0) if above else x
 
 
-def exp(lanes: Lanes, x: str, *, low: str | None = None, careful: bool = False, above: bool = True) -> str:
-    """e^(x + low): 0 below the least denormal, infinity above the largest number.
+def exp(
+    lanes: Lanes,
+    x: str,
+    *,
+    low: str | None = None,
+    times: str | None = None,
+    careful: bool = False,
+    above: bool = True,
+) -> str:
+    """e^(x + low), times a number near 1: 0 below the least denormal, infinity above the largest number.
 
     Where it is `careful`, or there is a low part, what rounding the reduced argument loses is put back: the error is 0.7
     units in the last place instead of 1. Where x is never `above` zero it is not asked about.
@@ -117,10 +127,9 @@ def exp(lanes: Lanes, x: str, *, low: str | None = None, careful: bool = False, 
     x = clamp(lanes, x, above=above)
     n, bits = round_to_whole(lanes, x, 1 / LN2, 2 * format_of(lanes).bias)
     r, lost = _take_off(lanes, x, n, ln2_parts(lanes))
-    if low is not None:
-        lost = lanes.add(lost, low)
-    p = _minus_one(lanes, r, lost if careful or low is not None else None)
-    return scale(lanes, lanes.add(p, lanes.constant(1.0)), bits)
+    p = _minus_one(lanes, r, lost if careful or low is not None else None, low)
+    y = lanes.add(p, lanes.constant(1.0)) if times is None else lanes.mul_add(p, times, times)
+    return scale(lanes, y, bits)
 
 
 def exp2(lanes: Lanes, x: str) -> str:

@@ -38,6 +38,11 @@ class Format:
         return (1 << self.fraction_bits) - 1
 
     @property
+    def sign_bit(self) -> int:
+        """The bit of the sign, which alone is the least integer."""
+        return -(2 * (self.bias + 1) << self.fraction_bits)
+
+    @property
     def one_bits(self) -> int:
         """The bits of 1."""
         return self.bias << self.fraction_bits

@@ -7,13 +7,25 @@
 Rows are found by name, so that functions of scipy.special are here without SciPy being imported.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.elementary import arithmetic, exp, hyperbolic, log, powers, sigmoid
+from pullback.backends.native.elementary import (
+    activations,
+    arithmetic,
+    entropies,
+    error_function,
+    exp,
+    hyperbolic,
+    log,
+    powers,
+    sigmoid,
+    trigonometric,
+)
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import DTYPES, Lanes
 from pullback.core.primitive import Primitive
@@ -88,6 +100,10 @@ def _itself(_: Lanes, x: str) -> str:
     return x
 
 
+def _times(factor: float) -> Emit:
+    return lambda lanes, x: lanes.mul(x, lanes.constant(factor))
+
+
 def _rounded(intrinsic: str) -> Emit:
     return _by_kind(lambda lanes, x: lanes.intrinsic(intrinsic, x), _itself)
 
@@ -124,9 +140,16 @@ ROWS: Mapping[str, Row] = {
     "ceil": Row(_rounded("ceil"), "fib", 2),
     "trunc": Row(_rounded("trunc"), "fib", 2),
     "rint": Row(_rounded("rint"), "f", 2),
-    "floor_divide": Row(arithmetic.floor_divide_integers, "i", 200),
-    "remainder": Row(arithmetic.remainder_of_integers, "i", 200),
-    "fmod": Row(arithmetic.fmod_of_integers, "i", 200),
+    "floor_divide": Row(_by_kind(arithmetic.floor_divide_floats, arithmetic.floor_divide_integers), "fi", 40),
+    "remainder": Row(_by_kind(arithmetic.remainder_of_floats, arithmetic.remainder_of_integers), "fi", 30),
+    "fmod": Row(_by_kind(arithmetic.fmod, arithmetic.fmod_of_integers), "fi", 25),
+    "deg2rad": Row(_times(math.pi / 180), "f", 1),
+    "rad2deg": Row(_times(180 / math.pi), "f", 1),
+    "inverse": Row(arithmetic.inverse, "f", 9),
+    # --- powers and roots -------------------------------------------------------------------------------------------
+    "power": Row(powers.power, "f", 90),
+    "cbrt": Row(powers.cbrt, "f", 40),
+    "hypot": Row(powers.hypot, "f", 30),
     # --- questions and bits -----------------------------------------------------------------------------------------
     "equal": Row(_compared("=="), "fib", 1, asks=True),
     "not_equal": Row(_compared("!="), "fib", 1, asks=True),
@@ -157,6 +180,13 @@ ROWS: Mapping[str, Row] = {
     "log2": Row(log.log2, "f", 34),
     "log10": Row(log.log10, "f", 36),
     "log1p": Row(log.log1p, "f", 38),
+    "sin": Row(trigonometric.sin, "f", 30),
+    "cos": Row(trigonometric.cos, "f", 30),
+    "tan": Row(trigonometric.tan, "f", 40),
+    "arcsin": Row(trigonometric.arcsin, "f", 30),
+    "arccos": Row(trigonometric.arccos, "f", 34),
+    "arctan": Row(trigonometric.arctan, "f", 30),
+    "arctan2": Row(trigonometric.arctan2, "f", 44),
     "sinh": Row(hyperbolic.sinh, "f", 30),
     "cosh": Row(hyperbolic.cosh, "f", 28),
     "tanh": Row(hyperbolic.tanh, "f", 30),
@@ -166,10 +196,33 @@ ROWS: Mapping[str, Row] = {
     "expit": Row(sigmoid.sigmoid, "f", 30),
     "log_expit": Row(sigmoid.log_sigmoid, "f", 60),
     "logit": Row(sigmoid.logit, "f", 50),
+    "logaddexp": Row(sigmoid.logaddexp, "f", 60),
+    "logaddexp2": Row(sigmoid.logaddexp2, "f", 60),
+    "erf": Row(error_function.erf, "f", 40),
+    "erfc": Row(error_function.erfc, "f", 120),
+    "ndtr": Row(error_function.normal_cdf, "f", 120),
+    "xlogy": Row(entropies.xlogy, "f", 32),
+    "xlog1py": Row(entropies.xlog1py, "f", 42),
+    "entr": Row(entropies.entr, "f", 32),
+    # --- activations ------------------------------------------------------------------------------------------------
     "sigmoid": Row(sigmoid.sigmoid, "f", 30),
     "sigmoid_fast": Row(sigmoid.sigmoid_fast, "f", 28),
     "softplus": Row(sigmoid.softplus, "f", 60),
     "logsigmoid": Row(sigmoid.log_sigmoid, "f", 60),
+    "relu": Row(activations.relu, "fi", 1),
+    "relu6": Row(activations.relu6, "fi", 2),
+    "hardtanh": Row(activations.hardtanh, "fi", 2),
+    "hardsigmoid": Row(activations.hardsigmoid, "f", 10),
+    "hardswish": Row(activations.hardswish, "f", 12),
+    "tanh_fast": Row(activations.tanh_fast, "f", 22),
+    "softsign": Row(activations.softsign, "f", 10),
+    "lisht": Row(activations.lisht, "f", 30),
+    "swish": Row(activations.swish, "f", 32),
+    "gelu_sigmoid": Row(activations.gelu_sigmoid, "f", 34),
+    "gelu_tanh": Row(activations.gelu_tanh, "f", 36),
+    "gelu_erf": Row(activations.gelu_erf, "f", 120),
+    "normal_cdf": Row(error_function.normal_cdf, "f", 120),
+    "mish": Row(activations.mish, "f", 90),
 }
 
 

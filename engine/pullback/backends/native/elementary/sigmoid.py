@@ -1,7 +1,7 @@
 """The logistic function and what is made of e^-|x| with it."""
 
 from pullback.backends.native.elementary.arithmetic import extremum
-from pullback.backends.native.elementary.exp import exp
+from pullback.backends.native.elementary.exp import LN2, exp, exp2
 from pullback.backends.native.elementary.log import at_border, of_sum, one_plus, quotient
 from pullback.backends.native.writing.lanes import Lanes
 
@@ -40,6 +40,23 @@ def softplus(lanes: Lanes, x: str) -> str:
 def log_sigmoid(lanes: Lanes, x: str) -> str:
     """The logarithm of the sigmoid, min(x, 0) - log(1 + e^-|x|)."""
     return lanes.sub(extremum(lanes, "<", lanes.constant(0.0), x), _log_one_plus_shrunk(lanes, x))
+
+
+def logaddexp(lanes: Lanes, a: str, b: str) -> str:
+    """log(e^a + e^b): the larger and log(1 + e^-|a - b|); equal ones, also infinite, are a doubled one."""
+    y = lanes.add(extremum(lanes, ">", a, b), _log_one_plus_shrunk(lanes, lanes.sub(a, b)))
+    return lanes.select(lanes.compare("==", a, b), lanes.add(a, lanes.constant(LN2)), y)
+
+
+def logaddexp2(lanes: Lanes, a: str, b: str) -> str:
+    """log2(2^a + 2^b), as `logaddexp`."""
+    one = lanes.constant(1.0)
+    t = exp2(lanes, lanes.neg(lanes.absolute(lanes.sub(a, b))))
+    each = lanes.rounding_each()
+    u = each.add(one, t)
+    rest = of_sum(lanes, u, each.sub(t, each.sub(u, one)))
+    y = lanes.mul_add(rest, lanes.constant(1 / LN2), extremum(lanes, ">", a, b))
+    return lanes.select(lanes.compare("==", a, b), lanes.add(a, one), y)
 
 
 def logit(lanes: Lanes, p: str) -> str:

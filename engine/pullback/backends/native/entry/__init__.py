@@ -12,7 +12,7 @@ Runner            a program as a callable of its own         running.py
 from pullback.backends.native.entry.binding import bind, bound_frames, forget_latest, latest_frame
 from pullback.backends.native.entry.blocks import Block, Watched
 from pullback.backends.native.entry.callables import is_native, native_subclass
-from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
+from pullback.backends.native.entry.forms import Called, Constant, Form, NotNativeError, Out, makings
 from pullback.backends.native.entry.frames import Frame
 from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.programs import NativeProgram
@@ -22,6 +22,7 @@ from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Ste
 __all__ = [
     "ABSENT",
     "Block",
+    "Called",
     "Check",
     "Constant",
     "Fetch",
@@ -40,6 +41,7 @@ __all__ = [
     "forget_latest",
     "is_native",
     "latest_frame",
+    "makings",
     "native_subclass",
     "plain_form",
     "runner",

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.entry.forms import Form, Make, Making, NotNativeError, makings
+from pullback.backends.native.entry.forms import Form, Make, Making, NotNativeError, Out, makings
 from pullback.backends.native.entry.programs import NativeProgram
-from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Step
+from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
 
 WORD = 8
 
@@ -32,7 +32,7 @@ class Head(IntEnum):
     BUSY = 0
     NEXT = 1
     PROGRAM = 2
-    RELEASES = 3
+    ALONE = 3
     ARGUMENTS = 4
     STEPS = 5
     STEPS_AT = 6
@@ -50,12 +50,16 @@ class Head(IntEnum):
     WATCHES_AT = 18
     PAIRS = 19
     PAIRS_AT = 20
+    OUT_STEPS = 21
+    OUT_PAIRS = 22
 
 
 #: Words of one of each, as in entry.ll.
-STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR = 8, 7, 3, 3, 7, 2
+STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR = 8, 8, 3, 3, 7, 2
 
+ARRAYS = frozenset({Check.ARRAY, Check.WRITTEN})
 _BY_POSITION = frozenset({Fetch.ARGUMENT, Fetch.TUPLE_ITEM, Fetch.LIST_ITEM})
+_TAKING = frozenset({Make.CONSTANT, Make.SCALAR, Make.DICT, Make.CALL})
 _NUMBERS_MADE = frozenset({Make.SCALAR, Make.DOUBLE, Make.FLOAT, Make.LONG, Make.INT, Make.BOOL})
 
 #: How a guard is looked at: the kind of what was seen, and the dtype it is seen in.
@@ -86,7 +90,7 @@ class Block:
     """The words that all frames for calls of one kind begin with.
 
     Calls have `nargs` arguments; `steps` fetch what is not given to the frame once; what they return has the `form`. The
-    arrays of the steps in `apart` must not overlap, pair by pair.
+    arrays of the steps in `apart` must not overlap, pair by pair. Calls that `takes_out` may say where results are written.
     """
 
     def __init__(
@@ -99,10 +103,14 @@ class Block:
         watched: Sequence[Watched] = (),
         apart: Sequence[tuple[int, int]] = (),
         runs: int = -1,
+        takes_out: bool = False,
     ) -> None:
         self.program = program
         self.watched = tuple(watched)
         made = makings(form)
+        out_steps, out_pairs = _out(program, nargs, steps, form) if takes_out else ([], [])
+        apart = [*apart, *out_pairs]
+        steps = [*steps, *out_steps]
         self._size = 0
         self._head = self._place(len(Head))
         self._steps = self._place(STEP * len(steps))
@@ -110,6 +118,7 @@ class Block:
         self._objects = self._place(len(steps))
         self.outputs = self._place(OUTPUT * len(program.outputs))
         self._makings = self._place(MAKING * len(made))
+        self._values = self._place(len(program.inputs))
         self._stack = self._place(len(made) + 1)
         self._numbers = self._place(len(program.inputs) + len(program.outputs))
         self._shapes = self._place(sum(len(type_.shape) for type_ in (*program.inputs, *program.outputs)))
@@ -121,11 +130,13 @@ class Block:
         """Words that are places in the block itself, from its beginning until they are in a block of their own."""
         self.kept = (program, tuple(steps), made)
         """What the words refer to."""
-        self._write_head(nargs, len(steps), len(made), len(apart), runs)
+        calls = any(making.kind is Make.CALL for making in made)
+        self._write_head(nargs, len(steps) - len(out_steps), len(made), len(apart) - len(out_pairs), runs, calls=calls)
+        self.words[Head.OUT_STEPS], self.words[Head.OUT_PAIRS] = len(out_steps), len(out_pairs)
         shapes = self._write_shapes()
         self._write_steps(steps, shapes)
         self._write_outputs(made, shapes)
-        self._write_makings(made)
+        self._write_makings(made, steps)
         self._write_guards()
         for number, pair in enumerate(apart):
             self._write(self._pairs, PAIR, number, pair)
@@ -143,11 +154,11 @@ class Block:
         begin = part + number * length
         self.words[begin : begin + length] = words
 
-    def _write_head(self, nargs: int, steps: int, made: int, apart: int, runs: int) -> None:
+    def _write_head(self, nargs: int, steps: int, made: int, apart: int, runs: int, *, calls: bool) -> None:
         program = self.program
         values = {
             Head.PROGRAM: program.address,
-            Head.RELEASES: program.releases,
+            Head.ALONE: 1 if program.releases else 2 if calls else 0,
             Head.ARGUMENTS: nargs,
             Head.STEPS: steps,
             Head.STEPS_AT: self._steps * WORD,
@@ -184,14 +195,14 @@ class Block:
         self.inside.append(self.table + place)
 
     def _write_steps(self, steps: Sequence[Step], shapes: Sequence[int]) -> None:
-        fetched = {step.input for step in steps}
+        fetched = {step.place for step in steps}
         for place, type_ in enumerate(self.program.inputs):
             if place not in fetched and type_.shape == ():
                 self._point_at_number(place)
         for number, step in enumerate(steps):
             self._write(self._steps, STEP, number, self._step(step, shapes))
-            if step.input >= 0 and step.check is not Check.ARRAY:
-                self._point_at_number(step.input)
+            if step.place >= 0 and step.check not in ARRAYS:
+                self._point_at_number(step.place)
 
     def _step(self, step: Step, shapes: Sequence[int]) -> tuple[int, ...]:
         what = int(step.what) if step.fetch in _BY_POSITION else id(step.what)
@@ -200,12 +211,12 @@ class Block:
             expected = 0 if step.expected is ABSENT else id(step.expected)
         else:
             type_, detail = id(step.expected), step.length
-        if step.check is Check.ARRAY:
-            of = self.program.inputs[step.input]
-            expected, ndim, detail, nbytes = id(of.dtype), len(of.shape), shapes[step.input], of.nbytes
-            target = (self.table + step.input) * WORD
-        elif step.input >= 0:
-            target = self.number(step.input) * WORD
+        if step.check in ARRAYS:
+            of = (*self.program.inputs, *self.program.outputs)[step.place]
+            expected, ndim, detail, nbytes = id(of.dtype), len(of.shape), shapes[step.place], of.nbytes
+            target = (self.table + step.place) * WORD
+        elif step.place >= 0:
+            target = self.number(step.place) * WORD
             if step.check in (Check.DOUBLE_OR_FLOAT, Check.SINGLE_OR_FLOAT):
                 expected = id(float)
         return (step.fetch | step.check << 32, step.parent | ndim << 32, what, type_, expected, detail, target, nbytes)
@@ -216,21 +227,26 @@ class Block:
         arrays = {making.output for making in made if making.kind is Make.ARRAY}
         for number, type_ in enumerate(program.outputs):
             place = len(program.inputs) + number
-            target = (self.table + place) * WORD
+            place_of_number = 0
             if number in numbers or number >= len(program.results):
                 if type_.size != 1 or number in arrays:
                     raise NotNativeError(f"output {number} is no number, or not only one")
-                target = 0
-                self._point_at_number(place)
-            words = (0, 0, id(type_.dtype), len(type_.shape), shapes[place], target, 0)
+                place_of_number = self.number(place) * WORD
+            target = (self.table + place) * WORD
+            words = (0, 0, id(type_.dtype), len(type_.shape), shapes[place], target, 0, place_of_number)
             self._write(self.outputs, OUTPUT, number, words)
 
-    def _write_makings(self, made: Sequence[Making]) -> None:
+    def _write_makings(self, made: Sequence[Making], steps: Sequence[Step]) -> None:
+        fetched = {step.place: number for number, step in enumerate(steps) if step.place >= 0}
+        read = len(self.program.inputs) - len(self.program.constants)
         for number, making in enumerate(made):
             detail = making.output if making.kind is Make.ARRAY else making.length
             if making.kind in _NUMBERS_MADE:
                 detail = self.number(len(self.program.inputs) + making.output) * WORD
-            taken = id(making.object) if making.kind in (Make.CONSTANT, Make.SCALAR, Make.DICT) else 0
+            taken = id(making.object) if making.kind in _TAKING else 0
+            if making.kind is Make.VALUES:
+                self.words[self._values : self._values + read] = [fetched[place] for place in range(read)]
+                detail, taken = self._values * WORD, read
             self._write(self._makings, MAKING, number, (making.kind, detail, taken))
 
     def _write_guards(self) -> None:
@@ -242,6 +258,38 @@ class Block:
                 raise NotNativeError(f"a guard is {type(seen).__name__} of {dtype}")
             place = self.number(len(self.program.inputs) + first + number) * WORD
             self._write(self._guards, GUARD, number, (kind, place, int(seen)))
+
+
+def _out(
+    program: NativeProgram, nargs: int, steps: Sequence[Step], form: Form
+) -> tuple[list[Step], list[tuple[int, int]]]:
+    """Steps that fetch the arrays in `out`, which comes behind the arguments; and pairs, of each and what it must not overlap."""
+    try:
+        found = steps_of([_written(form, len(program.inputs))], nargs, len(steps))
+    except NotNativeError:
+        return [], []
+    arrays = [number for number, step in enumerate(steps) if step.check is Check.ARRAY]
+    pairs: list[tuple[int, int]] = []
+    for number, step in enumerate(found, len(steps)):
+        if step.check is Check.WRITTEN:
+            pairs.extend((number, other) for other in arrays)
+            arrays.append(number)
+    return found, pairs
+
+
+def _written(form: Form, first: int) -> Any:
+    """The tree of arrays that a result of this form is written into."""
+    if form is None:
+        return None
+    if isinstance(form, Out):
+        if form.kind not in (np.ndarray, np.generic) and np.result_type(form.kind) != form.dtype:
+            raise NotNativeError(f"a {form.kind.__name__} is converted from {form.dtype}")
+        return Leaf(first + form.number, Check.WRITTEN, np.ndarray)
+    if type(form) is dict:
+        return {key: _written(part, first) for key, part in form.items()}
+    if type(form) in (tuple, list):
+        return type(form)(_written(part, first) for part in form)
+    raise NotNativeError("a result has a part that is no output")
 
 
 def watch_words(watched: Watched, array: np.ndarray[Any, Any], held: bytes) -> tuple[int, ...]:

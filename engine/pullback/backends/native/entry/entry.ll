@@ -19,7 +19,7 @@
   i64, ;  0 busy: 0, or a run is going on in it, or it is closed for ever
   ptr, ;  1 the object that holds the next frame, or null
   ptr, ;  2 the program: i64 (ptr table), which gives zero where it could compute its results
-  i64, ;  3 whether the program runs without the interpreter's lock
+  i64, ;  3 0; 1, the program runs without the interpreter's lock; 2, Python makes what is returned
   i64, ;  4 number of arguments
   i64, ;  5 steps: how many
   i64, ;  6        where
@@ -36,7 +36,9 @@
   i64, ; 17 watches: how many
   i64, ; 18          where
   i64, ; 19 overlaps that may not be: how many pairs
-  i64  ; 20                           where
+  i64, ; 20                           where
+  i64, ; 21 steps behind the others that fetch what `out` has, for results to be written into: how many
+  i64  ; 22 pairs behind the others that are of those arrays: how many
 }
 
 ; One thing fetched, and checked to be what the program was made for.
@@ -61,8 +63,9 @@
   ptr, ; 2 dtype
   i64, ; 3 dimensions
   i64, ; 4 shape: where
-  i64, ; 5 where its address goes; zero for a number, whose address is there for good
-  ptr  ; 6 an array that is no longer kept, to be let go when the run is over
+  i64, ; 5 where its address goes
+  ptr, ; 6 an array that is no longer kept, to be let go when the run is over
+  i64  ; 7 of a number: where it is
 }
 
 ; One step of making what is returned, on a stack.
@@ -116,6 +119,7 @@ declare ptr @PyFloat_FromDouble(double)
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 declare ptr @PyLong_FromLongLong(i64)
 declare i32 @PyObject_IsTrue(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyBool_FromLong(i64)
 declare ptr @PyType_GetSlot(ptr, i32)
 declare void @Py_IncRef(ptr)
@@ -130,12 +134,14 @@ declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 
 @ndarray = internal global ptr null
 @suspensions = internal global ptr null
+@out = internal global ptr null
 
-; Before the first call: NumPy's array type, which new arrays are made of, and a word that is not zero while every call has
-; to go to __call__.
-define void @initialise(ptr %ndarray, ptr %suspensions) {
+; Before the first call: NumPy's array type, which new arrays are made of; a word that is not zero while every call has to go
+; to __call__; and the name `out`.
+define void @initialise(ptr %ndarray, ptr %suspensions, ptr %out) {
   store ptr %ndarray, ptr @ndarray
   store ptr %suspensions, ptr @suspensions
+  store ptr %out, ptr @out
   ret void
 }
 
@@ -149,17 +155,27 @@ start:
   %field = getelementptr i8, ptr %self, i64 FRAME_OFFSET
   %first = load ptr, ptr %field
   %unbound = icmp eq ptr %first, null
-  %keywords = icmp ne ptr %kwnames, null
   %suspensions.at = load ptr, ptr @suspensions
   %suspensions = load i64, ptr %suspensions.at
   %off = icmp ne i64 %suspensions, 0
-  %or0 = or i1 %unbound, %keywords
-  %or1 = or i1 %or0, %off
-  br i1 %or1, label %slow, label %try
+  %through.python = or i1 %unbound, %off
+  br i1 %through.python, label %slow, label %keywords
+keywords:
+  %plain = icmp eq ptr %kwnames, null
+  br i1 %plain, label %try, label %keyword
+keyword: ; out alone is taken
+  %kwnames.size = call i64 @PyTuple_Size(ptr %kwnames)
+  %kwnames.one = icmp eq i64 %kwnames.size, 1
+  br i1 %kwnames.one, label %keyword.name, label %slow
+keyword.name:
+  %kwname = call ptr @PyTuple_GetItem(ptr %kwnames, i64 0)
+  %out.name = load ptr, ptr @out
+  %is.out = icmp eq ptr %kwname, %out.name
+  br i1 %is.out, label %try, label %slow
 
 ; --- one frame after another -------------------------------------------------------------------------------------------
 try:
-  %holder = phi ptr [ %first, %start ], [ %next, %miss ]
+  %holder = phi ptr [ %first, %keywords ], [ %first, %keyword.name ], [ %next, %miss ]
   %frame.at = getelementptr %Array, ptr %holder, i64 0, i32 2
   %frame = load ptr, ptr %frame.at
   %busy.at = getelementptr %Frame, ptr %frame, i64 0, i32 0
@@ -175,7 +191,13 @@ counted:
   %runs.at = getelementptr %Frame, ptr %frame, i64 0, i32 14
   %runs = load i64, ptr %runs.at
   %spent = icmp eq i64 %runs, 0
-  br i1 %spent, label %miss, label %fetching
+  %outs.at = getelementptr %Frame, ptr %frame, i64 0, i32 21
+  %outs.all = load i64, ptr %outs.at
+  %outs = select i1 %plain, i64 0, i64 %outs.all
+  %outs.none = icmp eq i64 %outs, 0
+  %outs.missing = xor i1 %plain, %outs.none ; without `out` there are none either
+  %unfit = or i1 %spent, %outs.missing
+  br i1 %unfit, label %miss, label %fetching
 
 miss:
   %next.at = getelementptr %Frame, ptr %frame, i64 0, i32 1
@@ -190,7 +212,8 @@ slow:
 ; --- what the program reads --------------------------------------------------------------------------------------------
 fetching:
   %steps.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 5
-  %steps.count = load i64, ptr %steps.count.at
+  %steps.plain = load i64, ptr %steps.count.at
+  %steps.count = add i64 %steps.plain, %outs
   %steps.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 6
   %steps.offset = load i64, ptr %steps.offset.at
   %steps = getelementptr i8, ptr %frame, i64 %steps.offset
@@ -322,7 +345,8 @@ check.anything:
   %any = icmp eq i32 %check, 9
   br i1 %any, label %checked, label %check.alternatives
 check.alternatives:
-  %alternatives = icmp sgt i32 %check, 9
+  %check.pair = and i32 %check, -2
+  %alternatives = icmp eq i32 %check.pair, 10
   br i1 %alternatives, label %check.cotangent, label %check.type
 check.type: ; exactly this type: a subclass may do anything
   %type.at = getelementptr %Object, ptr %object, i64 0, i32 1
@@ -346,6 +370,7 @@ check.kind:
     i32 6, label %check.tuple
     i32 7, label %check.list
     i32 8, label %check.dict
+    i32 12, label %check.array
   ]
 check.cotangent: ; a float, or a number of the dtype itself
   %cotangent.type.at = getelementptr %Object, ptr %object, i64 0, i32 1
@@ -386,8 +411,10 @@ check.array:
   %ndim.right = icmp eq i32 %ndim, %ndim.expected
   %flags.at = getelementptr %Array, ptr %object, i64 0, i32 8
   %flags = load i32, ptr %flags.at
-  %flags.needed = and i32 %flags, 257 ; C contiguous and aligned
-  %flags.right = icmp eq i32 %flags.needed, 257
+  %is.written = icmp eq i32 %check, 12
+  %flags.mask = select i1 %is.written, i32 1281, i32 257 ; C contiguous and aligned; writeable
+  %flags.needed = and i32 %flags, %flags.mask
+  %flags.right = icmp eq i32 %flags.needed, %flags.mask
   %array.and0 = and i1 %dtype.right, %ndim.right
   %array.and1 = and i1 %array.and0, %flags.right
   br i1 %array.and1, label %check.shape, label %miss
@@ -452,11 +479,19 @@ checked:
 
 ; --- the run -----------------------------------------------------------------------------------------------------------
 guarded:
-  %arrays.right = call i1 @arrays_are_right(ptr %frame, ptr %steps, ptr %objects)
+  %arrays.right = call i1 @arrays_are_right(ptr %frame, ptr %steps, ptr %objects, i1 %plain)
   br i1 %arrays.right, label %running, label %miss
 running:
   store i64 1, ptr %busy.at
-  %memory = call i32 @prepare_outputs(ptr %frame)
+  %alone.at = getelementptr %Frame, ptr %frame, i64 0, i32 3
+  %alone = load i64, ptr %alone.at
+  %unwatched = icmp ne i64 %alone, 0 ; others may run meanwhile, and let go of what the caller does not hold for us
+  br i1 %unwatched, label %holding, label %preparing
+holding:
+  call void @hold(ptr %objects, i64 %steps.count)
+  br label %preparing
+preparing:
+  %memory = call i32 @prepare_outputs(ptr %frame, i1 %plain)
   %prepared = icmp eq i32 %memory, 0
   br i1 %prepared, label %run, label %over
 run:
@@ -465,19 +500,15 @@ run:
   %table.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 12
   %table.offset = load i64, ptr %table.offset.at
   %table = getelementptr i8, ptr %frame, i64 %table.offset
-  %releases.at = getelementptr %Frame, ptr %frame, i64 0, i32 3
-  %releases = load i64, ptr %releases.at
-  %long = icmp ne i64 %releases, 0
+  %long = icmp eq i64 %alone, 1
   br i1 %long, label %run.alone, label %run.held
 run.held:
   %status.held = call i64 %program(ptr %table)
   br label %ran
-run.alone: ; others may run meanwhile, and let go of what the caller does not hold for us
-  call void @hold(ptr %objects, i64 %steps.count)
+run.alone:
   %thread = call ptr @PyEval_SaveThread()
   %status.alone = call i64 %program(ptr %table)
   call void @PyEval_RestoreThread(ptr %thread)
-  call void @let_go(ptr %objects, i64 %steps.count)
   br label %ran
 ran:
   %status = phi i64 [ %status.held, %run.held ], [ %status.alone, %run.alone ]
@@ -488,6 +519,11 @@ computed.all:
   br i1 %as.seen, label %made, label %declined
 declined: ; these values are for another program
   call void @drop_outputs(ptr %frame)
+  br i1 %unwatched, label %declined.let.go, label %declined.over
+declined.let.go:
+  call void @let_go(ptr %objects, i64 %steps.count)
+  br label %declined.over
+declined.over:
   store i64 0, ptr %busy.at
   br label %miss
 made:
@@ -497,27 +533,43 @@ made:
   store i64 %runs.left, ptr %runs.at
   %latest.at = getelementptr i8, ptr %field, i64 8
   store ptr %frame, ptr %latest.at
-  %result = call ptr @make_result(ptr %frame)
+  br i1 %plain, label %make, label %give.out
+make:
+  %result = call ptr @make_result(ptr %frame, ptr %objects)
+  br label %over
+give.out: ; comes behind the arguments by position
+  %out.at = getelementptr ptr, ptr %args, i64 %nargs
+  %out.given = load ptr, ptr %out.at
+  call void @Py_IncRef(ptr %out.given)
   br label %over
 over:
-  %returned = phi ptr [ null, %running ], [ %result, %made ]
+  %returned = phi ptr [ null, %preparing ], [ %result, %make ], [ %out.given, %give.out ]
   call void @drop_outputs(ptr %frame)
+  br i1 %unwatched, label %let.go, label %leave
+let.go:
+  call void @let_go(ptr %objects, i64 %steps.count)
+  br label %leave
+leave:
   store i64 0, ptr %busy.at
   ret ptr %returned
 }
 
 ; --- memory for the results --------------------------------------------------------------------------------------------
 ; Zero, or -1 with an exception set.
-define internal i32 @prepare_outputs(ptr %frame) {
+define internal i32 @prepare_outputs(ptr %frame, i1 %plain) {
 start:
+  %guards.at = getelementptr %Frame, ptr %frame, i64 0, i32 15
+  %guards = load i64, ptr %guards.at
   %count.at = getelementptr %Frame, ptr %frame, i64 0, i32 8
   %count = load i64, ptr %count.at
   %outputs.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 9
   %outputs.offset = load i64, ptr %outputs.offset.at
   %outputs = getelementptr i8, ptr %frame, i64 %outputs.offset
+  %results = sub i64 %count, %guards
+  %given = select i1 %plain, i64 0, i64 %results ; those that `out` has
   br label %each
 each:
-  %k = phi i64 [ 0, %start ], [ %k.next, %prepared ]
+  %k = phi i64 [ %given, %start ], [ %k.next, %prepared ]
   %all = icmp eq i64 %k, %count
   br i1 %all, label %done, label %output
 output:
@@ -525,8 +577,14 @@ output:
   %target.at = getelementptr %Output, ptr %output.at, i64 0, i32 5
   %target.offset = load i64, ptr %target.at
   %target = getelementptr i8, ptr %frame, i64 %target.offset
-  %number = icmp eq i64 %target.offset, 0
-  br i1 %number, label %prepared, label %array
+  %number.at = getelementptr %Output, ptr %output.at, i64 0, i32 7
+  %number.offset = load i64, ptr %number.at
+  %is.array = icmp eq i64 %number.offset, 0
+  br i1 %is.array, label %array, label %number
+number:
+  %number.place = getelementptr i8, ptr %frame, i64 %number.offset
+  store ptr %number.place, ptr %target
+  br label %prepared
 array:
   %first = load ptr, ptr %output.at
   %first.free = call i1 @may_be_written(ptr %frame, ptr %output.at, ptr %first)
@@ -699,7 +757,7 @@ done:
 }
 
 ; Whether the arrays that are watched hold what they held, and none overlap that may not.
-define internal i1 @arrays_are_right(ptr %frame, ptr %steps, ptr %objects) {
+define internal i1 @arrays_are_right(ptr %frame, ptr %steps, ptr %objects, i1 %plain) {
 start:
   %watches.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 17
   %watches.count = load i64, ptr %watches.count.at
@@ -772,7 +830,11 @@ watched:
 
 pairs.start:
   %pairs.count.at = getelementptr %Frame, ptr %frame, i64 0, i32 19
-  %pairs.count = load i64, ptr %pairs.count.at
+  %pairs.plain = load i64, ptr %pairs.count.at
+  %pairs.out.at = getelementptr %Frame, ptr %frame, i64 0, i32 22
+  %pairs.out = load i64, ptr %pairs.out.at
+  %pairs.more = select i1 %plain, i64 0, i64 %pairs.out
+  %pairs.count = add i64 %pairs.plain, %pairs.more
   %pairs.offset.at = getelementptr %Frame, ptr %frame, i64 0, i32 20
   %pairs.offset = load i64, ptr %pairs.offset.at
   %pairs = getelementptr i8, ptr %frame, i64 %pairs.offset
@@ -892,7 +954,7 @@ no:
 
 ; --- what is returned --------------------------------------------------------------------------------------------------
 ; A new reference, or null with an exception set.
-define internal ptr @make_result(ptr %frame) {
+define internal ptr @make_result(ptr %frame, ptr %objects) {
 start:
   %count.at = getelementptr %Frame, ptr %frame, i64 0, i32 10
   %count = load i64, ptr %count.at
@@ -933,6 +995,8 @@ making:
     i64 8, label %tuple
     i64 9, label %list
     i64 10, label %dict
+    i64 11, label %values
+    i64 12, label %called
   ]
 array:
   %array.at = getelementptr %Output, ptr %outputs, i64 %detail, i32 0
@@ -1018,15 +1082,39 @@ dict.drop:
 dict.release: ; it has references of its own
   call void @let_go(ptr %parts, i64 %detail)
   br label %contained
+values: ; what was fetched, by the numbers of the steps; it is held
+  %values.count = ptrtoint ptr %taken to i64
+  %values.new = call ptr @PyTuple_New(i64 %values.count)
+  %values.failed = icmp eq ptr %values.new, null
+  br i1 %values.failed, label %failed, label %values.each
+values.each:
+  %values.k = phi i64 [ 0, %values ], [ %values.k.next, %values.item ]
+  %values.full = icmp eq i64 %values.k, %values.count
+  br i1 %values.full, label %made, label %values.item
+values.item:
+  %values.step.at = getelementptr i64, ptr %number, i64 %values.k
+  %values.step = load i64, ptr %values.step.at
+  %values.object.at = getelementptr ptr, ptr %objects, i64 %values.step
+  %values.object = load ptr, ptr %values.object.at
+  call void @Py_IncRef(ptr %values.object)
+  %values.set = call i32 @PyTuple_SetItem(ptr %values.new, i64 %values.k, ptr %values.object)
+  %values.k.next = add i64 %values.k, 1
+  br label %values.each
+called: ; of the last things made, all of them arguments
+  %called.object = call ptr @PyObject_Vectorcall(ptr %taken, ptr %parts, i64 %detail, ptr null)
+  call void @let_go(ptr %parts, i64 %detail)
+  %called.failed = icmp eq ptr %called.object, null
+  br i1 %called.failed, label %failed.below, label %contained
 contained:
-  %container = phi ptr [ %tuple.new, %tuple.each ], [ %list.new, %list.each ], [ %dict.new, %dict.release ]
+  %container = phi ptr [ %tuple.new, %tuple.each ], [ %list.new, %list.each ], [ %dict.new, %dict.release ],
+                       [ %called.object, %called ]
   store ptr %container, ptr %parts
   %height.contained = add i64 %below, 1
   br label %pushed
 made:
   %object = phi ptr [ %array.object, %array ], [ %scalar.object, %scalar ], [ %double.object, %double ],
                     [ %float.object, %float ], [ %long.object, %long ], [ %int.object, %int ], [ %bool.object, %bool ],
-                    [ %taken, %constant ]
+                    [ %taken, %constant ], [ %values.new, %values.each ]
   %missing = icmp eq ptr %object, null
   br i1 %missing, label %failed, label %push
 push:
@@ -1043,6 +1131,9 @@ done:
   ret ptr %result
 unknown: ; frames.py makes no such making
   unreachable
+failed.below:
+  call void @let_go(ptr %stack, i64 %below)
+  ret ptr null
 failed:
   call void @let_go(ptr %stack, i64 %height)
   ret ptr null

@@ -1,8 +1,9 @@
 """What a caller gets, made of the outputs of a program: a tree of arrays and numbers, and the steps that make it.
 
-A form is an `Out`, a `Constant`, or an exact tuple, list or dict of forms.
+A form is an `Out`, a `Constant`, None, an exact tuple, list or dict of forms, or what Python makes of one (`Called`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
@@ -46,6 +47,8 @@ class Make(IntEnum):
     TUPLE = 8
     LIST = 9
     DICT = 10
+    VALUES = 11
+    CALL = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,14 @@ class Making:
     output: int = -1
     length: int = 0
     object: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a function in Python gives for a tree of outputs and the tuple of what the program was called with."""
+
+    function: Callable[[Any, tuple[Any, ...]], Any]
+    outputs: Form
 
 
 Makings: TypeAlias = tuple[Making, ...]
@@ -73,8 +84,10 @@ def makings(form: Form) -> Makings:
     """The steps that make a form, parts before what they are parts of."""
     if isinstance(form, Out):
         return (_leaf(form),)
-    if isinstance(form, Constant):
-        return (Making(Make.CONSTANT, object=form.value),)
+    if isinstance(form, Constant) or form is None:
+        return (Making(Make.CONSTANT, object=form and form.value),)
+    if isinstance(form, Called):
+        return (*makings(form.outputs), Making(Make.VALUES), Making(Make.CALL, length=2, object=form.function))
     if type(form) is dict:
         parts = tuple(step for part in form.values() for step in makings(part))
         return (*parts, Making(Make.DICT, length=len(form), object=tuple(form)))

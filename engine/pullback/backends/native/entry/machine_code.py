@@ -3,11 +3,15 @@
 import ctypes
 import functools
 import importlib.resources
+import sys
 
 import numpy as np
 
 from pullback.backends import suspension
 from pullback.backends.native.linking import Loaded, load
+
+#: The name of the keyword, as the compiler of Python has it in calls.
+_OUT = sys.intern("out")
 
 
 def entry_address(frame_offset: int) -> int:
@@ -24,6 +28,6 @@ def text(frame_offset: int) -> str:
 @functools.cache
 def _loaded(frame_offset: int) -> Loaded:
     loaded = load(text(frame_offset))
-    initialise = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(loaded.address("initialise"))
-    initialise(id(np.ndarray), suspension.word.ctypes.data)
+    initialise = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("initialise"))
+    initialise(id(np.ndarray), suspension.word.ctypes.data, id(_OUT))
     return loaded

@@ -44,6 +44,7 @@ class Check(IntEnum):
     ANYTHING = 9
     DOUBLE_OR_FLOAT = 10
     SINGLE_OR_FLOAT = 11
+    WRITTEN = 12
 
 
 class _Absent:
@@ -63,17 +64,17 @@ class Step:
     expected: Any = None
     """The very object; for others than identity its type. `ABSENT` where there has to be nothing."""
     parent: int = 0
-    input: int = -1
-    """Which input of the program it is."""
+    place: int = -1
+    """Where its address goes in the table of the program: inputs first, then outputs."""
     length: int = 0
     """Of a container."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What is at one place of an argument: an input of the program, and how it is checked."""
+    """What is at one place of an argument: its place in the table of the program, and how it is checked."""
 
-    input: int
+    place: int
     check: Check
     expected: type
 
@@ -102,18 +103,18 @@ def leaf_like(number: int, value: Any) -> Leaf:
     raise NotNativeError(f"an argument is a {kind.__name__}")
 
 
-def steps_of(args: tuple[Any, ...]) -> list[Step]:
-    """Steps for arguments that are leaves, None, and containers of them."""
+def steps_of(args: Sequence[Any], first: int = 0, before: int = 0) -> list[Step]:
+    """Steps for arguments, from the first on, that are leaves, None, and containers of them; so many steps go before."""
     steps: list[Step] = []
-    waiting = [(tree, Fetch.ARGUMENT, place, 0) for place, tree in enumerate(args)]
+    waiting = [(tree, Fetch.ARGUMENT, place, 0) for place, tree in enumerate(args, first)]
     for tree, fetch, what, parent in waiting:  # breadth first: the items of a dict come one after the other
         if tree is None:
             steps.append(Step(fetch, what, Check.IDENTITY, None, parent))
         elif isinstance(tree, Leaf):
-            steps.append(Step(fetch, what, tree.check, tree.expected, parent, tree.input))
+            steps.append(Step(fetch, what, tree.check, tree.expected, parent, tree.place))
         elif type(tree) in CONTAINERS:
             steps.append(Step(fetch, what, CONTAINERS[type(tree)], type(tree), parent, length=len(tree)))
-            waiting.extend((part, *how, len(steps) - 1) for part, how in _parts(tree))
+            waiting.extend((part, *how, before + len(steps) - 1) for part, how in _parts(tree))
         else:
             raise NotNativeError(f"an argument is a {type(tree).__name__}")
     return steps

@@ -14,20 +14,6 @@ _PREFIXES = {"f4": "s", "f8": "d"}
 _LARGEST = 2**31 - 1
 
 
-def cut_off(vector_bits: int, itemsize: int) -> int:
-    """The side of the cubes up to which tiles of our own are as fast as OpenBLAS: 1024 for f4 with 512 bits.
-
-    Measured on a Zen 4 with one thread, where both reach 85 to 95 % of the peak; beyond, only BLAS reuses the third cache.
-    """
-    return vector_bits * 8 // itemsize
-
-
-def is_for_blas(product: Product, vector_bits: int) -> bool:
-    """Whether a product is large enough for BLAS, and one that it can be asked for."""
-    large = product.multiplications > cut_off(vector_bits, product.dtype.itemsize) ** 3
-    return large and min(product.m, product.n) > 16 and can_describe(product)
-
-
 def can_describe(product: Product) -> bool:
     """Whether BLAS knows the dtype and the layout of all three matrices."""
     kinds = {dtype.str[1:] for dtype in (product.dtype, product.a_dtype, product.b_dtype)}

@@ -25,9 +25,10 @@ _TILE = 8.0  # before and after the steps of a tile
 _ROW_COPIED, _BLOCK_TRANSPOSED, _ONE_COPIED = 0.15, 0.5, 2.0  # for a number of a panel
 
 _LINE = 64
-_CACHES = ((32 * 1024, 3.0), (1024 * 1024, 10.0))  # bytes, and cycles for a line that is not there but in the next
+#: Bytes, and cycles for a line that is not there but in the next: one far from the last, and one that follows it.
+_CACHES = ((32 * 1024, 3.0, 1.0), (1024 * 1024, 10.0, 2.5))
 _WAYS = 8
-_IN_ORDER = 0.6  # of that, for lines that follow each other
+_EXPOSED = 0.5  # of the cycles for rows that lie far apart, while nothing else is done
 
 #: How many bytes panels and strips that are copied may have: they lie on the stack, and in the second cache.
 _PANEL_BYTES, _STRIP_BYTES = 96 * 1024, 192 * 1024
@@ -70,14 +71,9 @@ class Choice:
         return self.panel_line * (self.depth if self.along == "columns" else self.columns)
 
     @property
-    def strip_line(self) -> int:
-        """Numbers in a line of copied rows, which is a step of all of them, with room for whole vectors."""
-        return -(-self.height // 8) * 8
-
-    @property
     def strip_size(self) -> int:
-        """Numbers in all lines of copied rows."""
-        return self.strip_line * self.depth
+        """Numbers in copied rows."""
+        return self.height * self.depth
 
 
 def registers(vector_bits: int) -> int:
@@ -146,6 +142,7 @@ def _packing(plain: Choice, product: Product) -> Iterator[Choice]:
         height = _block(product.m, _STRIP_ROWS, plain.rows)
         depth = _block(product.k, min(packing.depth, _STRIP_BYTES // (height * product.dtype.itemsize)), 8)
         yield replace(packing, packs_rows=True, height=height, depth=depth)
+        yield replace(plain, packs_rows=True, height=height, depth=depth)
 
 
 def _block(size: int, most: int, multiple: int) -> int:
@@ -200,10 +197,11 @@ def _tile(choice: Choice, product: Product, rows: int, columns: list[int], steps
     a_lane, b_lane, _ = _lane_strides(choice, product)
     size = product.dtype.itemsize
     operations = rows * sum(max(1.0, size * width / _DATAPATH) * _OPERATION for width in columns)
-    loads = rows * _load(a_lane, columns[0], size) + _missing(choice, product, rows, columns)
+    loads = rows * _load(a_lane, columns[0], size)
     loads += sum(_load(1 if choice.packs else b_lane, width, size) for width in columns)
     instructions = rows * len(columns) + rows + len(columns)
-    step = max(operations, loads, instructions / _DECODED, _LATENCY / choice.chains)
+    beside, on_top = _fetching(choice, product, rows, columns)
+    step = max(operations, loads + beside, instructions / _DECODED, _LATENCY / choice.chains) + on_top
     chains = rows * len(columns) * (choice.chains - 1) * _OPERATION
     return steps * step + chains + _storing(choice, product, rows, columns) + _TILE
 
@@ -275,28 +273,41 @@ def turns(lane_stride: int, stride: int, entries: int, width: int) -> bool:
     return lane_stride != 1 and stride == 1 and entries > 1 and width > 1
 
 
-def _missing(choice: Choice, product: Product, rows: int, columns: list[int]) -> float:
-    """Cycles of a step that tiles wait for lines which the caches have lost since the tile before."""
-    if choice.along != "columns":
-        return 0.0
-    size, waiting = product.dtype.itemsize, 0.0
-    if choice.packs and product.m > choice.rows:
-        waiting += _waiting(choice.depth, sum(columns) * size, sum(columns) * size) * _IN_ORDER
-    elif product.m > choice.rows:
-        waiting += _waiting(product.k, abs(product.b_strides[0]) * size, sum(columns) * size)
-    if not choice.packs_rows and product.a_strides[0] == 1 and product.n > choice.columns * choice.width:
-        waiting += _waiting(product.k, abs(product.a_strides[1]) * size, rows * size)
-    return waiting
+def _fetching(choice: Choice, product: Product, rows: int, columns: list[int]) -> tuple[float, float]:
+    """Cycles of a step for what the first cache has lost since it was last read: beside the operations, and on top."""
+    size, lanes = product.dtype.itemsize, choice.width if choice.along == "inner" else 1
+    if choice.along == "batch":
+        return 0.0, 0.0
+    beside = on_top = 0.0
+    if product.m > choice.rows:  # columns are read again for the next rows
+        used = (sum(columns) if choice.along == "columns" else len(columns) * lanes) * size
+        if choice.packs or choice.along == "inner":
+            beside += _in_order(used, choice.depth * (sum(columns) if lanes == 1 else len(columns)) * size)
+        else:
+            beside += _apart(product.k, abs(product.b_strides[0]) * size, used)
+    if product.n > (len(columns) if lanes > 1 else sum(columns)):  # and rows for the next columns
+        used, strip = rows * lanes * size, min(choice.height, product.m) * choice.depth * size
+        if choice.packs_rows or product.a_strides[1] == 1:
+            beside += _in_order(used, strip)
+        else:
+            kept_apart = _apart(product.k, abs(product.a_strides[1]) * size, used)
+            on_top += _EXPOSED * max(kept_apart, 3.0 * _in_order(used, strip))
+    return beside, on_top
+
+
+def _in_order(used: int, total: int) -> float:
+    """Cycles for some bytes of many that are read one after the other, again and again."""
+    return next((cycles for size, _, cycles in reversed(_CACHES) if total > size * 3 // 4), 0.0) * used / _LINE
 
 
 @lru_cache(maxsize=4096)
-def _waiting(steps: int, stride: int, used: int) -> float:
+def _apart(steps: int, stride: int, used: int) -> float:
     """Cycles for the lines of a step, of many that are a stride apart, each of which uses so many bytes."""
     lines = -(-used // _LINE)
     cycles = 0.0
-    for size, penalty in _CACHES:
+    for size, penalty, _ in _CACHES:
         sets = size // (_LINE * _WAYS)
-        apart = sets if stride % _LINE else min(sets, sets * _LINE // math.gcd(stride, sets * _LINE) * lines)
-        if steps * lines > apart * _WAYS * 3 // 4:
+        distant = sets if stride % _LINE else min(sets, sets * _LINE // math.gcd(stride, sets * _LINE) * lines)
+        if steps * lines > distant * _WAYS * 3 // 4:
             cycles = penalty * lines
     return cycles

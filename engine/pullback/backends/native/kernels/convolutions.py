@@ -7,14 +7,11 @@ from typing import Any
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.convolution.correlating import write_correlation
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
+from pullback.backends.native.kernels.convolution.dotting import make_dotting_plan, write_dots
 from pullback.backends.native.kernels.convolution.plans import make_plan, most_scratch
 from pullback.backends.native.kernels.convolution.rows import clear_all
-from pullback.backends.native.kernels.convolution.summing import (
-    WeightSums,
-    make_summing_plan,
-    weight_sums,
-    write_weight_sums,
-)
+from pullback.backends.native.kernels.convolution.summing import make_summing_plan, write_sums
+from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
 from pullback.backends.native.writing.function import Function
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
@@ -89,7 +86,9 @@ def _sums_scratch(node: Node, vector_bits: int) -> int:
     if not _has_terms(node):
         return 0
     y, x, w = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
-    return make_summing_plan(_sums_of(node, y, x, w), vector_bits).bytes
+    sums = _sums_of(node, y, x, w)
+    dotting = make_dotting_plan(sums, vector_bits)
+    return max(make_summing_plan(sums, vector_bits).bytes, dotting.bytes if dotting else 0)
 
 
 @emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)
@@ -106,7 +105,12 @@ def emit_weight_gradient(
     sums = _sums_of(node, operands[0], operands[1], result)
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        write_weight_sums(function, make_summing_plan(sums, emission.vector_bits), *pointers)
+        summing = make_summing_plan(sums, emission.vector_bits)
+        dotting = make_dotting_plan(sums, emission.vector_bits)
+        if dotting and dotting.cycles < summing.cycles:
+            write_dots(function, dotting, *pointers)
+        else:
+            write_sums(function, summing, *pointers)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
     emission.kernel(sums, node.primitive.name, pointers, build)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.emission import Emission
-from pullback.backends.native.kernels import blas
+from pullback.backends.native.kernels import cut_off
 from pullback.backends.native.kernels.epilogues import Epilogue, Place
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Step, Write
 from pullback.backends.native.kernels.nests import emit_nest
@@ -44,7 +44,7 @@ def emit_finished_product(
     The pointers are those of the nest; that of its first read is where the product is stored. A write may be the same memory.
     """
     place = pointers[nest.reads[0].pointer]
-    if can_finish(product, nest) and not blas.is_for_blas(product.simplified(), emission.vector_bits):
+    if can_finish(product, nest) and not cut_off.is_beyond(product.simplified(), emission.vector_bits):
         epilogue = Epilogue(repr(nest), _Steps(product, nest).write)
         emit_product(emission, product, (*factors, place, *pointers), epilogue=epilogue)
     else:

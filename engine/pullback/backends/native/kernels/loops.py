@@ -1,5 +1,6 @@
 """Loops: the body of a scan is a function of its own, called once a step with pointers into what is scanned.
 
+consts  where they are and as they lie: a transposed matrix is none the worse for it
 carry   two buffers each, which change places after every step; the first step reads the operand itself
 xs, ys  pointers to the step's part of the operand and of the result: nothing is copied
 body    its own kernels and its own part of the arena, used again in every step
@@ -8,6 +9,7 @@ body    its own kernels and its own part of the arena, used again in every step
 from collections.abc import Sequence
 
 from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.kernels.moving import copy_into
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_graph
 from pullback.backends.native.support import why_not
@@ -46,17 +48,23 @@ def emit_scan(
     """The loop, in the function that is open."""
     function = emission.function
     layout = Layout(dict(node.params))
-    memory = plan_memory(layout.body, emission.vector_bits)
-    carry_types = [layout.body.inputs[number].type for number in layout.carry_inputs]
+    inputs = layout.body.inputs
+    strides = {inputs[number]: operands[number].strides for number in layout.const_inputs}
+    strides |= {inputs[number]: operands[number].strides[1:] for number in layout.x_inputs}
+    memory = plan_memory(layout.body, emission.vector_bits, strides)
     consts = [operands[number].pointer for number in layout.const_inputs]
-    initial = [operands[number].pointer for number in layout.carry_inputs]
     offset = memory.nbytes
     slots = []
-    for pointer, type_ in zip(initial, carry_types, strict=True):
+    for number in layout.carry_inputs:
+        type_, start = inputs[number].type, operands[number]
         buffers = [function.element(scratch, offset + turn * _room(type_), "i8") for turn in range(2)]
         offset += 2 * _room(type_)
+        if not start.is_contiguous:  # the buffer that the first step leaves alone
+            held = Stored.in_order(buffers[1], type_)
+            copy_into(emission, start, held)
+            start = held
         slots.append(
-            (function.slot("ptr", pointer), function.slot("ptr", buffers[0]), function.slot("ptr", buffers[1]))
+            (function.slot("ptr", start.pointer), function.slot("ptr", buffers[0]), function.slot("ptr", buffers[1]))
         )
     body = _body(emission, layout, memory)
     with function.loop(0, layout.length) as turn:
@@ -82,7 +90,7 @@ def emit_scan(
 
 
 def _row(emission: Emission, stored: Stored, step: int | str) -> str:
-    """The part of a step: what is scanned is in C order."""
+    """The part of a step."""
     function = emission.function
     return function.element(stored.pointer, function.mul(step, stored.strides[0]), memory_type(stored.dtype))
 
@@ -93,6 +101,7 @@ def _body(emission: Emission, layout: Layout, memory: Memory) -> str:
     types = [*(var.type for var in body.inputs), *(atom.type for atom in body.outputs)]
     parameters = [("ptr", f"p{number}") for number in range(len(types))]
     function = emission.module.function("step", [*parameters, ("ptr", "arena")])
+    # Where something lies is all that counts of what is given: its strides are known to the views of the body.
     stored = [Stored.in_order(f"%{name}", type_) for (_, name), type_ in zip(parameters, types, strict=True)]
     given = len(body.inputs)
     emit_graph(Emission(emission.module, function), memory, stored[:given], stored[given:], "%arena")

@@ -16,7 +16,7 @@ _Origins: TypeAlias = list[tuple[int, int]]
 class Panel:
     """`steps` rows of `columns` numbers, `step` and `column` elements apart; packed, rows are `width` elements apart.
 
-    What lies behind the columns of a packed row, up to the next whole vector, is scribbled in: the width has room for it.
+    What lies behind the columns of a packed row, up to the next whole vector, is scribbled in where the width has room for it.
     """
 
     steps: int
@@ -49,7 +49,8 @@ def _pack_rows(function: Function, panel: Panel, source: str, target: str, lanes
         place = function.element(target, function.mul(step, panel.width), vectors.element)
         for column in range(0, panel.columns, lanes):
             active = min(lanes, panel.columns - column)
-            vectors.store(vectors.load(start, column, active=active), place, column)
+            value = vectors.load(start, column, active=active)
+            vectors.store(value, place, column, active=_counted(panel, column, active, lanes))
 
 
 def _pack_transposed(function: Function, panel: Panel, source: str, target: str, lanes: int) -> None:
@@ -64,8 +65,9 @@ def _pack_transposed(function: Function, panel: Panel, source: str, target: str,
             for number in range(lanes)
         ]
         place = function.element(target, function.offset((step, panel.width), (column, 1)), side.element)
+        counted = _counted(panel, panel.columns - columns if columns < lanes else 0, columns, lanes)
         for number, turned in enumerate(transposed(side, rows)[:steps]):
-            side.store(turned, place, number * panel.width)
+            side.store(turned, place, number * panel.width, active=counted)
 
     def strip(column: Index, columns: int) -> None:
         whole = panel.steps // lanes * lanes
@@ -81,6 +83,11 @@ def _pack_transposed(function: Function, panel: Panel, source: str, target: str,
             strip(column, lanes)
     if whole < panel.columns:
         strip(whole, panel.columns - whole)
+
+
+def _counted(panel: Panel, column: int, columns: int, lanes: int) -> int | None:
+    """How many lanes may be stored from a column on: all of them where there is room behind the columns."""
+    return None if column + lanes <= panel.width else columns
 
 
 def transposed(lanes: Lanes, rows: list[str]) -> list[str]:

@@ -1,28 +1,26 @@
 """Matrix products: C = alpha A B, or C += alpha A B, for matrices that lie in memory in any way, and for batches of them.
 
 A product is described by sizes and strides alone, so vectors, transposes, broadcasts and outer products are no cases of
-their own. It is written as loops over tiles that are held in registers (`tiles`); what the lanes of a tile stand for, and
-its size, are chosen by counting instructions (`choosing`). Large ones go to BLAS where its interface can describe them.
+their own.
 
-    emit_product(emission, Product(m, n, k, (k, 1), (n, 1), (n, 1), np.dtype("f4")), (a, b, c))
+    Product -> choosing       what lanes are, how large tiles are, what is copied first     choosing.py
+            -> multiplying    the loops                                                     multiplying.py, tiles.py,
+                              and what is copied, turned or done on the way                 packing.py, pieces.py, epilogues.py
+            -> blas           large ones, where its interface can describe them             blas.py, cut_off.py
+
+    emit_product(emission, described(a, b, c), (a.pointer, b.pointer, c.pointer))
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
 import numpy as np
 
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels import blas
-from pullback.backends.native.kernels.choosing import Choice, choose, full_width
-from pullback.backends.native.kernels.epilogues import Epilogue, Extent, finish
-from pullback.backends.native.kernels.packing import Panel, pack
-from pullback.backends.native.kernels.pieces import Along, pieces_of
+from pullback.backends.native.kernels import blas, cut_off
+from pullback.backends.native.kernels.epilogues import Epilogue
+from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product, described
-from pullback.backends.native.kernels.tiles import Column, Factor, Sums, Tile, sum_products
-from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes, memory_type
+from pullback.backends.native.writing.function import Function
 from pullback.ir.graph import Node
 from pullback.rules.contractions import matmul
 
@@ -48,249 +46,10 @@ def write_product(
         return
     if epilogue is None:
         product = product.simplified()
-        if blas.is_for_blas(product, function.module.vector_bits):
+        if cut_off.is_beyond(product, function.module.vector_bits):
             blas.write_gemm(function, product, *pointers[:3])
             return
     write_tiles(function, product, pointers, epilogue=epilogue)
-
-
-def write_tiles(
-    function: Function, product: Product, pointers: Sequence[str], *, epilogue: Epilogue | None = None
-) -> None:
-    """The loops of a product over tiles of our own, whatever its size."""
-    _Writer(function, product, pointers, epilogue).write()
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a product: where in the batch, how many lanes count there, which rows, which steps of the contracted axis."""
-
-    batch: tuple[Index, ...]
-    active: int | None
-    row: Index
-    rows: int
-    step: Index
-    steps: int
-    accumulates: bool
-    finishes: bool
-    """Whether these are the last steps, after which the epilogue has its turn."""
-
-
-class _Writer:
-    """The loops of one product."""
-
-    def __init__(
-        self, function: Function, product: Product, pointers: Sequence[str], epilogue: Epilogue | None
-    ) -> None:
-        self.function = function
-        self.choice: Choice = choose(product, function.module.vector_bits)
-        self.turned = self.choice.turned
-        self.product = product.turned() if self.turned else product
-        a, b, self.c = pointers[:3]
-        self.a, self.b = (b, a) if self.turned else (a, b)
-        self.others = pointers[3:]
-        self.epilogue = epilogue
-        self.lanes = Lanes(function, product.dtype, self.choice.width)
-        self.unit = self.choice.width if self.choice.along == "columns" else 1
-        copied = [(self.choice.packs, self.choice.panel_size), (self.choice.packs_rows, self.choice.strip_size)]
-        self.packed, self.packed_rows = (
-            function.slot(self.lanes.element, count=size, align=64) if packs else None for packs, size in copied
-        )
-
-    # --- the batch and the contracted axis ----------------------------------------------------------------------------
-    def write(self) -> None:
-        """All of it."""
-        choice = self.choice
-        with ExitStack() as loops:
-            batch: list[Index] = []
-            for axis, size in enumerate(self.product.batch):
-                start: Index = 0
-                if choice.along != "batch" or axis != choice.axis:
-                    start = loops.enter_context(self.function.loop(0, size))
-                batch.append(start)
-            if choice.along == "batch":
-                self._vectors(batch)
-            else:
-                self._blocks(tuple(batch), None)
-
-    def _vectors(self, batch: list[Index]) -> None:
-        """Places of the batch, as many at a time as there are lanes."""
-        size, axis = self.product.batch[self.choice.axis], self.choice.axis
-        for start, active in self._cut(size, self.choice.width):
-            with start as place:
-                self._blocks((*batch[:axis], place, *batch[axis + 1 :]), active)
-
-    def _blocks(self, batch: tuple[Index, ...], active: int | None) -> None:
-        """The contracted axis in blocks: what tiles read of the matrices shall stay in the cache."""
-        product, depth = self.product, self.choice.depth
-        if depth >= product.k:
-            self._strips(batch, active, 0, product.k, accumulates=product.accumulate, finishes=True)
-            return
-        if not product.accumulate:
-            self._clear(batch)
-        last = product.k % depth or depth
-        last = last if self.epilogue is not None else product.k % depth
-        with self.function.loop(0, product.k - last, depth) as step:
-            self._strips(batch, active, step, depth, accumulates=True, finishes=self.epilogue is None)
-        if last:
-            self._strips(batch, active, product.k - last, last, accumulates=True, finishes=True)
-
-    def _strips(
-        self,
-        batch: tuple[Index, ...],
-        active: int | None,
-        step: Index,
-        steps: int,
-        *,
-        accumulates: bool,
-        finishes: bool,
-    ) -> None:
-        """The rows in strips, for the same reason."""
-        product, height = self.product, self.choice.height
-        for start, rest in self._cut(product.m, height):
-            with start as row:
-                part = _Part(batch, active, row, rest or height, step, steps, accumulates, finishes)
-                if self.packed_rows is not None:
-                    panel = Panel(steps, part.rows, *product.a_strides[::-1], self.choice.strip_line, product.a_dtype)
-                    pack(self.function, panel, self._left(part, 0).pointer, self.packed_rows, min(8, self.lanes.width))
-                self._panels(part)
-
-    def _clear(self, batch: Sequence[Index]) -> None:
-        """Zeros in C."""
-        product, function = self.product, self.function
-        (long, far), (short, near) = sorted(
-            zip((product.m, product.n), product.c_strides, strict=True), key=lambda axis: -abs(axis[1])
-        )
-        width = self.lanes.width if near == 1 else 1
-        with function.loop(0, long) as line:
-            offset = function.offset(*zip(batch, product.c_batch, strict=True), (line, far))
-            start = function.element(self.c, offset, self.lanes.element)
-            for place, active in self._cut(short, width):
-                with place as column:
-                    lanes = Lanes(function, product.dtype, width)
-                    lanes.store(lanes.constant(0), start, function.mul(column, near), active=active)
-
-    def _cut(self, size: int, step: int) -> Iterator[tuple[AbstractContextManager[Index], int | None]]:
-        """An axis as a loop over whole steps, and the rest with how long it is."""
-        whole = size // step * step
-        if whole:
-            yield self.function.loop(0, whole, step), None
-        if whole < size:
-            yield nullcontext(whole), size - whole
-
-    # --- tiles --------------------------------------------------------------------------------------------------------
-    def _panels(self, part: _Part) -> None:
-        """All columns, a few at a time."""
-        for start, rest in self._cut(self.product.n, self.choice.columns * self.unit):
-            with start as column:
-                self._rows(part, column, self._columns(part, rest or self.choice.columns * self.unit))
-
-    def _columns(self, part: _Part, size: int) -> tuple[Column, ...]:
-        """The columns of a tile; where lanes are columns, the last may be as many as half a vector or less can hold."""
-        whole, rest = divmod(size, self.unit)
-        columns = (Column(self.lanes, part.active),) * whole
-        if not rest:
-            return columns
-        width = 1 << (rest - 1).bit_length()
-        return (*columns, Column(Lanes(self.function, self.product.dtype, width), rest if rest < width else None))
-
-    def _rows(self, part: _Part, column: Index, columns: tuple[Column, ...]) -> None:
-        """All rows of a few columns, a few at a time."""
-        choice, function = self.choice, self.function
-        right = self._right(part, column)
-        if self.packed is not None:
-            right = self._packed(part, right.pointer, columns)
-        steps, last = (part.steps, 0) if choice.along != "inner" else divmod(part.steps, choice.width)
-        for start, rest in self._cut(part.rows, choice.rows):
-            with start as row:
-                tile = Tile(rest or choice.rows, columns, steps, last, choice.chains)
-                left = self._left(part, row) if self.packed_rows is None else self._left_packed(row)
-                here = function.add(part.row, row)
-                self._store(part, columns, sum_products(tile, left, right), here, column)
-                self._finish(part, here, tile.rows, column, columns)
-
-    def _packed(self, part: _Part, start: str, columns: Sequence[Column]) -> Factor:
-        """The columns of a tile, copied to where they lie next to each other: a line is a step, or a column."""
-        choice, dtype = self.choice, self.product.b_dtype
-        inner, across = self.product.b_strides
-        target, width, line = self.packed or "", choice.width, choice.panel_line
-        lanes_are_columns = choice.along == "columns"
-        if lanes_are_columns:
-            size = sum(column.active or column.lanes.width for column in columns)
-            panel, (entry, step) = Panel(part.steps, size, inner, across, line, dtype), (width, line)
-        else:
-            panel, (entry, step) = Panel(len(columns), part.steps, across, inner, line, dtype), (line, width)
-        pack(self.function, panel, start, target, min(8, width))
-        # A lane that no column has may hold anything; one that no step has would be added to the sum.
-        return Factor(target, entry, step, 1, dtype, is_padded=lanes_are_columns)
-
-    def _left_packed(self, row: Index) -> Factor:
-        pointer = self.function.element(self.packed_rows or "", row, memory_type(self.product.a_dtype))
-        return Factor(pointer, 1, self.choice.strip_line, 0, self.product.a_dtype)
-
-    def _left(self, part: _Part, row: Index) -> Factor:
-        """The numbers of A that tiles of a row of the part read."""
-        product, choice = self.product, self.choice
-        across, inner = product.a_strides
-        start = self.function.offset(
-            *zip(part.batch, product.a_batch, strict=True), (part.row, across), (row, across), (part.step, inner)
-        )
-        pointer = self.function.element(self.a, start, memory_type(product.a_dtype))
-        if choice.along == "inner":
-            return Factor(pointer, across, inner * choice.width, inner, product.a_dtype)
-        lane = product.a_batch[choice.axis] if choice.along == "batch" else 0
-        return Factor(pointer, across, inner, lane, product.a_dtype)
-
-    def _right(self, part: _Part, column: Index) -> Factor:
-        """The numbers of B that tiles of a column read."""
-        product, choice = self.product, self.choice
-        inner, across = product.b_strides
-        start = self.function.offset(
-            *zip(part.batch, product.b_batch, strict=True), (part.step, inner), (column, across)
-        )
-        pointer = self.function.element(self.b, start, memory_type(product.b_dtype))
-        if choice.along == "columns":
-            return Factor(pointer, across * choice.width, inner, across, product.b_dtype)
-        if choice.along == "inner":
-            return Factor(pointer, across, inner * choice.width, inner, product.b_dtype)
-        return Factor(pointer, across, inner, product.b_batch[choice.axis], product.b_dtype)
-
-    def _store(self, part: _Part, columns: Sequence[Column], sums: Sums, row: Index, column: Index) -> None:
-        """What becomes of the sums of a tile."""
-        product, function = self.product, self.function
-        along_batch = product.c_batch[self.choice.axis] if self.choice.along == "batch" else 0
-        strides: dict[Along, int] = {
-            "rows": product.c_strides[0],
-            "columns": product.c_strides[1],
-            "places": along_batch,
-        }
-        start = function.offset(
-            *zip(part.batch, product.c_batch, strict=True), *zip((row, column), product.c_strides, strict=True)
-        )
-        corner = function.element(self.c, start, memory_type(product.dtype))
-        for piece in pieces_of(self.choice, product, columns, sums):
-            lanes, value, stride = piece.lanes, piece.value, strides[piece.along]
-            offset = piece.row * strides["rows"] + piece.column * strides["columns"] + piece.place * along_batch
-            if product.alpha != 1:
-                value = lanes.mul(lanes.constant(product.alpha), value)
-            if part.accumulates:
-                value = lanes.add(lanes.load(corner, offset, stride=stride, active=piece.active), value)
-            lanes.store(value, corner, offset, stride=stride, active=piece.active)
-
-    def _finish(self, part: _Part, row: Index, rows: int, column: Index, columns: Sequence[Column]) -> None:
-        """The epilogue on the numbers of a tile that has just been stored: in loops, so that one text does for all."""
-        product, choice = self.product, self.choice
-        if self.epilogue is None or not part.finishes:
-            return
-        size = len(columns)
-        if choice.along == "columns":
-            size = sum(form.active or form.lanes.width for form in columns)
-        batch = [Extent(place, 1, stride) for place, stride in zip(part.batch, product.c_batch, strict=True)]
-        if choice.along == "batch":
-            batch[choice.axis] = replace(batch[choice.axis], count=part.active or choice.width)
-        matrix = [Extent(row, rows, product.c_strides[0]), Extent(column, size, product.c_strides[1])]
-        lanes = Lanes(self.function, product.dtype, full_width(self.function.module.vector_bits, product.dtype))
-        finish(self.epilogue, lanes, self.c, self.others, [*batch, *(matrix[::-1] if self.turned else matrix)])
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------------

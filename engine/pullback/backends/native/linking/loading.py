@@ -1,8 +1,10 @@
 """Loading of a module: the one way from text to functions that can be called."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pullback.backends.native.linking import objects
+from pullback.backends.native.linking import choices, objects
 from pullback.backends.native.linking.symbols import addresses_of
 from pullback.backends.native.linking.target import host_target
 
@@ -26,23 +28,41 @@ class Loaded:
             raise KeyError(f"The native program defines no function {name!r} that can be seen from outside.") from None
 
 
-def load(text: str, *, key: str = "") -> Loaded:
+def load(text: str | Callable[[], str], *, key: str = "") -> Loaded:
     """The module as code in memory; the text has neither triple nor data layout, they are the host's.
 
-    The key is part of what the object is stored under, for callers whose text depends on something that it does not show.
+    A text that is yet to be written comes with a key that says all it depends on: it is written only where no object of the
+    key is on disk. Without a key it is written.
     """
     from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - imports llvmlite, 90 ms
 
     target = host_target()
-    name = objects.name_of(toolchain.RECIPE, target, key, text)
+    made_under: list[choices.Choice] = []
+    if not isinstance(text, str) and (not key or objects.is_checking()):
+        text, made_under = _written(text)
+    name = objects.name_of(toolchain.RECIPE, target, key, text if isinstance(text, str) and not key else "")
     found = objects.find(name)
-    if found is not None:
+    if found is not None and choices.hold(found.choices):
+        if key and isinstance(text, str):
+            _check(found, text, key)
         imports = addresses_of(found.imports)
         try:
             return Loaded(toolchain.link_object(found, imports), is_from_cache=True)
         except RuntimeError:  # whole, but no object for here: as good as absent
             pass
+    if not isinstance(text, str):
+        text, made_under = _written(text)
     made = toolchain.compile_object(text, target)
     code = toolchain.link_object(made, addresses_of(made.imports))
-    objects.keep(name, made)
+    objects.keep(name, replace(made, choices=tuple(made_under)))
     return Loaded(code, is_from_cache=False)
+
+
+def _written(write: Callable[[], str]) -> tuple[str, list[choices.Choice]]:
+    with choices.noting() as noted:
+        return write(), noted
+
+
+def _check(found: objects.Object, text: str, key: str) -> None:
+    if found.text_hash != objects.hash_of(text):
+        raise RuntimeError(f"Two texts have the key {key}: it leaves out something that they depend on.")

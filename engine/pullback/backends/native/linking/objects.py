@@ -4,8 +4,8 @@ The folder is `$PULLBACK_CACHE_DIR`, else the platform's for caches of this user
 `PULLBACK_CACHE_MIB` is how large it may grow (256). It is only ever a shortcut: whatever is wrong with it - no folder, no
 space, no permission, a file cut short, a file of somebody else's - is a miss, never an error. A file is
 
-    pullback object 1 <SHA-256 of all that follows this line, in hex>
-    {"name": ..., "imports": [...], "exports": [...], "bytes": <length of the code>}
+    pullback object 2 <SHA-256 of all that follows this line, in hex>
+    {"name": ..., "imports": [...], "exports": [...], "text": <hash>, "choices": [...], "bytes": <length of the code>}
     <code>
 
 and is believed only where hash, name and length hold and it belongs to this user (or to root, who can do anything anyway). Files
@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pullback.backends.native.linking.choices import Choice
 from pullback.backends.native.linking.target import Target
 
 DEFAULT_LIMIT_MIB: Final = 256
@@ -32,7 +33,7 @@ SWEEP_EVERY: Final = 32  # objects kept between two looks at how large the folde
 TOUCH_AFTER_S: Final = 3600  # an object's time of last use is this exact: a load mostly writes nothing
 STALE_AFTER_S: Final = 3600  # a temporary file this old has lost its writer
 
-_MAGIC: Final = b"pullback object 1 "
+_MAGIC: Final = b"pullback object 2 "
 _ENDING: Final = ".object"
 _UNFINISHED: Final = ".unfinished"
 _HEADING_BYTES: Final = len(_MAGIC) + 64 + 1
@@ -49,12 +50,26 @@ class Object:
     """What it calls from outside."""
     exports: tuple[str, ...]
     """The functions that can be asked for by name."""
+    text_hash: str
+    """Of the text that it was made of."""
+    choices: tuple[Choice, ...] = ()
+    """What was chosen on this machine while the text was written."""
 
 
 def name_of(recipe: str, target: Target, key: str, text: str) -> str:
     """The name of the object that a text becomes: a hash over all that decides on its bytes."""
     heading = repr((recipe, sys.platform, target.cpu, target.features, key))
-    return hashlib.sha256(f"{heading}\n{text}".encode()).hexdigest()
+    return hash_of(f"{heading}\n{text}")
+
+
+def hash_of(text: str) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_checking() -> bool:
+    """Whether texts are to be written in any case, and held against those that the objects on disk were made of."""
+    return os.environ.get("PULLBACK_CACHE", "").strip() == "check"
 
 
 def find(name: str) -> Object | None:
@@ -175,7 +190,14 @@ def _remove(path: Path) -> None:
 
 # --- their content ------------------------------------------------------------------------------------------------------
 def _serialized(name: str, compiled: Object) -> bytes:
-    facts = {"name": name, "imports": compiled.imports, "exports": compiled.exports, "bytes": len(compiled.code)}
+    facts = {
+        "name": name,
+        "imports": compiled.imports,
+        "exports": compiled.exports,
+        "text": compiled.text_hash,
+        "choices": compiled.choices,
+        "bytes": len(compiled.code),
+    }
     content = json.dumps(facts).encode() + b"\n" + compiled.code
     return _MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
 
@@ -189,6 +211,8 @@ def _parse(name: str, file: bytes) -> Object | None:
         facts = json.loads(facts_line)
         if (facts["name"], facts["bytes"]) != (name, len(code)):
             return None
-        return Object(code, imports=tuple(facts["imports"]), exports=tuple(facts["exports"]))
+        imports, exports = tuple(facts["imports"]), tuple(facts["exports"])
+        choices = tuple((name, argument, value) for name, argument, value in facts["choices"])
+        return Object(code, imports=imports, exports=exports, text_hash=facts["text"], choices=choices)
     except (ValueError, KeyError, TypeError):  # whole, but written by another version
         return None

@@ -13,7 +13,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-from pullback.backends.native.linking.objects import Object
+from pullback.backends.native.linking.objects import Object, hash_of
 from pullback.backends.native.linking.symbols import CALLED_BY_CODE_GENERATOR, address_of, declared_symbols
 from pullback.backends.native.linking.target import Target
 
@@ -58,7 +58,7 @@ def compile_object(text: str, target: Target) -> Object:
             raise ValueError(f"A native program is not LLVM IR: {str(failure).strip()}") from failure
         compiler.passes.run(module, compiler.pass_builder)
         code = compiler.machine.emit_object(module)
-    return Object(code, imports=imports, exports=tuple(_DEFINITION.findall(text)))
+    return Object(code, imports=imports, exports=tuple(_DEFINITION.findall(text)), text_hash=hash_of(text))
 
 
 def link_object(compiled: Object, imports: Mapping[str, int]) -> Code:

@@ -62,8 +62,11 @@ class Axis:
 
     @property
     def is_inside(self) -> bool:
-        """Whether no result meets a zero from outside."""
-        return min(self._offsets) >= 0 and max(self._offsets) + self.step * (self.count - 1) < self.size
+        """Whether all rows of all phases are in the source, also those that have an element that no result meets."""
+        extent = self.count + self.reach
+        return self.step * self.low + self.phases[0] >= 0 and (
+            self.step * (self.low + extent - 1) + self.phases[-1] < self.size
+        )
 
     def met(self, phase: int) -> tuple[int, int]:
         """Begin and end of what a row of one phase has of the source; the rest is zeros."""

@@ -71,7 +71,7 @@ class _Writer:
             if plan.planes is None:
                 base = self._at(source, function.offset(*zip(starts, correlation.source.along, strict=True)))
             else:
-                fill(function, self.lanes, correlation, plan.planes, source, starts, self.copy)
+                fill(function, self.lanes, correlation.source, plan.planes, source, starts, self.copy)
                 base = self.copy
             out = stack.enter_context(overlapping(function, correlation.outs, plan.tile.outs))
             weights = self._at(weights, function.mul(out, correlation.weights.outs))
@@ -110,13 +110,12 @@ class _Writer:
         """From a line to where results belong, leaving out what is between rows."""
         plan, function = self.plan, self.function
         last = len(self.axes) - 1
-        side_by_side = plan.order[-1] == 0
         with ExitStack() as stack:
             out = stack.enter_context(function.loop(0, plan.tile.outs))
             line = self._at(self.lines, function.mul(out, plan.line_pitch))
             target = self._at(target, function.mul(out, self.correlation.target.channels))
             for axis in plan.joined:
-                if axis == last or (axis == 0 and side_by_side):
+                if axis == last or (axis == 0 and plan.order[-1] == 0):
                     continue
                 places[axis] = index = stack.enter_context(function.loop(0, plan.block[axis]))
                 line = self._at(line, function.mul(index, plan.pitches[axis]))
@@ -125,19 +124,29 @@ class _Writer:
                 if axis in taps.counts and axis != last:
                     place = function.add(starts[axis], index)
                     stack.enter_context(function.when(function.value(f"icmp slt i64 {place}, {taps.counts[axis]}")))
-            count = taps.counts.get(last, plan.block[last])
-            if not side_by_side:
-                copy_row(function, self.lanes, line, 1, target, self._spread(last), count)
-                return
-            examples, pitch = plan.block[0], self._spread(0)
-            if self._spread(last) == 1 and isinstance(count, int):
-                transpose_rows(function, self.lanes, line, (plan.pitches[last], 1), target, pitch, count, examples)
-                return
-            with function.loop(0, examples) as example:
-                own = self._at(target, function.mul(example, pitch))
-                copy_row(
-                    function, self.lanes, self._at(line, example), plan.pitches[last], own, self._spread(last), count
-                )
+            count = min(course.count for course in self.axes[last].courses)
+            self._write_row(line, target, count)
+            if last in taps.counts:  # one more in some courses
+                more = function.value(f"icmp sgt i64 {taps.counts[last]}, {count}")
+                with function.when(more):
+                    line = self._at(line, count * plan.pitches[last])
+                    self._write_row(line, self._at(target, count * self._spread(last)), 1)
+
+    def _write_row(self, line: str, target: str, count: int) -> None:
+        """A row of so many results, of one example or of all that lie side by side."""
+        plan, function = self.plan, self.function
+        last = len(self.axes) - 1
+        pitch, spread = plan.pitches[last], self._spread(last)
+        if count == 0:
+            return
+        if plan.order[-1] != 0:
+            copy_row(function, self.lanes, line, 1, target, spread, count)
+        elif spread == 1:
+            transpose_rows(function, self.lanes, line, (pitch, 1), target, self._spread(0), count, plan.block[0])
+        else:
+            with function.loop(0, plan.block[0]) as example:
+                own = self._at(target, function.mul(example, self._spread(0)))
+                copy_row(function, self.lanes, self._at(line, example), pitch, own, spread, count)
 
     # --- a tile -----------------------------------------------------------------------------------------------------
     def _sum(self, base: str, weights: str, taps: "_Class") -> list[list[str]]:

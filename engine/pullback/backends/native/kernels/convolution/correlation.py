@@ -29,6 +29,11 @@ class Layout:
         return cls(value.strides[0], value.strides[1], value.strides[2:])
 
     @property
+    def strides(self) -> tuple[int, ...]:
+        """All of them."""
+        return (self.examples, self.channels, *self.spatial)
+
+    @property
     def along(self) -> tuple[int, ...]:
         """Along examples and each axis."""
         return (self.examples, *self.spatial)

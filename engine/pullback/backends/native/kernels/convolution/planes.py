@@ -13,11 +13,10 @@ none at all in a row of results.
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 from pullback.backends.native.kernels.convolution.axes import Axis, Tap
-from pullback.backends.native.kernels.convolution.correlation import Correlation
+from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, transpose_rows
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
@@ -99,38 +98,93 @@ def clear(function: Function, lanes: Lanes, planes: Planes, memory: str) -> None
     clear_row(function, lanes, memory, planes.size)
 
 
+def spread(
+    function: Function,
+    lanes: Lanes,
+    target: Layout,
+    planes: Planes,
+    memory: str,
+    starts: Sequence[Index],
+    result: str,
+) -> None:
+    """The way back: a block to where it would have been copied from; what no result meets is not written."""
+    _each_phase(function, lanes, target, planes, result, starts, memory, back=True)
+
+
 def fill(
     function: Function,
     lanes: Lanes,
-    correlation: Correlation,
+    layout: Layout,
     planes: Planes,
     source: str,
     starts: Sequence[Index],
     memory: str,
 ) -> None:
     """Copy a block of one group: `source` is its first channel, `starts` the first results of the block along each axis."""
+    _each_phase(function, lanes, layout, planes, source, starts, memory, back=False)
+
+
+def _each_phase(
+    function: Function,
+    lanes: Lanes,
+    layout: Layout,
+    planes: Planes,
+    source: str,
+    starts: Sequence[Index],
+    memory: str,
+    *,
+    back: bool,
+) -> None:
     element = memory_type(lanes.dtype)
-    with function.loop(0, planes.channels) as channel:
-        here = function.element(source, function.mul(channel, correlation.source.channels), element)
+    with ExitStack() as stack:
+        channel = stack.enter_context(function.loop(0, planes.channels))
+        here = function.element(source, function.mul(channel, layout.channels), element)
         there = function.element(memory, function.mul(channel, planes.channel_pitch), element)
-        for phases in product(*(range(len(axis.phases)) for axis in planes.axes)):
-            shift = sum(phase * pitch for phase, pitch in zip(phases, planes.phase_pitches, strict=True))
-            part = function.element(there, shift, element)
-            _Filling(function, lanes, planes, correlation.source.along, starts, phases).fill(here, part)
+        phases: list[Index] = []
+        for axis, pitch in zip(planes.axes[:-1], planes.phase_pitches[:-1], strict=True):
+            number = stack.enter_context(function.loop(0, len(axis.phases)))
+            there = function.element(there, function.mul(number, pitch), element)
+            phases.append(_phase(function, axis, number))
+        last, pitch = planes.axes[-1], planes.phase_pitches[-1]
+        filling = _Filling(function, lanes, planes, layout.along, starts, back)
+        if len(last.phases) > _FEW_PHASES and len({last.met(phase) for phase in last.phases}) == 1:
+            with function.loop(0, len(last.phases)) as number:
+                part = function.element(there, function.mul(number, pitch), element)
+                filling.fill(here, part, [*phases, _phase(function, last, number)], last.met(last.phases[0]))
+        else:
+            for number, phase in enumerate(last.phases):
+                part = function.element(there, number * pitch, element)
+                filling.fill(here, part, [*phases, phase], last.met(phase))
+
+
+#: So many phases of a row are written one after the other; more are walked by a loop where they are alike.
+_FEW_PHASES = 2
+
+
+def _phase(function: Function, axis: Axis, number: Index) -> Index:
+    """A phase of an axis by its number."""
+    phases = axis.phases
+    if isinstance(number, int):
+        return phases[number]
+    if phases == tuple(range(phases[0], phases[0] + len(phases))):
+        return function.add(number, phases[0])
+    numbers = ", ".join(f"i64 {phase}" for phase in phases)
+    table = function.module.constant(f"[{len(phases)} x i64]", f"[{numbers}]")
+    return function.load("i64", function.element(table, number, "i64"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """The copy of one phase of one channel."""
+    """The copy of phases of one channel."""
 
     function: Function
     lanes: Lanes
     planes: Planes
     strides: Sequence[int]
     starts: Sequence[Index]
-    phases: Sequence[int]
+    back: bool
 
-    def fill(self, source: str, target: str) -> None:
+    def fill(self, source: str, target: str, phases: Sequence[Index], met: tuple[int, int]) -> None:
         """Row by row, of one example or of all that lie side by side."""
         function, planes, strides = self.function, self.planes, self.strides
         element, last = memory_type(self.lanes.dtype), len(planes.axes) - 1
@@ -145,7 +199,7 @@ class _Filling:
                     continue
                 index = stack.enter_context(function.loop(0, planes.extents[number]))
                 steps = function.add(function.add(index, self.starts[number]), axis.low)
-                position = function.add(function.mul(steps, axis.step), axis.phases[self.phases[number]])
+                position = function.add(function.mul(steps, axis.step), phases[number])
                 of = function.add(of, function.mul(position, strides[number]))
                 to = function.add(to, function.mul(index, planes.pitches[number]))
                 if not axis.is_inside:
@@ -153,25 +207,26 @@ class _Filling:
                     inside = here if inside is None else function.value(f"and i1 {inside}, {here}")
             row = function.element(target, to, element)
             if inside is None:
-                self._copy(source, of, row)
+                self._copy(source, of, row, phases[-1], met)
                 return
             with function.when(inside):
-                self._copy(source, of, row)
-            if planes.is_part:
+                self._copy(source, of, row, phases[-1], met)
+            if planes.is_part and not self.back:
                 with function.when(function.value(f"xor i1 {inside}, true")):
                     clear_row(function, self.lanes, row, planes.extents[last] * planes.pitches[last])
 
-    def _copy(self, source: str, of: Index, row: str) -> None:
+    def _copy(self, source: str, of: Index, row: str, phase: Index, met: tuple[int, int]) -> None:
         function, planes = self.function, self.planes
         element, axis, stride = memory_type(self.lanes.dtype), planes.axes[-1], self.strides[-1]
-        phase = axis.phases[self.phases[-1]]
-        begin, end = axis.met(phase)
+        begin, end = met
         if end <= begin:
             return
-        first = (axis.step * (axis.low + begin) + phase) * stride
+        first = function.mul(function.add(axis.step * (axis.low + begin), phase), stride)
         here = function.element(source, function.add(of, first), element)
         there = function.element(row, begin * planes.pitches[-1], element)
-        if planes.has_examples_innermost:
+        if self.back:
+            copy_row(function, self.lanes, there, 1, here, axis.step * stride, end - begin)
+        elif planes.has_examples_innermost:
             rows, strides = planes.block[0], (self.strides[0], axis.step * stride)
             transpose_rows(function, self.lanes, here, strides, there, planes.pitches[-1], rows, end - begin)
         else:

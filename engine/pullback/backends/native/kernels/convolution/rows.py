@@ -1,6 +1,6 @@
 """Rows of numbers: loops over them in vectors and pieces, copies, zeros, transposition."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from pullback.backends.native.emission import Stored
@@ -40,20 +40,65 @@ def along(function: Function, lanes: Lanes, count: int, body: Callable[[Index, i
         body(whole * lanes.width, count % lanes.width)
 
 
-def copy_row(
-    function: Function, lanes: Lanes, source: str, stride: int, target: str, spread: int, count: Index
-) -> None:
+def copy_row(function: Function, lanes: Lanes, source: str, stride: int, target: str, spread: int, count: int) -> None:
     """Copy numbers `stride` apart to where they are `spread` apart."""
-    if stride != 1 or spread != 1 or not isinstance(count, int):
-        one = lanes.narrowed()
-        with function.loop(0, count) as index:
-            one.store(one.load(source, function.mul(index, stride)), target, function.mul(index, spread))
+    if lanes.width > 1 and ((stride, spread) == (2, 1) or ((stride, spread) == (1, 2) and _masks_stores(function))):
+        _copy_shuffled(function, lanes, source, stride, target, count)
+    elif stride != 1 or spread != 1:
+        _copy_singly(function, lanes, (source, stride), (target, spread), 0, count)
+    else:
+
+        def copy(index: Index, active: int | None) -> None:
+            lanes.store(lanes.load(source, index, active=active), target, index, active=active)
+
+        along(function, lanes, count, copy)
+
+
+def _copy_singly(
+    function: Function, lanes: Lanes, source: tuple[str, int], target: tuple[str, int], start: int, count: int
+) -> None:
+    one = lanes.narrowed()
+    if start == count:
         return
+    with function.loop(start, count) as index:
+        value = one.load(source[0], function.mul(index, source[1]))
+        one.store(value, target[0], function.mul(index, target[1]))
 
-    def copy(index: Index, active: int | None) -> None:
-        lanes.store(lanes.load(source, index, active=active), target, index, active=active)
 
-    along(function, lanes, count, copy)
+def _masks_stores(function: Function) -> bool:
+    """Whether masked stores are worth it: before AVX-512 one takes as long as storing number by number."""
+    return function.module.vector_bits >= 512
+
+
+def _copy_shuffled(function: Function, lanes: Lanes, source: str, stride: int, target: str, count: int) -> None:
+    """Steps of two: from two vectors every other number, or into every other place of two vectors."""
+    width, start = lanes.width, 0
+    # Read in pairs; what follows the last number may be nobody's, so that is copied alone.
+    whole = (count - 1) // width * width if stride == 2 else count // width * width
+    if whole:
+        with function.loop(0, whole, width) as index:
+            if stride == 2:
+                pair = [lanes.load(source, function.add(function.mul(index, 2), half)) for half in (0, width)]
+                even = shuffled(lanes, pair[0], pair[1], [2 * lane for lane in range(width)])
+                lanes.store(even, target, index)
+            else:
+                value = lanes.load(source, index)
+                place = function.mul(index, 2)
+                for half in range(2):
+                    wide = shuffled(lanes, value, value, [(lane + half * width) // 2 for lane in range(width)])
+                    _store_every_other(lanes, wide, target, function.add(place, half * width))
+        start = whole
+    _copy_singly(function, lanes, (source, stride), (target, 3 - stride), start, count)
+
+
+def _store_every_other(lanes: Lanes, value: str, target: str, index: Index) -> None:
+    function = lanes.function
+    name = f"llvm.masked.store.{lanes.suffix}.p0"
+    function.module.declare(name, "void", lanes.type, "ptr", "i32", lanes.mask_type)
+    place = function.element(target, index, lanes.element)
+    mask = ", ".join(f"i1 {'false' if lane % 2 else 'true'}" for lane in range(lanes.width))
+    align = ("i32", lanes.dtype.itemsize)
+    function.call("void", f"@{name}", (lanes.type, value), ("ptr", place), align, (lanes.mask_type, f"<{mask}>"))
 
 
 def clear_row(function: Function, lanes: Lanes, target: str, count: int) -> None:
@@ -80,6 +125,9 @@ def transpose_rows(
     count: int,
 ) -> None:
     """`target[k * pitch + r] = source[r * strides[0] + k * strides[1]]` for so many rows and so many numbers in each."""
+    if rows == 1:
+        copy_row(function, lanes, source, strides[1], target, pitch, count)
+        return
     one = lanes.narrowed()
     if strides[1] != 1 or min(rows, count) < _SQUARE:
         with function.loop(0, count) as k, function.loop(0, rows) as row:
@@ -90,12 +138,13 @@ def transpose_rows(
     with overlapping(function, rows, _SQUARE) as row, overlapping(function, count, _SQUARE) as k:
         start = function.offset((row, strides[0]), (k, 1))
         read = [short.load(source, function.add(start, number * strides[0])) for number in range(_SQUARE)]
-        pairs = [_shuffled(short, read[a], read[b], order) for a, b in ((0, 1), (2, 3)) for order in _PAIRED]
-        columns = [_shuffled(short, pairs[half], pairs[half + 2], order) for half in (0, 1) for order in _JOINED]
+        pairs = [shuffled(short, read[a], read[b], order) for a, b in ((0, 1), (2, 3)) for order in _PAIRED]
+        columns = [shuffled(short, pairs[half], pairs[half + 2], order) for half in (0, 1) for order in _JOINED]
         for number, column in enumerate(columns):
             short.store(column, target, function.offset((function.add(k, number), pitch), (row, 1)))
 
 
-def _shuffled(lanes: Lanes, a: str, b: str, order: tuple[int, ...]) -> str:
+def shuffled(lanes: Lanes, a: str, b: str, order: Sequence[int]) -> str:
+    """Lanes of two values, those of the second numbered after those of the first."""
     places = ", ".join(f"i32 {place}" for place in order)
     return lanes.function.value(f"shufflevector {lanes.type} {a}, {lanes.type} {b}, <{len(order)} x i32> <{places}>")

@@ -19,44 +19,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any
 
-import numpy as np
-
-from pullback.backends.native.emission import Stored
-from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.rows import clear_row, transpose_rows
-from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile
+from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
+from pullback.backends.native.kernels.convolution.weight_sums import WeightSums
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.ir.types import Shape
-from pullback.rules.sliding import Sliding
 
 #: What is copied of the data at a time.
 BLOCK_BYTES = 256 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class WeightSums:
-    """One gradient with respect to weights; its own key."""
-
-    sliding: Sliding
-    examples: int
-    groups: int
-    ins: int
-    outs: int
-    """Channels of x and of y in a group."""
-    weights: Layout
-    """Of the result, whose examples are outputs."""
-    y: Layout
-    x: Layout
-    dtype: np.dtype[Any]
-
-
-def weight_sums(sliding: Sliding, groups: int, y: Stored, x: Stored, w: Stored) -> WeightSums:
-    """The gradient of a convolution of these operands."""
-    ins, outs = x.shape[1] // groups, y.shape[1] // groups
-    return WeightSums(sliding, x.shape[0], groups, ins, outs, Layout.of(w), Layout.of(y), Layout.of(x), w.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +54,20 @@ class SummingPlan:
         )
 
     @property
-    def channels(self) -> int:
-        """Of x, in all groups."""
-        return self.sums.groups * self.sums.ins
-
-    @property
     def pitches(self) -> Shape:
         """Distances in the copy of neighbours along each axis."""
         span = self.span
-        return tuple(prod(span[axis + 1 :]) * self.channels for axis in range(len(span)))
+        return tuple(prod(span[axis + 1 :]) * self.sums.ins for axis in range(len(span)))
+
+    @property
+    def group_pitch(self) -> int:
+        """Distance in the copy of groups."""
+        return prod(self.span) * self.sums.ins
 
     @property
     def copied(self) -> int:
         """Elements of memory for the copy, and what is read past its end."""
-        return -(-(prod(self.span) * self.channels + self.tile.vectors * self.lanes) // 16) * 16
+        return -(-(self.sums.groups * self.group_pitch + self.tile.vectors * self.lanes) // 16) * 16
 
     @property
     def runs(self) -> Shape:
@@ -130,13 +102,20 @@ class SummingPlan:
         return self.sums.groups * self.tiles * self.tile.outs * prod(self.runs) * self.run_pitch
 
     @property
+    def cycles(self) -> float:
+        """What it is expected to take for one example, for choosing how."""
+        pixels = prod(self.sums.sliding.out) * prod(self.runs) * self.sums.groups
+        copied = 1.0 * self.sums.groups * self.group_pitch
+        return pixels * tile_cycles(self.tile, self.sums.outs, self.run, self.lanes) + copied
+
+    @property
     def bytes(self) -> int:
         """Memory that it needs."""
         return (self.copied + self.summed) * self.sums.dtype.itemsize
 
 
 def _is_joined(sums: WeightSums) -> bool:
-    return sums.groups == 1 and sums.sliding.dilation[-1] == 1
+    return sums.sliding.dilation[-1] == 1
 
 
 def _run(sums: WeightSums) -> int:
@@ -146,16 +125,17 @@ def _run(sums: WeightSums) -> int:
 def make_summing_plan(sums: WeightSums, vector_bits: int) -> SummingPlan:
     """The plan for vectors of so many bits."""
     lanes = max(1, vector_bits // (8 * sums.dtype.itemsize))
-    tile = choose_tile(sums.outs, _run(sums), lanes, vector_bits)
+    # Channels of y are often a power of two apart: more than eight of them would share too few places of the cache.
+    tile = choose_tile(sums.outs, _run(sums), lanes, vector_bits, most_outs=8)
     whole = SummingPlan(sums, lanes, tile, sums.sliding.out[0])
-    row = whole.pitches[0] * sums.dtype.itemsize * sums.sliding.stride[0]
+    row = sums.groups * whole.pitches[0] * sums.dtype.itemsize * sums.sliding.stride[0]
     reach = sums.sliding.dilation[0] * (sums.sliding.kernel[0] - 1)
     rows = max(1, (BLOCK_BYTES // row) - reach // sums.sliding.stride[0])
     turns = -(-whole.rows // min(whole.rows, rows))
     return SummingPlan(sums, lanes, tile, -(-whole.rows // turns))
 
 
-def write_weight_sums(function: Function, plan: SummingPlan, y: str, x: str, weights: str, scratch: str) -> None:
+def write_sums(function: Function, plan: SummingPlan, y: str, x: str, weights: str, scratch: str) -> None:
     """The body of a kernel."""
     _Writer(function, plan, y, x, weights, scratch).write()
 
@@ -166,7 +146,6 @@ class _Writer:
         self.plan = plan
         self.sums = plan.sums
         self.sliding = plan.sums.sliding
-        self.dims = len(plan.sums.sliding.size)
         self.lanes = Lanes(function, plan.sums.dtype, plan.lanes)
         self.element = memory_type(plan.sums.dtype)
         self.y = y
@@ -200,58 +179,65 @@ class _Writer:
 
     # --- the copy ---------------------------------------------------------------------------------------------------
     def _copy_block(self, x: str, start: Index) -> None:
+        function, plan, sums = self.function, self.plan, self.sums
+        with function.loop(0, sums.groups) as group:
+            source = self._at(x, function.mul(group, sums.ins * sums.x.channels))
+            target = self._at(self.copy, function.mul(group, plan.group_pitch))
+            if len(self.sliding.size) == 1 and plan.rows < self.sliding.out[0]:
+                self._copy_part_of_row(source, start, target)
+            else:
+                self._copy_rows(source, start, target)
+
+    def _copy_rows(self, x: str, start: Index, target: str) -> None:
         function, plan, sliding = self.function, self.plan, self.sliding
         span, pitches, strides = plan.span, plan.pitches, self.sums.x.spatial
         low, size = sliding.pad[-1][0], sliding.size[-1]
         begin, end = max(0, low), min(span[-1], size + low)
-        changes = plan.rows < sliding.out[0]
-        if self.dims == 1 and changes:
-            self._copy_part_of_row(x, start)
-            return
+        is_part = plan.rows < sliding.out[0]
         if end <= begin:
             return
         with ExitStack() as stack:
-            source: Index = 0
-            target: Index = 0
+            of: Index = 0
+            to: Index = 0
             inside: str | None = None
-            for axis in range(self.dims - 1):
+            for axis in range(len(span) - 1):
                 index = stack.enter_context(function.loop(0, span[axis]))
                 moved = function.add(index, function.mul(start, sliding.stride[0])) if axis == 0 else index
                 position = function.sub(moved, sliding.pad[axis][0])
-                source = function.add(source, function.mul(position, strides[axis]))
-                target = function.add(target, function.mul(index, pitches[axis]))
-                if sliding.pad[axis][0] or span[axis] > sliding.size[axis] or (changes and axis == 0):
+                of = function.add(of, function.mul(position, strides[axis]))
+                to = function.add(to, function.mul(index, pitches[axis]))
+                if sliding.pad[axis][0] or span[axis] > sliding.size[axis] or (is_part and axis == 0):
                     here = function.value(f"icmp ult i64 {position}, {sliding.size[axis]}")
                     inside = here if inside is None else function.value(f"and i1 {inside}, {here}")
-            row = self._at(self.copy, target)
+            row = self._at(target, to)
 
             def copy() -> None:
-                of = self._at(self._at(x, source), (begin - low) * strides[-1])
-                to = self._at(row, begin * pitches[-1])
-                channels, pixel = self.sums.x.channels, strides[-1]
-                transpose_rows(function, self.lanes, of, (channels, pixel), to, pitches[-1], plan.channels, end - begin)
+                source = self._at(self._at(x, of), (begin - low) * strides[-1])
+                turned = self._at(row, begin * pitches[-1])
+                both = (self.sums.x.channels, strides[-1])
+                transpose_rows(function, self.lanes, source, both, turned, pitches[-1], self.sums.ins, end - begin)
 
             if inside is None:
                 copy()
                 return
             with function.when(inside):
                 copy()
-            if changes:
+            if is_part:
                 with function.when(function.value(f"xor i1 {inside}, true")):
                     clear_row(function, self.lanes, row, span[-1] * pitches[-1])
 
-    def _copy_part_of_row(self, x: str, start: Index) -> None:
+    def _copy_part_of_row(self, x: str, start: Index, target: str) -> None:
         """One axis only, too long to be copied at once."""
-        function, plan, one = self.function, self.plan, self.lanes.narrowed()
+        function, sums, one = self.function, self.sums, self.lanes.narrowed()
         first = function.sub(function.mul(start, self.sliding.stride[0]), self.sliding.pad[0][0])
-        with function.loop(0, plan.span[0]) as index:
+        with function.loop(0, self.plan.span[0]) as index:
             position = function.add(first, index)
             inside = function.value(f"icmp ult i64 {position}, {self.sliding.size[0]}")
             safe = function.value(f"select i1 {inside}, i64 {position}, i64 0")
-            with function.loop(0, plan.channels) as channel:
-                source = function.offset((safe, self.sums.x.spatial[0]), (channel, self.sums.x.channels))
+            with function.loop(0, sums.ins) as channel:
+                source = function.offset((safe, sums.x.spatial[0]), (channel, sums.x.channels))
                 value = one.select(inside, one.load(x, source), one.constant(0))
-                one.store(value, self.copy, function.add(function.mul(index, plan.channels), channel))
+                one.store(value, target, function.add(function.mul(index, sums.ins), channel))
 
     # --- the sums ---------------------------------------------------------------------------------------------------
     def _offsets(self) -> list[int]:
@@ -273,7 +259,7 @@ class _Writer:
             channel = function.add(function.mul(group, sums.outs), out)
             own = self._at(y, function.mul(channel, sums.y.channels))
             memory = self._at(self.memory, function.mul(function.add(function.mul(group, plan.tiles), tile), per_tile))
-            base = self._at(self.copy, function.mul(group, sums.ins))
+            base = self._at(self.copy, function.mul(group, plan.group_pitch))
             with self._each_run(offsets) as (run, offset):
                 base, memory = self._at(base, offset), self._at(memory, function.mul(run, plan.run_pitch))
                 with function.loop(0, plan.run_pitch, width) as lane:

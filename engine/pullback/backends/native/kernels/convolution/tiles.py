@@ -19,10 +19,11 @@ class Tile:
     vectors: int
 
 
-def choose_tile(outs: int, length: int, lanes: int, vector_bits: int) -> Tile:
+def choose_tile(outs: int, length: int, lanes: int, vector_bits: int, *, most_outs: int = 16) -> Tile:
     """The tile that is expected to take the fewest cycles for `outs` channels of `length` pixels."""
     return min(
-        _candidates(outs, -(-length // lanes), vector_bits), key=lambda tile: tile_cycles(tile, outs, length, lanes)
+        _candidates(min(outs, most_outs), -(-length // lanes), vector_bits),
+        key=lambda tile: tile_cycles(tile, outs, length, lanes),
     )
 
 

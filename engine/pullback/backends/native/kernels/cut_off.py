@@ -1,0 +1,143 @@
+"""Up to which size products are tiles of our own; beyond it BLAS is asked, where its interface can describe them.
+
+Where OpenBLAS overtakes depends on the machine, so it is found out once: before the first product that is large enough to
+matter, both are timed on cubes of three sizes, which takes about as long as importing SciPy does. What is found is kept
+beside the objects, for the processor's name, the width of vectors and the version of SciPy. Without a folder for objects
+(`PULLBACK_CACHE=0`), or where a text is written for another width than the processor's, the default holds. Texts differ
+where the choice does, and with them the names of objects.
+"""
+
+import ctypes
+import functools
+import importlib.metadata
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.native.kernels import blas
+from pullback.backends.native.kernels.multiplying import write_tiles
+from pullback.backends.native.kernels.product import Product
+from pullback.backends.native.linking import host_target, load
+from pullback.backends.native.linking.objects import cache_folder
+from pullback.backends.native.writing.function import Function
+from pullback.backends.native.writing.module import Module
+
+#: Few rows or columns are read once each, which BLAS does no faster.
+_FEW = 16
+
+#: How much slower than BLAS own tiles may be: below that, no call and no import of SciPy is the better.
+_TOLERATED = 1.05
+_ROUNDS = 4
+
+
+def is_beyond(product: Product, vector_bits: int) -> bool:
+    """Whether a product is for BLAS."""
+    if min(product.m, product.n) <= _FEW or product.multiplications <= _least(vector_bits, product.dtype) ** 3:
+        return False
+    if not blas.can_describe(product):
+        return False
+    # Rows that do not follow each other are copied in strips: own tiles lose sooner on large ones.
+    transposed = product.a_strides[1] != 1 and product.c_strides[1] == 1
+    return product.multiplications > (side(vector_bits, product.dtype) // (2 if transposed else 1)) ** 3
+
+
+def default_side(vector_bits: int, dtype: np.dtype[Any]) -> int:
+    """The side of the largest cube for own tiles, 1024 for f4 with 512 bits: as measured on a Zen 4 with one thread."""
+    return vector_bits * 8 // dtype.itemsize
+
+
+def _least(vector_bits: int, dtype: np.dtype[Any]) -> int:
+    """Own tiles are right for cubes of this side on any machine, so nothing has to be measured for them."""
+    return default_side(vector_bits, dtype) // 4
+
+
+def side(vector_bits: int, dtype: np.dtype[Any]) -> int:
+    """The side of the largest cube for own tiles on this machine."""
+    folder = cache_folder()
+    if folder is None or host_target().vector_bits != vector_bits:
+        return default_side(vector_bits, dtype)
+    return _found(folder / "products.json", host_target().cpu, vector_bits, dtype)
+
+
+@functools.cache
+def _found(path: Path, cpu: str, vector_bits: int, dtype: np.dtype[Any]) -> int:
+    key = f"{cpu} {vector_bits} {dtype.str[1:]} scipy {importlib.metadata.version('scipy')}"
+    kept = _read(path)
+    if key not in kept:
+        kept[key] = _measured(vector_bits, dtype)
+        _write(path, kept)
+    return kept[key]
+
+
+def _read(path: Path) -> dict[str, int]:
+    """What is kept; what cannot be believed is as good as absent."""
+    with suppress(OSError, ValueError):
+        kept = json.loads(path.read_text())
+        if isinstance(kept, dict):
+            return {key: value for key, value in kept.items() if isinstance(value, int) and 16 <= value <= 2**16}
+    return {}
+
+
+def _write(path: Path, kept: dict[str, int]) -> None:
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished.write_text(json.dumps(kept))
+        unfinished.replace(path)
+
+
+# --- measuring ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """A product of cubes, by tiles and by BLAS, in seconds of process time."""
+
+    own_s: float
+    blas_s: float
+
+
+def _measured(vector_bits: int, dtype: np.dtype[Any]) -> int:
+    """The largest of some sides up to which own tiles are as fast as BLAS."""
+    largest = default_side(vector_bits, dtype)
+    best = _least(vector_bits, dtype)
+    for number in (largest // 4, largest // 2, largest):
+        timed = _timed(number, vector_bits, dtype)
+        if timed.own_s > _TOLERATED * timed.blas_s:
+            return best
+        best = number
+    return best
+
+
+def _timed(side: int, vector_bits: int, dtype: np.dtype[Any]) -> _Timed:
+    strides = (side, 1)
+    product = Product(side, side, side, strides, strides, strides, dtype, dtype, dtype)
+    module = Module(vector_bits)
+    names = {"own": write_tiles, "blas": _by_blas}
+    for name, write in names.items():
+        function = module.function(name, [("ptr", "a"), ("ptr", "b"), ("ptr", "c")], internal=False)
+        write(function, product, ["%a", "%b", "%c"])
+    loaded = load(module.text())
+    matrices = [np.ones((side, side), dtype) for _ in range(3)]
+    pointers = [matrix.ctypes.data for matrix in matrices]
+    calls = {name: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address(name)) for name in names}
+    best = dict.fromkeys(names, float("inf"))
+    for _ in range(_ROUNDS):  # taking turns, so that what else runs on the machine is shared
+        for name, call in calls.items():
+            best[name] = min(best[name], _seconds(call, pointers))
+    return _Timed(best["own"], best["blas"])
+
+
+def _by_blas(function: Function, product: Product, pointers: list[str]) -> None:
+    blas.write_gemm(function, product, *pointers)
+
+
+def _seconds(call: Callable[..., Any], pointers: list[int]) -> float:
+    start = time.process_time()
+    call(*pointers)
+    return time.process_time() - start

@@ -1,0 +1,536 @@
+"""Plans of the native tier: which calls are entered natively, and that all of them give what the function gives."""
+
+import copy
+import gc
+import pickle
+import sys
+import threading
+import tracemalloc
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.backends.native import availability
+from pullback.backends.native.entry import bound_frames, latest_frame, why_unknown
+from pullback.errors import ChangedError, DifferentiationError, PullbackReuseError
+
+pytestmark = pytest.mark.skipif(
+    not availability.is_available() or why_unknown() is not None,
+    reason=str(availability.why_not() or why_unknown()),
+)
+
+W, X, B = (np.linspace(-1.0, 2.0, 6).reshape(2, 3) + k for k in range(3))
+SCALE = 2.0
+TABLE = np.arange(3.0)
+NESTED = {"list": [np.ones(3), 2.0], "tuple": (TABLE,)}
+
+
+@dataclass
+class Parameters:
+    w: object
+    b: object
+
+
+def compiled(function):
+    return pb.compile(function, tier="native")
+
+
+def close(ours, theirs):
+    ours, theirs = pb.trees.flatten(ours)[0], pb.trees.flatten(theirs)[0]
+    assert list(map(type, ours)) == list(map(type, theirs))
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def entered(plan, *args, **keywords):
+    """The result of a call, which was native."""
+    plan._native_latest = 0
+    result = plan(*args, **keywords)
+    assert latest_frame(plan) is not None, plan._entered_by_python
+    return result
+
+
+def through_python(plan, *args, **keywords):
+    """The result of a call, which was not."""
+    plan._native_latest = 0
+    result = plan(*args, **keywords)
+    assert latest_frame(plan) is None
+    return result
+
+
+def loss(w, x, b):
+    return np.sum(np.square(w * x + b))
+
+
+# --- arguments and results -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (loss, (W, X, B)),
+        (pb.grad(loss), (W, X, B)),
+        (pb.value_and_grad(loss), (W, X, B)),
+        (pb.grad(loss, wrt=("w", "b")), (W, X, B)),
+        (pb.value_and_grad(loss, wrt=(0, 1, 2)), (W, X, B)),
+        (pb.value_and_grad(loss, wrt=(0, 2)), (W, X, 2.0)),
+        (pb.grad(loss), (2.0, 3.0, 1.0)),
+        (lambda x, k: {"a": x * k, "b": [x + k, (k, None)]}, (X, 3)),
+        (lambda p: p["w"] * p["x"] + p["more"][1], ({"w": W, "x": X, "more": [1.0, B]},)),
+        (pb.grad(lambda p: np.sum(p["w"] * p["x"] + p["more"][1])), ({"w": W, "x": X, "more": [1.0, B]},)),
+        (lambda x: x.astype(np.float32), (X,)),
+        (lambda x, flag: x * flag, (X, True)),
+        (lambda x, k: x * k, (X, np.float64(2.0))),
+        (lambda x, k: x * k, (X.astype(np.float32), np.float32(2.0))),
+        (lambda x: (x, x), (X,)),
+        (lambda x: x > 0, (X,)),
+        (pb.value_and_grad(lambda x: (np.sum(x * x), x + 1), has_aux=True), (X,)),
+    ],
+)
+def test_the_second_call_is_native_and_gives_the_same(function, args):
+    plan = compiled(function)
+    first = plan(*args)
+    expected = function(*args)
+    close(first, expected)
+    for _ in range(3):
+        close(entered(plan, *args), expected)
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (pb.grad(lambda x, y: np.sum(x * x), wrt=(0, 1)), (X, W)),
+        (lambda x: Parameters(x * 2, x + 1), (X,)),
+    ],
+)
+def test_what_python_makes_of_the_results_is_made_in_a_native_call(function, args):
+    plan = compiled(function)
+    for _ in range(2):  # the class of what is returned is first looked at while recording
+        plan(*args)
+    for _ in range(3):
+        ours, theirs = entered(plan, *args), function(*args)
+        assert type(ours) is type(theirs)
+        close(ours, theirs)
+
+
+def test_each_kind_of_arguments_has_a_frame():
+    plan = compiled(loss)
+    calls = [(W, X, B), (W[0], X[0], B[0]), (W.astype("f4"), X, B), (W, X, 1.0), (W, 2, 1.0), (W, X, B[:1])]
+    for args in calls * 2:
+        close(plan(*args), loss(*args))
+    for args in calls:
+        close(entered(plan, *args), loss(*args))
+    assert len(bound_frames(plan)) == len(calls)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x[::-1],
+        np.asfortranarray,
+        lambda x: np.broadcast_to(x[0], (2, 3)),
+        lambda x: x.astype(">f8"),
+        lambda x: x.view(np.recarray),
+        lambda x: np.ma.masked_array(x, x > 0),
+        lambda x: x.tolist(),
+    ],
+)
+def test_arrays_of_another_kind_give_what_the_function_gives(change):
+    def function(w, x):
+        return w * x if not isinstance(x, list) else w * x[0][0]
+
+    plan = compiled(function)
+    plan(W, X)
+    other = change(X)
+    close(through_python(plan, W, other), function(W, other))
+    close(entered(plan, W, X), function(W, X))
+
+
+def test_wrong_arguments_raise_what_the_function_raises():
+    plan = compiled(loss)
+    plan(W, X, B)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="positional argument"):
+            plan(W, X)
+        with pytest.raises(TypeError, match="unexpected keyword|takes 3|multiple"):
+            plan(W, X, B, c=1)
+        close(plan(W, X, b=B), loss(W, X, B))
+        close(plan(W, b=B, x=X), loss(W, X, B))
+
+
+def test_a_plan_may_be_traced_through():
+    plan = compiled(loss)
+    plan(W, X, B)
+    for _ in range(2):
+        close(pb.grad(lambda w: plan(w, X, B))(W), pb.grad(loss)(W, X, B))
+        close(pb.jvp(lambda w: plan(w, X, B), (W,), (B,))[1], pb.jvp(lambda w: loss(w, X, B), (W,), (B,))[1])
+        close(entered(plan, W, X, B), loss(W, X, B))
+
+
+# --- what is around ----------------------------------------------------------------------------------------------------------
+def test_globals_are_looked_at(monkeypatch):
+    def function(x):
+        return x * SCALE + TABLE
+
+    plan = compiled(function)
+    plan(X)
+    close(entered(plan, X), function(X))
+    TABLE[1] += 5.0
+    close(entered(plan, X), function(X))  # read again, not recorded again
+    monkeypatch.setitem(globals(), "TABLE", TABLE * 2)
+    close(entered(plan, X), function(X))
+    monkeypatch.setitem(globals(), "TABLE", np.ones((2, 3)))
+    close(through_python(plan, X), function(X))
+    close(entered(plan, X), function(X))
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    close(through_python(plan, X), function(X))
+    close(entered(plan, X), function(X))
+
+
+def test_closures_and_defaults_are_looked_at():
+    w, k = W.copy(), 2.0
+
+    def function(x, shift=X):
+        return x * w * k + shift
+
+    plan = compiled(function)
+    plan(X)
+    close(entered(plan, X), function(X))
+    w[0] = 7.0
+    close(entered(plan, X), function(X))
+    w = w + 1
+    close(entered(plan, X), function(X))
+    k = 3.0
+    close(through_python(plan, X), function(X))
+    close(entered(plan, X), function(X))
+    function.__defaults__ = (X * 2,)
+    close(entered(plan, X), function(X))
+    function.__defaults__ = (2.0,)
+    close(through_python(plan, X), function(X))
+    close(entered(plan, X), function(X))
+    function.__code__ = (lambda x, shift=X: x * w * k - shift).__code__
+    close(through_python(plan, X), function(X))
+    close(entered(plan, X), function(X))
+
+
+def test_containers_are_looked_at():
+    def function(x):
+        return x * NESTED["list"][0] * NESTED["list"][1] + NESTED["tuple"][0]
+
+    plan = compiled(function)
+    plan(X)
+    close(entered(plan, X), function(X))
+    NESTED["list"][0] = np.arange(3.0)
+    close(entered(plan, X), function(X))
+    for change in (
+        lambda: NESTED["list"].append(1.0),
+        lambda: NESTED["list"].pop(),
+        lambda: NESTED["list"].__setitem__(1, 5.0),
+        lambda: NESTED.update(tuple=[TABLE]),
+        lambda: NESTED.update(other=1),
+        lambda: NESTED.pop("other"),
+    ):
+        change()
+        close(through_python(plan, X), function(X))
+        close(entered(plan, X), function(X))
+    NESTED["tuple"] = ()
+    with pytest.raises(IndexError):
+        plan(X)
+    NESTED["tuple"] = (TABLE,)
+    close(plan(X), function(X))
+
+
+class Model:
+    factor = 2.0
+
+    def __init__(self, w):
+        self.w = w
+        self.steps = 2
+
+    def predict(self, x):
+        return self.helped(x) * self.factor
+
+    def helped(self, x):
+        return x * self.w * self.steps
+
+
+def test_objects_and_their_classes_are_looked_at(monkeypatch):
+    model = Model(W.copy())
+    plan = compiled(model.predict)
+    plan(X)
+    close(entered(plan, X), model.predict(X))
+    model.w += 1
+    close(entered(plan, X), model.predict(X))
+    model.w = model.w * 2
+    close(entered(plan, X), model.predict(X))
+    for change in (
+        lambda: setattr(model, "steps", 3),
+        lambda: setattr(model, "more", 3),
+        lambda: delattr(model, "more"),
+        lambda: monkeypatch.setattr(Model, "factor", 5.0),
+        lambda: monkeypatch.setattr(Model, "helped", lambda self, x: x + self.w),
+        lambda: setattr(model, "factor", 9.0),
+        lambda: setattr(model, "__dict__", {"w": W, "steps": 1}),
+    ):
+        change()
+        close(through_python(plan, X), model.predict(X))
+        close(entered(plan, X), model.predict(X))
+
+
+def test_what_cannot_be_looked_at_natively_is_looked_at_in_python():
+    class WithArray:
+        w = np.ones(3)
+
+        def apply(self, x):
+            return x * self.w
+
+    model = WithArray()
+    plan = compiled(model.apply)
+    for value in (1.0, 2.0, 2.0):
+        WithArray.w[0] = value
+        close(through_python(plan, X), model.apply(X))
+
+
+# --- ways, memory, threads ---------------------------------------------------------------------------------------------------
+def test_guards_choose_among_native_programs():
+    def function(x):
+        return x * 2 if x[0, 0] > 0 else x - 1
+
+    plan = compiled(function)
+    calls = (X, -X, X + 1, -X - 1)
+    for x in calls * 2:
+        close(plan(x), function(x))
+    for x in calls * 2:
+        close(entered(plan, x), function(x))
+        assert plan.summary()["fallbacks"] == []
+
+
+def test_no_array_is_made_in_steady_state(arrays_in_steady_state):
+    plan = compiled(pb.value_and_grad(loss, wrt=(0, 1, 2)))
+    assert arrays_in_steady_state(lambda: plan(W, X, B)) == {0}
+    assert arrays_in_steady_state(lambda: plan(W, X, B), held=True) == {0}
+    out = (np.zeros(()), tuple(np.zeros((2, 3)) for _ in range(3)))
+    assert arrays_in_steady_state(lambda: plan(W, X, B, out=out)) == {0}
+
+
+def test_calls_leak_nothing():
+    plan = compiled(pb.value_and_grad(loss, wrt=("w", "b")))
+    w, x, b = W.copy(), X.copy(), B.copy()
+    for _ in range(5):
+        plan(w, x, b)
+    gc.collect()
+    counts = [sys.getrefcount(thing) for thing in (w, x, b, plan, W.dtype)]
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            plan(w, x, b)
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(10_000):
+            plan(w, x, b)
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert after - before < 500
+    assert [sys.getrefcount(thing) for thing in (w, x, b, plan, W.dtype)] == counts
+
+
+def test_out_is_written_natively():
+    plan = compiled(pb.value_and_grad(loss, wrt=("w", "b")))
+    expected = plan(W, X, B)
+    out = (np.zeros(()), (np.zeros((2, 3)), np.zeros((2, 3))))
+    assert entered(plan, W, X, B, out=out) is out
+    close(pb.trees.flatten(out)[0][1:], pb.trees.flatten(expected)[0][1:])
+    assert out[0] == expected[0]
+    w = W.copy()
+    expected = plan(w, X, B)
+    given = (np.zeros(()), (w, np.zeros((2, 3))))
+    assert through_python(plan, w, X, B, out=given) is given
+    np.testing.assert_allclose(w, expected[1][0])
+    with pytest.raises(ValueError, match="another structure"):
+        plan(W, X, B, out=np.zeros(()))
+    with pytest.raises(ValueError, match="writeable"):
+        plan(W, X, B, out=(np.zeros(()), (np.zeros((2, 3)), np.broadcast_to(0.0, (2, 3)))))
+
+
+def test_threads_have_their_own_results():
+    def function(w, x):
+        return np.tanh(w * x) + w
+
+    x = np.linspace(0.0, 1.0, 50_000)
+    plan = compiled(function)
+    plan(x, x)
+    wrong = []
+
+    def hammer(number):
+        w = np.full_like(x, float(number))
+        expected = plan.function(w, x)
+        wrong.extend(number for _ in range(60) if not np.allclose(plan(w, x), expected, rtol=1e-12))
+
+    threads = [threading.Thread(target=hammer, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert not any(frame.is_busy for frame in bound_frames(plan))
+
+
+def test_a_plan_that_changes_its_mind_keeps_few_frames():
+    scale = [1.0]
+    plan = compiled(lambda x: x * scale[0])
+    for k in range(40):
+        scale[0] = float(k)
+        close(plan(X), X * k)
+        close(entered(plan, X), X * k)
+    assert len(bound_frames(plan)) == 1
+
+
+# --- the plan as an object -----------------------------------------------------------------------------------------------------
+def test_summary_and_explanation_are_of_the_latest_call():
+    plan = compiled(loss)
+    plan(W, X, B)
+    plan(W[0], X[0], B[0])
+    small = plan.summary()
+    entered(plan, W, X, B)
+    assert plan.summary()["hash"] != small["hash"]
+    entered(plan, W[0], X[0], B[0])
+    assert plan.summary() == small
+    assert "f8[3]" in plan.explain()
+    assert "2 programs for 2 signatures" in repr(plan)
+
+
+def test_a_native_plan_is_a_plan():
+    plan = compiled(loss)
+    plan(W, X, B)
+    assert isinstance(plan, type(pb.compile(loss, tier="fused")))
+    assert type(plan).__name__ == "Plan"
+    reference = weakref.ref(plan)
+    for twin in (pickle.loads(pickle.dumps(plan)), copy.copy(plan), copy.deepcopy(plan)):  # noqa: S301 (our own bytes)
+        assert twin.tier == "native"
+        assert bound_frames(twin) == ()
+        close(twin(W, X, B), loss(W, X, B))
+        close(entered(twin, W, X, B), loss(W, X, B))
+    del plan
+    gc.collect()
+    assert reference() is None
+
+
+def test_poisoning_is_honoured():
+    plan = compiled(loss)
+    plan(W, X, B)
+    with pb.debug.poisoning():
+        close(through_python(plan, W, X, B), loss(W, X, B))
+    close(entered(plan, W, X, B), loss(W, X, B))
+
+
+def test_where_objects_are_laid_out_otherwise_plans_are_called_in_python(monkeypatch):
+    monkeypatch.setattr("pullback.backends.native.entry.callables.why_unknown", lambda: "not here")
+    plan = compiled(pb.grad(loss))
+    for _ in range(4):
+        close(plan(W, X, B), pb.grad(loss)(W, X, B))
+    _, pullback = compiled(loss).vjp(W, X, B)
+    close(pullback(1.0), pb.vjp(loss, W, X, B)[1](1.0))
+    assert bound_frames(plan) == ()
+
+
+# --- pullbacks ---------------------------------------------------------------------------------------------------------------
+def natively(pullback, *args):
+    """The result of a pullback whose Python is not run."""
+    kept, pullback._derivative = pullback._derivative, None
+    try:
+        return pullback(*args)
+    finally:
+        pullback._derivative = kept
+
+
+def test_values_that_pullbacks_belong_to_are_native():
+    plan = compiled(loss)
+    for once in (False, True):
+        plan.vjp(W, X, B, once=once)
+        value, pullback = entered(plan.pullbacks[once], W, X, B)
+        close(value, loss(W, X, B))
+        close(natively(pullback, 1.0), pb.vjp(loss, W, X, B)[1](1.0))
+
+
+def several(w, x):
+    y = np.square(w * x)
+    return {"y": y, "parts": (np.sum(y * y), [y + 1.0])}
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "y_bar"),
+    [
+        (loss, (W, X, B), 1.0),
+        (loss, (W, X, B), np.float64(2.0)),
+        (lambda w, x: w * x, (W, X), B),
+        (lambda p: p * TABLE[1], (3.0,), 2.0),
+        (lambda p: np.float32(2) * p, (np.float32(3.0),), 2.0),
+        (several, (W, X), {"y": B, "parts": (0.5, [W])}),
+    ],
+)
+def test_pullbacks_are_native(function, args, y_bar):
+    plan = compiled(function)
+    for once in (False, True):
+        for _ in range(3):
+            value, pullback = plan.vjp(*args, once=once)
+            expected_value, expected = pb.vjp(function, *args)
+            close(value, expected_value)
+            close(natively(pullback, y_bar), expected(y_bar))
+            if not once:
+                close(natively(pullback, y_bar), expected(y_bar))
+            else:
+                with pytest.raises(PullbackReuseError, match="once=True"):
+                    pullback(y_bar)
+
+
+def test_cotangents_that_do_not_fit_are_what_they_are_in_python():
+    plan = compiled(lambda w, x: w * x)
+    _, pullback = plan.vjp(W, X)
+    for y_bar in (B.astype("f4"), np.asfortranarray(B), B.astype(int)):
+        close(pullback(y_bar), (y_bar * X, W * y_bar))
+    for y_bar in (1.0, B[0], (B,), None):
+        with pytest.raises(DifferentiationError):
+            pullback(y_bar)
+    close(natively(pullback, B), (B * X, W * B))
+
+
+def test_pullbacks_of_several_calls_are_apart_and_leave_their_frames():
+    plan = compiled(lambda w, x: np.square(w) * x)
+    derivative = None
+    for _ in range(3):
+        pairs = [(W * k, plan.vjp(W * k, X)[1]) for k in range(1, 5)]
+        for w, pullback in pairs:
+            close(natively(pullback, B), (2 * w * X * B, np.square(w) * B))
+        derivative = pairs[0][1]._derivative
+        del pairs, pullback
+    assert len(derivative.idle) == 4
+
+
+def test_a_pullback_notices_that_what_it_reads_has_changed():
+    w, x = W.copy(), X.copy()
+    _, pullback = compiled(lambda w, x: w * x).vjp(w, x)
+    expected = natively(pullback, B)
+    w[1, 2] += 1
+    for _ in range(2):
+        with pytest.raises(ChangedError, match="argument w"):
+            pullback(B)
+    w[1, 2] -= 1
+    close(natively(pullback, B), expected)
+
+
+def test_a_pullback_that_reads_nothing_of_the_callers_looks_at_nothing():
+    table = np.arange(1000.0)
+    _, pullback = compiled(lambda p: table[3] * p).vjp(2.0)
+    table[:] = 0.0
+    assert natively(pullback, 1.0) == (3.0,)
+
+
+def test_trees_that_are_made_in_python_are_right_too():
+    plan = compiled(pb.grad(lambda p, x: np.sum(p.w * x + p.b)))
+    parameters = Parameters(W, B)
+    for _ in range(3):
+        gradient = plan(parameters, X)
+        close((gradient.w, gradient.b), (X, np.ones((2, 3))))
