@@ -24,6 +24,13 @@ def worth_it(monkeypatch):
     monkeypatch.setattr(sharing, "BLOCK_NS", 50.0)
     monkeypatch.setattr(shared_products, "LEAST_SIZE", 4)
     monkeypatch.setattr(shared_products, "LEAST_SIZE_BY_BLAS", 5)
+    monkeypatch.setattr(shared_products, "_BYTES_PER_NS", 1e9)
+
+
+@pytest.fixture
+def memory_counts(worth_it, monkeypatch):
+    """As `worth_it`, on a machine whose memory is slow."""
+    monkeypatch.setattr(shared_products, "_BYTES_PER_NS", 1.0)
 
 
 @pytest.fixture
@@ -84,6 +91,20 @@ def test_a_batch_is_cut_along_its_first_axis(batch, worth_it):
 
 def test_a_batch_against_one_matrix(worth_it):
     check(matrix(6, 12, 20), matrix(20, 16))
+
+
+@pytest.mark.parametrize(("m", "n"), [(60, 3), (60, 1), (1, 60)])
+def test_thin_products_are_cut_along_the_long_side(m, n, memory_counts):
+    check(matrix(m, 20), matrix(20, n, transposed=True))
+
+
+def test_outer_products_are_not_cut(memory_counts):
+    check(matrix(60, 1), matrix(1, 60), is_shared=False)
+
+
+@pytest.mark.parametrize(("m", "n"), [(60, 1), (1, 60)])
+def test_thin_products_are_not_cut_into_pieces_of_lines(m, n, memory_counts):
+    check(matrix(m, 20, transposed=True), matrix(20, n), is_shared=False)
 
 
 def test_integers(worth_it):

@@ -1,7 +1,7 @@
 """Products with enough work to be shared between threads, cut along their columns or rows, or along the batch.
 
-Tiles of our own are cut along the axis that panels are copied of, so that each panel is still copied once; this costs nothing
-on one thread. BLAS copies all it reads for every block, which costs some 5 %: on one thread its products are not cut. So by
+Tiles of our own are cut along the axis that panels are copied of where it is long enough, so that each panel is still copied
+once; this costs nothing on one thread. BLAS copies all it reads for every block, which costs some 5 %: on one thread its products are not cut. So by
 BLAS, and only there, the last bits of large products may be others on several threads than on one.
 """
 
@@ -25,6 +25,7 @@ LEAST_SIZE_BY_BLAS: Final = 256
 
 _FLOPS_PER_CYCLE_AND_LANE: Final = 2.0
 _CYCLES_PER_NS: Final = 3.0
+_BYTES_PER_NS: Final = 16.0
 
 
 def emit_shared_product(emission: Emission, product: Product, pointers: Sequence[str]) -> None:
@@ -52,20 +53,38 @@ class _Cut:
     last_size: int
 
 
-def estimated_ns(product: Product, vector_bits: int) -> float:
-    """How long a product takes on one thread, roughly: about half the peak of processors with two multipliers."""
+def arithmetic_ns(product: Product, vector_bits: int) -> float:
+    """How long the arithmetic takes on one thread, roughly: at about half the peak of two multipliers."""
     lanes = vector_bits / (8 * product.dtype.itemsize)
     flops = 2.0 * product.multiplications * places(product)
     return flops / (lanes * _FLOPS_PER_CYCLE_AND_LANE * _CYCLES_PER_NS)
 
 
+def memory_ns(product: Product) -> float:
+    """How long it takes to go through the three matrices once, roughly."""
+    numbers = product.m * product.k + product.k * product.n + product.m * product.n
+    return product.dtype.itemsize * numbers * places(product) / _BYTES_PER_NS
+
+
 def _cut(product: Product, vector_bits: int) -> _Cut | None:
-    work_ns = estimated_ns(product, vector_bits)
+    busy_ns, moving_ns = arithmetic_ns(product, vector_bits), memory_ns(product)
+    work_ns = max(busy_ns, moving_ns)
     if product.batch and product.batch[0] > 1:
         return _in_blocks("batch", product.batch[0], 1, work_ns)
-    turned = choose(product, vector_bits).turned
-    size = product.m if turned else product.n
-    return _in_blocks("rows" if turned else "columns", size, LEAST_SIZE, work_ns)
+    rows = _in_blocks("rows", product.m, LEAST_SIZE, work_ns)
+    columns = _in_blocks("columns", product.n, LEAST_SIZE, work_ns)
+    if moving_ns <= busy_ns:
+        # What is cut across is copied for every block: that is little where there are few of the others.
+        return rows or columns if choose(product, vector_bits).turned else columns or rows
+    # Where memory is what takes the time, blocks of pieces of lines are slower on one thread, and so are outer products.
+    if product.m * product.n > product.k * max(product.m, product.n):
+        return None
+    in_pieces = {
+        "rows": (product.a_strides[0] == 1 and product.k > 1) or (product.c_strides[0] == 1 and product.n > 1),
+        "columns": (product.b_strides[1] == 1 and product.k > 1) or (product.c_strides[1] == 1 and product.m > 1),
+    }
+    whole = [cut for cut in (rows, columns) if cut is not None and not in_pieces[cut.along]]
+    return max(whole, key=lambda cut: cut.blocks, default=None)
 
 
 def _in_blocks(along: Literal["rows", "columns", "batch"], size: int, unit: int, work_ns: float) -> _Cut | None:
@@ -98,7 +117,7 @@ def _emit_by_blas(emission: Emission, product: Product, pointers: Sequence[str])
     function = emission.function
     size = max(product.m, product.n)
     along: Literal["rows", "columns"] = "rows" if size == product.m else "columns"
-    cut = _in_blocks(along, size, LEAST_SIZE_BY_BLAS, estimated_ns(product, emission.vector_bits))
+    cut = _in_blocks(along, size, LEAST_SIZE_BY_BLAS, arithmetic_ns(product, emission.vector_bits))
     with blas_on_this_thread(function):
         if cut is None:
             emit_product(emission, product, pointers)
