@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pullback.backends.native import availability
 from pullback.backends.native.linking import forced_width
 from pullback.backends.native.linking.target import available_widths
 from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, mean_spread
+
+if not availability.is_available():
+    pytest.skip(str(availability.why_not()), allow_module_level=True)
 
 
 @pytest.fixture(scope="session")
