@@ -208,7 +208,7 @@ def convolutions(draw):
     return (draw(few), ins * groups, *size), (outs * groups, ins, *kernel), params
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(convolutions(), st.sampled_from(["f4", "f8"]))
 def test_small_convolutions_give_what_the_interpreter_gives(check_all, problem, dtype):
     x_shape, w_shape, params = problem
