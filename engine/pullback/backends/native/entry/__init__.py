@@ -16,7 +16,7 @@ from pullback.backends.native.entry.forms import Called, Constant, Form, NotNati
 from pullback.backends.native.entry.frames import Frame
 from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.programs import NativeProgram
-from pullback.backends.native.entry.running import Runner, plain_form, runner
+from pullback.backends.native.entry.running import Runner, Writer, plain_form, runner, writer
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, argument_steps, steps_of
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Runner",
     "Step",
     "Watched",
+    "Writer",
     "argument_steps",
     "bind",
     "bound_frames",
@@ -47,4 +48,5 @@ __all__ = [
     "runner",
     "steps_of",
     "why_unknown",
+    "writer",
 ]

@@ -59,9 +59,14 @@ class Frame:
         self._following: Frame | None = None
 
     @property
+    def block(self) -> Block:
+        """What its words are a copy of."""
+        return self._memory.block
+
+    @property
     def program(self) -> NativeProgram:
         """What runs in it."""
-        return self._memory.block.program
+        return self.block.program
 
     @property
     def address(self) -> int:
@@ -123,6 +128,8 @@ _in_flight: list[_Memory] = []
 
 def let_go_of_finished() -> None:
     """Give up what belonged to frames whose last run is over."""
+    if not _in_flight:
+        return
     finished = [memory for memory in _in_flight if memory.words[Head.BUSY] != RUNNING]
     _in_flight[:] = [memory for memory in _in_flight if memory.words[Head.BUSY] == RUNNING]
     for memory in finished:

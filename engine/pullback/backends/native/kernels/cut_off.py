@@ -3,8 +3,8 @@
 Where OpenBLAS overtakes depends on the machine, so it is found out once: before the first product that is large enough to
 matter, both are timed on cubes of three sizes, which takes about as long as importing SciPy does. What is found is kept
 beside the objects, for the processor's name, the width of vectors and the version of SciPy. Without a folder for objects
-(`PULLBACK_CACHE=0`), or where a text is written for another width than the processor's, the default holds. An object
-is used only where the same would be chosen now.
+(`PULLBACK_CACHE=0`), or where a text is written for another width than the processor's, the default holds. Objects know what
+was chosen for them (`linking.choices`).
 """
 
 import ctypes
@@ -34,9 +34,9 @@ _FEW = 16
 
 #: How much slower than BLAS own tiles may be: below that, no call and no import of SciPy is the better.
 _TOLERATED = 1.05
+_ROUNDS = 4
 
 _CHOICE = "side of products"
-_ROUNDS = 4
 
 
 def is_beyond(product: Product, vector_bits: int) -> bool:
@@ -61,20 +61,20 @@ def _least(vector_bits: int, dtype: np.dtype[Any]) -> int:
 
 
 def side(vector_bits: int, dtype: np.dtype[Any]) -> int:
-    """The side of the largest cube for own tiles on this machine."""
+    """The side of the largest cube for own tiles on this machine; the text that is being written depends on it."""
     return int(choices.chosen(_CHOICE, f"{vector_bits} {dtype.str[1:]}"))
 
 
-def _chosen_side(argument: str) -> str:
+def _find(argument: str) -> str:
+    """What is chosen for a width of vectors and a dtype."""
     bits, name = argument.split()
-    vector_bits, dtype = int(bits), np.dtype(name)
-    folder = cache_folder()
+    vector_bits, dtype, folder = int(bits), np.dtype(name), cache_folder()
     if folder is None or host_target().vector_bits != vector_bits:
         return str(default_side(vector_bits, dtype))
     return str(_found(folder / "products.json", host_target().cpu, vector_bits, dtype))
 
 
-choices.provide(_CHOICE, _chosen_side)
+choices.provide(_CHOICE, _find)
 
 
 @functools.cache
