@@ -328,6 +328,7 @@ def test_what_cannot_be_looked_at_natively_is_looked_at_in_python():
     for value in (1.0, 2.0, 2.0):
         WithArray.w[0] = value
         close(through_python(plan, X), model.apply(X))
+    assert "calls go through Python: an array of a class is compared" in plan.explain()
 
 
 # --- ways, memory, threads ---------------------------------------------------------------------------------------------------
@@ -437,6 +438,7 @@ def test_summary_and_explanation_are_of_the_latest_call():
     entered(plan, W[0], X[0], B[0])
     assert plan.summary() == small
     assert "f8[3]" in plan.explain()
+    assert "calls are native" in plan.explain()
     assert "2 programs for 2 signatures" in repr(plan)
 
 
