@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from pullback.backends.native.entry import (
     is_native,
     latest_frame,
     native_subclass,
+    why_unknown,
 )
 from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
@@ -89,6 +91,7 @@ class Plan:
         self._by_names: dict[tuple[int, tuple[str, ...]], Plan] = {}
         self._last: Program | Fallback | None = None
         self._entered: dict[NativeProgram | None, int] = {}
+        self._through_python: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
     def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
         """Run, compiling first if arguments of these types have not been seen.
@@ -182,8 +185,9 @@ class Plan:
             self._entered[native] = tried + 1
             try:
                 block = block_of_calls(program, args, surroundings)
-            except NotNativeError:
+            except NotNativeError as reason:
                 self._entered[native] = FRAMES_TRIED
+                self._through_python[native] = str(reason)
                 return
             idle = next((other for other in entered if not other.is_busy), None)
             if idle is not None and idle.block.expects_the_same(block):  # it was something else that did not fit
@@ -244,13 +248,23 @@ class Plan:
         if isinstance(last, Fallback):
             return f"# plan\n{self!r}\nruns on the tape: {last.reason}"
         first_graph = last.stages.graphs[0][1]
-        parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.summary, last.guards)}"]
+        parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.summary, last.guards)}{self._calls(last)}"]
         parts.append(explaining.arguments(first_graph, last.stages.names, in_program=True))
         parts.extend(explaining.passes(last.stages))
         parts.extend(explaining.program(last.compiled))
         if last.backward is not None:
             parts.extend(explaining.program(last.backward, "backward program"))
         return "\n\n".join(parts)
+
+    def _calls(self, program: Program) -> str:
+        """A line on how calls reach a program; of the native tier alone."""
+        native = program.compiled.native
+        if self.tier != "native":
+            return ""
+        if any(frame.program is native for frame in bound_frames(self)):
+            return "\ncalls are native"
+        reason = "a part of the program is not native" if native is None else self._through_python.get(native)
+        return f"\ncalls go through Python: {reason or why_unknown() or 'this one was the first'}"
 
     def __repr__(self) -> str:
         kinds = len(self._families)

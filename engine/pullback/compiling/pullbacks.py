@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.backends.native.entry import (
+    Arena,
     Block,
     Check,
     Frame,
@@ -45,6 +46,9 @@ from pullback.passes.pipeline import Stages, simplify
 from pullback.tiers import KEEPING
 from pullback.transforms.arguments import differentiable, like, name_of
 from pullback.transforms.fingerprints import Watch, samples
+
+#: Frames of pullbacks that are gone which one program keeps for others.
+FRAMES_IDLE = 16
 
 
 def build_pullback(
@@ -177,6 +181,11 @@ class Derivative:
         except NotNativeError:
             return None
 
+    @cached_property
+    def _arena(self) -> Arena:
+        """Scratch memory for all pullbacks: many may be held, and few run at a time."""
+        return Arena(self.backward.native.arena_nbytes if self.backward.native is not None else 0)
+
     def frame_for(self, saved: Sequence[Any], values: Sequence[Any], watch: Watch) -> Frame | None:
         """A frame with what the backward program is given, if it can read that where it is."""
         block = self.block
@@ -196,7 +205,7 @@ class Derivative:
         try:
             frame = self.idle.pop()
         except IndexError:
-            frame = Frame(block)
+            frame = Frame(block, self._arena)
         frame.give(given, {watched.input: held[id(given[watched.input])] for watched in block.watched})
         return frame
 
@@ -256,7 +265,8 @@ class Pullback:
         bind(self, [])
         if not frame.is_busy:
             frame.take_back()
-            self._derivative.idle.append(frame)
+            if len(self._derivative.idle) < FRAMES_IDLE:
+                self._derivative.idle.append(frame)
 
     def __del__(self) -> None:
         if getattr(self, "_frame", None) is not None:

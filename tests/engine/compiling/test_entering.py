@@ -328,6 +328,7 @@ def test_what_cannot_be_looked_at_natively_is_looked_at_in_python():
     for value in (1.0, 2.0, 2.0):
         WithArray.w[0] = value
         close(through_python(plan, X), model.apply(X))
+    assert "calls go through Python: an array of a class is compared" in plan.explain()
 
 
 # --- ways, memory, threads ---------------------------------------------------------------------------------------------------
@@ -393,6 +394,17 @@ def test_out_is_written_natively():
         plan(W, X, B, out=(np.zeros(()), (np.zeros((2, 3)), np.broadcast_to(0.0, (2, 3)))))
 
 
+def test_long_programs_alone_run_without_the_interpreters_lock():
+    square = np.ones((128, 128))
+    for args, long in (((W, X), False), ((square[:32, :32].copy(),) * 2, False), ((square.repeat(4, 0),) * 2, True)):
+        plan = compiled(lambda w, x: w * x + 1)
+        plan(*args)
+        assert bound_frames(plan)[0].program.releases == long
+    plan = compiled(lambda w, x: w @ x)
+    plan(square, square)
+    assert bound_frames(plan)[0].program.releases
+
+
 def test_threads_have_their_own_results():
     def function(w, x):
         return np.tanh(w * x) + w
@@ -437,6 +449,7 @@ def test_summary_and_explanation_are_of_the_latest_call():
     entered(plan, W[0], X[0], B[0])
     assert plan.summary() == small
     assert "f8[3]" in plan.explain()
+    assert "calls are native" in plan.explain()
     assert "2 programs for 2 signatures" in repr(plan)
 
 

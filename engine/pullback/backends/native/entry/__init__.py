@@ -9,6 +9,7 @@ native_subclass   types whose calls try frames               callables.py, bindi
 Runner            a program as a callable of its own         running.py
 """
 
+from pullback.backends.native.entry.arenas import Arena
 from pullback.backends.native.entry.binding import bind, bound_frames, forget_latest, latest_frame
 from pullback.backends.native.entry.blocks import Block, Watched
 from pullback.backends.native.entry.callables import is_native, native_subclass
@@ -21,6 +22,7 @@ from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Ste
 
 __all__ = [
     "ABSENT",
+    "Arena",
     "Block",
     "Called",
     "Check",

@@ -54,6 +54,7 @@ class Head(IntEnum):
     PAIRS_AT = 20
     OUT_STEPS = 21
     OUT_PAIRS = 22
+    LOCK = 23
 
 
 #: Words of one of each, as in entry.ll.

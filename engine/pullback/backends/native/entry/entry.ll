@@ -38,7 +38,8 @@
   i64, ; 19 overlaps that may not be: how many pairs
   i64, ; 20                           where
   i64, ; 21 steps behind the others that fetch what `out` has, for results to be written into: how many
-  i64  ; 22 pairs behind the others that are of those arrays: how many
+  i64, ; 22 pairs behind the others that are of those arrays: how many
+  ptr  ; 23 a word that is not zero while a run is on in the scratch memory, which frames may share
 }
 
 ; One thing fetched, and checked to be what the program was made for.
@@ -181,7 +182,11 @@ try:
   %frame = load ptr, ptr %frame.at
   %busy.at = getelementptr %Frame, ptr %frame, i64 0, i32 0
   %busy = load i64, ptr %busy.at
-  %taken = icmp ne i64 %busy, 0
+  %lock.at = getelementptr %Frame, ptr %frame, i64 0, i32 23
+  %lock = load ptr, ptr %lock.at
+  %locked = load i64, ptr %lock
+  %occupied = or i64 %busy, %locked
+  %taken = icmp ne i64 %occupied, 0
   br i1 %taken, label %miss, label %idle
 idle:
   %arity.at = getelementptr %Frame, ptr %frame, i64 0, i32 4
@@ -525,6 +530,7 @@ guarded:
   br i1 %arrays.right, label %running, label %miss
 running:
   store i64 1, ptr %busy.at
+  store i64 1, ptr %lock
   %alone.at = getelementptr %Frame, ptr %frame, i64 0, i32 3
   %alone = load i64, ptr %alone.at
   %unwatched = icmp ne i64 %alone, 0 ; others may run meanwhile, and let go of what the caller does not hold for us
@@ -566,6 +572,7 @@ declined.let.go:
   call void @let_go(ptr %objects, i64 %steps.count)
   br label %declined.over
 declined.over:
+  store i64 0, ptr %lock
   store i64 0, ptr %busy.at
   br label %miss
 made:
@@ -592,6 +599,7 @@ let.go:
   call void @let_go(ptr %objects, i64 %steps.count)
   br label %leave
 leave:
+  store i64 0, ptr %lock
   store i64 0, ptr %busy.at
   ret ptr %returned
 }

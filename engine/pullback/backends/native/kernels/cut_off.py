@@ -45,9 +45,7 @@ def is_beyond(product: Product, vector_bits: int) -> bool:
         return False
     if not blas.can_describe(product):
         return False
-    # Rows that do not follow each other are copied in strips: own tiles lose sooner on large ones.
-    transposed = product.a_strides[1] != 1 and product.c_strides[1] == 1
-    return product.multiplications > (side(vector_bits, product.dtype) // (2 if transposed else 1)) ** 3
+    return product.multiplications > side(vector_bits, product.dtype) ** 3
 
 
 def default_side(vector_bits: int, dtype: np.dtype[Any]) -> int:

@@ -182,6 +182,19 @@ class Function:
         self.open(after)
 
     @contextmanager
+    def loop_while(self, goes_on: Callable[[], str]) -> Iterator[None]:
+        """As long as an i1 is true, which is computed before each turn."""
+        head, body, after = self.new_label("while"), self.new_label("loop"), self.new_label("after")
+        self.do(f"br label %{head}")
+        with self._block(head):
+            condition = goes_on()
+            self.do(f"br i1 {condition}, label %{body}, label %{after}")
+        with self._block(body):
+            yield
+            self.do(f"br label %{head}")
+        self.open(after)
+
+    @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """What is inside runs only where an i1 is true."""
         inside, after = self.new_label("when"), self.new_label("after")
