@@ -11,6 +11,7 @@ from typing import TypeVar
 from pullback.backends.native.elementary.exp import (
     LN2,
     exp,
+    exp2,
     exp_between,
     ln2_parts,
     round_to_whole,
@@ -119,6 +120,8 @@ def power(lanes: Lanes, x: str, y: str) -> str:
             return simple(lanes, x)
         if float(exponent).is_integer() and abs(exponent) <= MOST_FACTORS:
             return _product(lanes, x, int(exponent))
+    if lanes.known(x) == 2:
+        return exp2(lanes, y)
     a = lanes.absolute(x)
     size = (_power_of_singles if is_single(lanes) else _power_of_doubles)(lanes, a, y)
     return _with_borders(lanes, x, y, a, size)
