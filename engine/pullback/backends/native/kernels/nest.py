@@ -25,11 +25,15 @@ ReductionKind: TypeAlias = Literal["sum", "prod", "max", "min", "any", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space."""
+    """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space.
+
+    With a period it begins again after so many elements of the last axis; only `axes.with_few_axes` makes such.
+    """
 
     pointer: int
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
+    period: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,28 @@ class Nest:
             axes.append(frozenset().union(*operands))
         return axes
 
+    @property
+    def period(self) -> int:
+        """The period of the reads that have one; it is the same for all."""
+        return max((read.period for read in self.reads), default=0)
+
     def dtype_of(self, value: int) -> np.dtype[Any]:
         """The dtype of a value."""
         first = len(self.reads)
         return self.reads[value].dtype if value < first else self.steps[value - first].dtype
+
+    @property
+    def widest(self) -> int:
+        """Bytes of the widest dtype of what varies over the space; 4 at least, since masks are of that width."""
+        depends = self.axes_of_values()
+        dtypes = [read.dtype for read in self.reads if any(read.strides)]
+        for number, step in enumerate(self.steps, len(self.reads)):
+            if depends[number]:
+                dtypes.append(step.dtype)
+                dtypes += step.operand_dtypes
+        dtypes += [write.dtype for write in self.writes]
+        dtypes += [self.dtype_reduced(reduction) for reduction in self.reductions]
+        return max([4, *(dtype.itemsize for dtype in dtypes)])
 
     def dtype_reduced(self, reduction: Reduction) -> np.dtype[Any]:
         """The dtype that values are reduced in: that of the result, but truth values are counted in half as wide integers."""
