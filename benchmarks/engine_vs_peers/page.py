@@ -68,7 +68,11 @@ def _missed(figures: Sequence[Figures]) -> str:
     """Rows below what was asked, and rows where anyone is ahead: said plainly."""
     asked = sum(len(figure.answered) for figure in figures)
     answered = [(figure, answer) for figure in figures for answer in figure.answered]
-    missed = [f"{figure.row.name} against {answer.against}" for figure, answer in answered if answer.met is False]
+    missed = [
+        f"{figure.row.name} against {answer.against}{_beyond(answer)}"
+        for figure, answer in answered
+        if answer.met is False
+    ]
     absent = [
         f"{figure.row.name} against {' or '.join(answer.ask.against)}"
         for figure, answer in answered
@@ -87,6 +91,14 @@ def _missed(figures: Sequence[Figures]) -> str:
         lines.append(f"Not compared: {'; '.join(absent)}.")
     lines.append(f"A peer is ahead on: {'; '.join(ahead)}." if ahead else "No peer is ahead on any row.")
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _beyond(answer: Answered) -> str:
+    return (
+        f" (out of reach here: {_number(answer.at_limit or 0)} at the limit of the machine)"
+        if answer.out_of_reach
+        else ""
+    )
 
 
 def _everyone(figures: Sequence[Figures]) -> str:

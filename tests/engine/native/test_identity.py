@@ -18,9 +18,11 @@ from pullback.ir.types import ArrayType
 if not availability.is_available():
     pytest.skip(str(availability.why_not()), allow_module_level=True)
 
-from pullback.backends.native.memory import plan_memory
+from pullback.backends.native.fusing import Alone, Fused, Kernels
+from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_program
 from pullback.backends.native.running import Native
+from pullback.backends.native.views import Access
 from pullback.rules import elementwise
 from pullback.rules.indexing import index
 
@@ -91,6 +93,31 @@ def test_the_width_of_vectors_and_the_memory_are_in_the_key():
     more = dataclasses.replace(memory, nbytes=memory.nbytes + 64)
     elsewhere = dataclasses.replace(memory, scratch={0: 128})
     assert len({identity.program_key(changed, 256) for changed in (memory, more, elsewhere)}) == 3
+
+
+def test_layouts_of_what_is_given_are_in_the_key():
+    made = graph(shape=(3, 3))
+    (x,) = made.inputs
+    keys = {
+        identity.program_key(plan_memory(made, 256, layouts), 256)
+        for layouts in ({}, {x: (3, 1)}, {x: (1, 3)}, {x: (6, 2)}, {x: (0, 1)})
+    }
+    assert len(keys) == 4  # C order said or not is one
+
+
+def test_all_that_a_program_is_written_from_is_known_here():
+    def fields(of):
+        return [field.name for field in dataclasses.fields(of)]
+
+    assert fields(Memory) == ["graph", "kernels", "kept", "offsets", "scratch", "returned", "copied", "nbytes"]
+    assert fields(Kernels) == ["kernels", "views"]
+    assert fields(Fused) == ["space", "nodes", "values", "read"]
+    assert fields(Alone) == ["node"]
+    assert fields(Access) == ["root", "offset", "strides"]
+    assert fields(Graph) == ["inputs", "captures", "nodes", "outputs", "guards"]
+    assert fields(Node) == ["primitive", "inputs", "params", "outputs", "source"]
+    assert fields(ArrayType) == ["shape", "dtype", "weak"]
+    assert fields(Literal) == ["value", "type"]
 
 
 def test_where_a_node_stands_in_the_source_is_not_in_the_key():

@@ -4,7 +4,7 @@ An index is an i64, either a number known now or the name of a value; arithmetic
 that change live in *slots* (allocas), which SROA turns into registers, so no phi is ever written.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -156,6 +156,19 @@ class Function:
         self.store("i64", following, index)
         again = self.value(f"icmp slt i64 {following}, {stop}")
         self.do(f"br i1 {again}, label %{body}, label %{after}")
+        self.open(after)
+
+    @contextmanager
+    def loop_while(self, goes_on: Callable[[], str]) -> Iterator[None]:
+        """As long as an i1 is true, which is computed before each turn."""
+        head, body, after = self.new_label("while"), self.new_label("loop"), self.new_label("after")
+        self.do(f"br label %{head}")
+        self.open(head)
+        condition = goes_on()
+        self.do(f"br i1 {condition}, label %{body}, label %{after}")
+        self.open(body)
+        yield
+        self.do(f"br label %{head}")
         self.open(after)
 
     @contextmanager

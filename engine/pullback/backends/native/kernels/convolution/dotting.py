@@ -161,15 +161,31 @@ class _Writer:
             stride = sums.y.spatial[-1]
 
             def add(index: Index, active: int | None) -> None:
-                first = self._at(y, function.mul(index, stride))
-                own = [lanes.load(first, out * sums.y.channels, stride=stride, active=active) for out in outs]
-                here = self._at(copy, index)
-                for number, (of_copy, _) in enumerate(taps):
-                    met = lanes.load(here, of_copy, active=active)
+                first, here = self._at(y, function.mul(index, stride)), self._at(copy, index)
+
+                def of_y(out: int) -> str:
+                    return lanes.load(first, out * sums.y.channels, stride=stride, active=active)
+
+                def of_x(number: int) -> str:
+                    return lanes.load(here, taps[number][0], active=active)
+
+                def sum_up(out: int, number: int, own: str, met: str) -> None:
+                    slot = slots[out][number]
+                    function.store(lanes.type, lanes.mul_add(own, met, function.load(lanes.type, slot)), slot)
+
+                # The fewer are kept in registers beside the sums, the others are read one by one.
+                if len(taps) <= len(outs):
+                    met = [of_x(number) for number in range(len(taps))]
                     for out in outs:
-                        slot = slots[out][number]
-                        value = lanes.mul_add(own[out], met, function.load(lanes.type, slot))
-                        function.store(lanes.type, value, slot)
+                        own = of_y(out)
+                        for number in range(len(taps)):
+                            sum_up(out, number, own, met[number])
+                else:
+                    owns = [of_y(out) for out in outs]
+                    for number in range(len(taps)):
+                        one_met = of_x(number)
+                        for out in outs:
+                            sum_up(out, number, owns[out], one_met)
 
             along(function, lanes, sums.sliding.out[-1], add)
         for out in outs:
