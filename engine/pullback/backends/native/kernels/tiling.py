@@ -11,7 +11,6 @@ something is done about the reductions inside.
 
 import math
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -273,35 +272,31 @@ def _partials(nest: Nest, loops: "list[Walk] | list[Loop]", reduction: Reduction
 
 
 def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool) -> Keeping:
-    begins = _begins(reduction, loops)
-    outside = [loop for loop in loops[:begins] if loop.axis in reduction.axes and loop.length < nest.space[loop.axis]]
-    along = len(nest.space) - 1
+    begins, turns = _begins(reduction, loops), _turns(nest, loops)
     again = [loop.axis in reduction.axes and loop.length < nest.space[loop.axis] for loop in loops]
-    if on_stack and along not in reduction.axes and any(again):
+    if on_stack and len(nest.space) - 1 not in reduction.axes and any(again):
         spans = [depth for depth, loop in enumerate(loops) if isinstance(loop, Span) and loop.axis in reduction.axes]
-        begins = again.index(True)
         block = spans[0] + 1 if spans and is_float_sum(reduction) else None
-        return Keeping(begins, block, returns=0, on_stack=True, partials=1)
+        return Keeping(again.index(True), block, returns=0, on_stack=True, partials=1)
     block = begins
     if is_float_sum(reduction):
-        while block < len(loops) and _terms(nest, loops, reduction, block) > BLOCK:
+        terms = _terms_of_a_turn(nest, loops, reduction)
+        while block < len(loops) and terms * math.prod(turns[block:]) > BLOCK:
             block += 1
+    times = math.prod(turns[depth] for depth in range(begins) if again[depth])
     return Keeping(
         begins,
         block if block > begins else None,
-        returns=math.prod(math.ceil(nest.space[loop.axis] / loop.length) for loop in outside) - 1,
+        returns=times - 1,
         on_stack=False,
         partials=_partials(nest, loops, reduction),
     )
 
 
-def _terms(nest: Nest, loops: list[Loop], reduction: Reduction, depth: int) -> float:
-    """How many terms one accumulator takes that lives inside so many loops."""
-    turns = [math.ceil(_reach(nest, loops, number) / loop.length) for number, loop in enumerate(loops)]
-    return reduce(lambda total, turn: total * turn, turns[depth:], _terms_of_a_turn(nest, loops, reduction))
-
-
-def _reach(nest: Nest, loops: list[Loop], number: int) -> int:
-    """How far a loop goes: to the end of its axis, or of the span around it."""
-    around = [loop.length for loop in loops[:number] if loop.axis == loops[number].axis]
-    return around[-1] if around else nest.space[loops[number].axis]
+def _turns(nest: Nest, loops: list[Loop]) -> list[int]:
+    """How often each loop turns: to the end of its axis, or of the span around it."""
+    turns = []
+    for number, loop in enumerate(loops):
+        around = [span.length for span in loops[:number] if span.axis == loop.axis]
+        turns.append(math.ceil((around[-1] if around else nest.space[loop.axis]) / loop.length))
+    return turns
