@@ -337,7 +337,7 @@ def any_nests(draw, sizes=(1, 2, 3, 4, 5, 7, 9, 16, 17, 20, 33), most_axes=4):
     subsets = st.sets(st.sampled_from(range(len(space))) if space else st.nothing()).map(
         lambda found: tuple(sorted(found))
     )
-    kinds = st.sampled_from(["sum", "max", "min"])
+    kinds = st.sampled_from(["sum", "max", "min", "any", "all"])
     reductions = draw(st.lists(st.tuples(values, kinds, subsets), max_size=3))
     writes = draw(st.lists(values, min_size=0 if reductions else 1, max_size=2))
     return Built(space, reads, steps, writes, reductions)

@@ -4,9 +4,12 @@ A nest computes values at every point of its space, from what it reads there; it
 them along axes of the space. Values are numbered: the reads first, then the steps.
 
     Nest -> axes         the same nest with as few axes as it needs, in an order that suits memory      axes.py
-         -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py
-         -> bodies       the text: every value where its operands are first there                       bodies.py,
-                         reductions in registers, on the stack or in their result                       accumulators.py
+         -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py, costs.py
+         -> bodies       the text: every value where its operands are first there,                      bodies.py,
+                         reductions in registers, on the stack or in their result,                      accumulators.py,
+                         operands that lie across the vectors, apart or backwards                       turning.py, strided.py
+         -> nests        one function of the program, or one for each pass                              nests.py
+    Nests -> blocks      several over the same outer axes, a block of these at a time                   blocks.py
 
 What is written may be the very memory of something read with the same strides; nothing else overlaps.
 """
