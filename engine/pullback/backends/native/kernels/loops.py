@@ -1,108 +1,130 @@
-"""Loops: the body of a scan is a function of its own, called once a step with pointers into what is scanned.
+"""Scans: the body is a function of its own, called once a step with pointers into what is scanned.
 
-consts  where they are and as they lie: a transposed matrix is none the worse for it
-carry   two buffers each, which change places after every step; the first step reads the operand itself
+consts  where they are and as they lie
+carry   as in `steps`; one that is collected too is written and read where it is collected
 xs, ys  pointers to the step's part of the operand and of the result: nothing is copied
-body    its own kernels and its own part of the arena, used again in every step
+
+Of a body that is a few operations on a few numbers nothing is in memory but what is scanned: see `registers`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.moving import copy_into
-from pullback.backends.native.memory import Memory, plan_memory
-from pullback.backends.native.program import emit_graph
-from pullback.backends.native.support import why_not
+from pullback.backends.native.kernels.registers import Registers, pays
+from pullback.backends.native.kernels.steps import (
+    Carries,
+    has_integer_branches,
+    memory_of,
+    nbytes_of,
+    why_not_steps,
+    write_step,
+)
+from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import memory_type
 from pullback.control.scan_rule import Layout, scan
-from pullback.ir.graph import Node
-from pullback.ir.types import ArrayType
-from pullback.planning.arena import ALIGNMENT
+from pullback.ir.graph import Graph, Node
 
 
 def why_not_scanned(node: Node) -> str | None:
-    """The first node of the body that cannot be native, if there is one."""
+    """What of the body cannot be native, if anything."""
     layout = Layout(dict(node.params))
-    reasons = (why_not(inner) for inner in layout.body.nodes)
-    reason = next((reason for reason in reasons if reason is not None), None)
+    starts = {layout.body.inputs[number]: node.inputs[number] for number in layout.carry_inputs}
+    reason = why_not_steps(layout.body, starts)
     if reason is not None:
         return f"scan, as {reason}"
+    if any(map(has_integer_branches, layout.body.nodes)):
+        return "scan with branches by number"
     return None if layout.length else "scan of no steps"
 
 
 def scratch_of_scan(node: Node, vector_bits: int) -> int:
-    """The body's arena, and two buffers a carry."""
+    """The body's arena, and the buffers of the carry."""
     layout = Layout(dict(node.params))
-    memory = plan_memory(layout.body, vector_bits)
-    return memory.nbytes + 2 * sum(_room(layout.body.inputs[number].type) for number in layout.carry_inputs)
+    carried = [layout.body.inputs[number].type for number in layout.carry_inputs]
+    return nbytes_of(_own_outputs(layout), vector_bits) + Carries.nbytes(carried)
 
 
-def _room(type_: ArrayType) -> int:
-    return -(-max(type_.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+def _own_outputs(layout: Layout) -> Graph:
+    """The body without the outputs that are other outputs too."""
+    kept = [atom for number, atom in enumerate(layout.body.outputs) if _collected(layout, number) is None]
+    return replace(layout.body, outputs=tuple(kept))
+
+
+def _collected(layout: Layout, number: int) -> int | None:
+    """The result per step that an output of the carry is as well, if it is computed in the step."""
+    atom = layout.body.outputs[number]
+    made = any(atom in node.outputs for node in layout.body.nodes)
+    if number >= layout.carries or not made:
+        return None
+    first = next((other for other in range(number) if layout.body.outputs[other] is atom), None)
+    twin = next((other for other in layout.y_outputs if layout.body.outputs[other] is atom), None)
+    return twin if first is None else None
 
 
 @emits(scan, supports=why_not_scanned, scratch=scratch_of_scan)
 def emit_scan(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
 ) -> None:
-    """The loop, in the function that is open."""
+    """The loop, in the function that is open; a loop over a few numbers in a function of its own, all of it in registers."""
     function = emission.function
     layout = Layout(dict(node.params))
-    inputs = layout.body.inputs
-    strides = {inputs[number]: operands[number].strides for number in layout.const_inputs}
-    strides |= {inputs[number]: operands[number].strides[1:] for number in layout.x_inputs}
-    memory = plan_memory(layout.body, emission.vector_bits, strides)
-    consts = [operands[number].pointer for number in layout.const_inputs]
-    offset = memory.nbytes
-    slots = []
-    for number in layout.carry_inputs:
-        type_, start = inputs[number].type, operands[number]
-        buffers = [function.element(scratch, offset + turn * _room(type_), "i8") for turn in range(2)]
-        offset += 2 * _room(type_)
-        if not start.is_contiguous:  # the buffer that the first step leaves alone
-            held = Stored.in_order(buffers[1], type_)
-            copy_into(emission, start, held)
-            start = held
-        slots.append(
-            (function.slot("ptr", start.pointer), function.slot("ptr", buffers[0]), function.slot("ptr", buffers[1]))
-        )
-    body = _body(emission, layout, memory)
+    if pays(layout.body, emission.vector_bits):
+        _emit_in_registers(emission, layout, operands, results)
+        return
+    types = [layout.body.inputs[number].type for number in layout.carry_inputs]
+    starts = [operands[number] for number in layout.carry_inputs]
+    entries = [replace(one, shape=one.shape[1:], strides=one.strides[1:]) for one in operands[layout.x_inputs.start :]]
+    # Carries are in C order in every step, whatever they begin as.
+    given = [*operands[: layout.consts], *(Stored.in_order("", type_) for type_ in types), *entries]
+    memory = memory_of(_own_outputs(layout), given, emission.vector_bits)
+    carries = Carries(emission, starts, types, function.element(scratch, memory.nbytes, "i8"))
+    body = write_step(emission, memory, "step")
+    collected = [_collected(layout, number) for number in range(layout.carries)]
+    elsewhere = [twin is not None for twin in collected]
     with function.loop(0, layout.length) as turn:
         step = function.sub(layout.length - 1, turn) if layout.reverse else turn
-        now = [function.load("ptr", slot) for slot, _, _ in slots]
-        following = [function.load("ptr", slot) for _, slot, _ in slots]
-        xs = [_row(emission, operands[number], step) for number in layout.x_inputs]
-        ys = [_row(emission, result, step) for result in results[layout.carries :]]
-        arguments = [*consts, *now, *xs, *following, *ys, scratch]
+        xs = [_entry(function, operands[number], step).pointer for number in layout.x_inputs]
+        ys = [_entry(function, result, step).pointer for result in results[layout.carries :]]
+        written = [
+            place if twin is None else ys[twin - layout.carries]
+            for place, twin in zip(carries.following(), collected, strict=True)
+        ]
+        outputs = [place for place, is_elsewhere in zip(written, elsewhere, strict=True) if not is_elsewhere]
+        consts = [operands[number].pointer for number in layout.const_inputs]
+        arguments = [*consts, *carries.now(), *xs, *outputs, *ys, scratch]
         function.call("void", f"@{body}", *(("ptr", argument) for argument in arguments))
-        for (current, next_, spare), written in zip(slots, following, strict=True):
-            other = function.load("ptr", spare)
-            function.store("ptr", written, current)
-            function.store("ptr", other, next_)
-            function.store("ptr", written, spare)
-    for (current, _, _), result in zip(slots, results, strict=False):
-        last = function.load("ptr", current)
-        nbytes = result.size * result.dtype.itemsize
-        copy = emission.module.declare("llvm.memcpy.inline.p0.p0.i64", "void", "ptr", "ptr", "i64", "i1 immarg")
-        if nbytes > 64:
-            copy = emission.module.declare("llvm.memcpy.p0.p0.i64", "void", "ptr", "ptr", "i64", "i1 immarg")
-        function.call("void", copy, ("ptr", result.pointer), ("ptr", last), ("i64", nbytes), ("i1", "false"))
+        carries.turn(written, elsewhere)
+    carries.finish(results[: layout.carries])
 
 
-def _row(emission: Emission, stored: Stored, step: int | str) -> str:
+def _emit_in_registers(
+    emission: Emission, layout: Layout, operands: Sequence[Stored], results: Sequence[Stored]
+) -> None:
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        given = [replace(one, pointer=pointer) for one, pointer in zip(operands, pointers, strict=False)]
+        taken = [replace(one, pointer=pointer) for one, pointer in zip(results, pointers[len(given) :], strict=True)]
+        registers = Registers(function)
+        consts = [registers.load(given[number]) for number in layout.const_inputs]
+        carries = [registers.kept(registers.load(given[number]), given[number].dtype) for number in layout.carry_inputs]
+        with function.loop(0, layout.length) as turn:
+            step = function.sub(layout.length - 1, turn) if layout.reverse else turn
+            held = [registers.held(slots, result.dtype) for slots, result in zip(carries, taken, strict=False)]
+            xs = [registers.load(_entry(function, given[number], step)) for number in layout.x_inputs]
+            after = registers.run(layout.body, [*consts, *held, *xs])
+            for cells, result in zip(after[layout.carries :], taken[layout.carries :], strict=True):
+                registers.store(cells, _entry(function, result, step))
+            for cells, slots, result in zip(after, carries, taken, strict=False):
+                registers.keep(cells, slots, result.dtype)
+        for slots, result in zip(carries, taken, strict=False):
+            registers.store(registers.held(slots, result.dtype), result)
+
+    pointers = [stored.pointer for stored in (*operands, *results)]
+    emission.kernel(("loop", len(emission.module.kernels)), "loop", pointers, build)
+
+
+def _entry(function: Function, stored: Stored, step: Index) -> Stored:
     """The part of a step."""
-    function = emission.function
-    return function.element(stored.pointer, function.mul(step, stored.strides[0]), memory_type(stored.dtype))
-
-
-def _body(emission: Emission, layout: Layout, memory: Memory) -> str:
-    """A function of the body's inputs, its outputs, and its arena; gives its name."""
-    body = layout.body
-    types = [*(var.type for var in body.inputs), *(atom.type for atom in body.outputs)]
-    parameters = [("ptr", f"p{number}") for number in range(len(types))]
-    function = emission.module.function("step", [*parameters, ("ptr", "arena")])
-    # Where something lies is all that counts of what is given: its strides are known to the views of the body.
-    stored = [Stored.in_order(f"%{name}", type_) for (_, name), type_ in zip(parameters, types, strict=True)]
-    given = len(body.inputs)
-    emit_graph(Emission(emission.module, function), memory, stored[:given], stored[given:], "%arena")
-    return function.name
+    place = function.mul(step, stored.strides[0])
+    pointer = function.element(stored.pointer, place, memory_type(stored.dtype))
+    return Stored(pointer, stored.shape[1:], stored.strides[1:], stored.dtype)
