@@ -261,7 +261,8 @@ class Plan:
         native = program.compiled.native
         if self.tier != "native":
             return ""
-        if any(frame.program is native for frame in bound_frames(self)):
+        plans = (self, *self._by_names.values())
+        if any(frame.program is native for plan in plans for frame in bound_frames(plan)):
             return "\ncalls are native"
         reason = "a part of the program is not native" if native is None else self._through_python.get(native)
         return f"\ncalls go through Python: {reason or why_unknown() or 'this one was the first'}"
