@@ -13,7 +13,6 @@ from pullback.backends.native.linking.symbols import provide, scipy_module
 from pullback.backends.native.threads import blas, limits, pool
 
 PARALLEL_FOR: Final = "pullback_parallel_for"
-THREAD_LIMIT: Final = "pullback_thread_limit"
 BLAS_ENTER: Final = "pullback_blas_enter"
 BLAS_LEAVE: Final = "pullback_blas_leave"
 
@@ -134,7 +133,7 @@ def _address_when_asked(name: str) -> Callable[[], int]:
     return lambda: library().address(name)
 
 
-for _name in (PARALLEL_FOR, THREAD_LIMIT, BLAS_ENTER, BLAS_LEAVE):
+for _name in (PARALLEL_FOR, BLAS_ENTER, BLAS_LEAVE):
     provide(_name, _address_when_asked(_name))
 
 

@@ -1,7 +1,6 @@
 """The threads of this process: they take blocks of work from whoever has some, and sleep between.
 
     pullback_parallel_for(function, context, blocks)    calls function(context, block) for every block, on several threads
-    pullback_thread_limit()                             how many threads it would use at this moment
 
 The caller takes blocks like the others and never waits for a thread to arrive: on a machine that is busy with other things it
 does all of them itself, as if there were no pool. Threads sleep on a condition variable; none ever spins. While one caller
@@ -15,10 +14,6 @@ import signal
 from typing import Final
 
 ALONE: Final = """
-define i64 @pullback_thread_limit() nounwind {
-  ret i64 1
-}
-
 define void @pullback_parallel_for(ptr %function, ptr %context, i64 %blocks) nounwind {
 entry:
   call void @alone(ptr %function, ptr %context, i64 %blocks)
@@ -93,7 +88,7 @@ define void @pool_forget() nounwind {{
   ret void
 }}
 
-define i64 @pullback_thread_limit() nounwind {{
+define internal i64 @allowed() nounwind {{
 entry:
   %own = load atomic i64, ptr @limit monotonic, align 8
   %ask = load atomic ptr, ptr @elsewhere monotonic, align 8
@@ -243,7 +238,7 @@ no:
 define void @pullback_parallel_for(ptr %function, ptr %context, i64 %blocks) nounwind {{
 entry:
   %job = alloca %Job, align 64
-  %allowed = call i64 @pullback_thread_limit()
+  %allowed = call i64 @allowed()
   %wanted = call i64 @llvm.smin.i64(i64 %allowed, i64 %blocks)
   %few = icmp slt i64 %wanted, 2
   br i1 %few, label %alone, label %several

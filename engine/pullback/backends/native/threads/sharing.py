@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 from pullback.backends.native.emission import Emission
-from pullback.backends.native.threads.library import BLAS_ENTER, BLAS_LEAVE, PARALLEL_FOR, THREAD_LIMIT
+from pullback.backends.native.threads.library import BLAS_ENTER, BLAS_LEAVE, PARALLEL_FOR
 from pullback.backends.native.writing.function import Function, Index
 
 SHARED_FROM_NS: Final = 1_000_000
@@ -87,12 +87,3 @@ def blas_on_this_thread(function: Function) -> Iterator[None]:
     function.call("void", function.module.declare(BLAS_ENTER, "void"))
     yield
     function.call("void", function.module.declare(BLAS_LEAVE, "void"))
-
-
-def has_several_threads(function: Function) -> str:
-    """Whether blocks would be shared at this moment, as an i1: for what is slower in blocks on one thread.
-
-    What is computed then depends on the number of threads where blocks compute something else than the whole.
-    """
-    limit = function.call("i64", function.module.declare(THREAD_LIMIT, "i64"))
-    return function.value(f"icmp sgt i64 {limit}, 1")
