@@ -8,7 +8,6 @@ from typing import Any
 
 from pullback.backends import interpreter
 from pullback.backends.interpreter import Changed
-from pullback.backends.native import availability
 from pullback.backends.native.entry import NativeProgram
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
@@ -66,6 +65,8 @@ def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Co
     """Make the program of a graph for a tier. Inputs that are `owned` may be written to after their last use."""
     if tier != "native":
         return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
+    from pullback.backends.native import availability  # noqa: PLC0415 - 30 ms that the native tier alone pays
+
     obstacle = "poisoning looks into the interpreter's memory" if is_poisoning() else availability.why_not()
     if obstacle is not None:
         return _interpreted(graph, keeps=True, owned=owned, fallbacks=[obstacle])
