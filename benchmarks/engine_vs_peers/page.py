@@ -1,7 +1,7 @@
 """The tables of docs/performance.md, made of figures and put between markers of the page."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.engine_vs_peers.ratios import Interval
@@ -25,9 +25,13 @@ def put_into(page: str, tables: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n\n{tables}\n\n{end}", page)
 
 
-def tables(figures: Sequence[Figures], facts: dict[str, Any]) -> str:
-    """All that is measured, in Markdown: the rows as asked, what was missed, and everyone's times."""
-    parts = [_facts(facts, figures), _asked(figures), _missed(figures), _everyone(figures)]
+def tables(figures: Sequence[Figures], facts: dict[str, Any], without: Mapping[str, str] | None = None) -> str:
+    """All that is measured, in Markdown: the rows as asked, what was missed, and everyone's times.
+
+    `without` are rows that have no figures, with the reason.
+    """
+    missing = [f"- No figures: {name}, {reason}." for name, reason in (without or {}).items()]
+    parts = [_facts(facts, figures), _asked(figures), "\n".join([_missed(figures), *missing]), _everyone(figures)]
     return "\n\n".join(part for part in parts if part)
 
 

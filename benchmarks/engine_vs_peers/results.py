@@ -58,8 +58,10 @@ class Figures:
     tier: str
 
 
-def figures_of(row: Row, record: dict[str, Any]) -> Figures | None:
+def figures_of(row: Row, record: dict[str, Any] | None) -> Figures | None:
     """Figures of a row, or None where our engine has no times."""
+    if record is None:
+        return None
     entries: dict[str, dict[str, Any]] = record["participants"]
     if not entries.get(OURS, {}).get("seconds"):
         return None
@@ -83,6 +85,11 @@ def figures_of(row: Row, record: dict[str, Any]) -> Figures | None:
         record["absent"],
         record["tier"],
     )
+
+
+def why_none(record: dict[str, Any] | None) -> str:
+    """Why a row has no figures."""
+    return "not measured" if record is None else f"our engine failed: {record['absent'].get(OURS, 'no times')}"
 
 
 def _answer(

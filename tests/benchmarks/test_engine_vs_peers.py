@@ -129,8 +129,15 @@ def test_what_is_asked_beyond_the_limit_of_the_machine_is_said_to_be_out_of_reac
     assert "against jax (out of reach here: 0.9 at the limit of the machine); dense n=512 f4 against jax." in text
 
 
-def test_a_row_without_our_times_has_no_figures():
+def test_a_row_without_our_times_has_no_figures_and_the_page_says_why():
+    results = part("results")
     assert figures(jax=entry([1.0])) is None
+    assert results.figures_of(dense_row(), None) is None
+    wrong = {**record(jax=entry([1.0])), "absent": {"pullback": "w is off"}}
+    without = {"a": results.why_none(wrong), "b": results.why_none(None)}
+    text = part("page").tables([], FACTS, without)
+    assert "- No figures: a, our engine failed: w is off." in text
+    assert "- No figures: b, not measured." in text
 
 
 def test_the_page_says_plainly_what_is_met_missed_and_not_compared():

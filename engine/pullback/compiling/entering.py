@@ -92,6 +92,8 @@ class _Steps:
     def watch(self, place: Place) -> None:
         """Look whether a place has what it has now."""
         match place:
+            case Named(namespace) | Names(namespace) if type(namespace) is not dict:
+                raise NotNativeError(f"names are looked up in a {type(namespace).__name__}")
             case Keys(container):
                 self._watch_keys(container)
             case Itself(of):

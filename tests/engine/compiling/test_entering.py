@@ -394,6 +394,17 @@ def test_out_is_written_natively():
         plan(W, X, B, out=(np.zeros(()), (np.zeros((2, 3)), np.broadcast_to(0.0, (2, 3)))))
 
 
+def test_long_programs_alone_run_without_the_interpreters_lock():
+    square = np.ones((128, 128))
+    for args, long in (((W, X), False), ((square[:32, :32].copy(),) * 2, False), ((square.repeat(4, 0),) * 2, True)):
+        plan = compiled(lambda w, x: w * x + 1)
+        plan(*args)
+        assert bound_frames(plan)[0].program.releases == long
+    plan = compiled(lambda w, x: w @ x)
+    plan(square, square)
+    assert bound_frames(plan)[0].program.releases
+
+
 def test_threads_have_their_own_results():
     def function(w, x):
         return np.tanh(w * x) + w

@@ -7,11 +7,12 @@ Every weight is a sum of products of two rows, one of y and one of x at the tap'
         for tiles of outputs, channels of x, taps of all axes but the last:  sums in registers, added to the weights
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import TypeAlias
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels.convolution.axes import batch_axis, forward_axes
@@ -161,31 +162,9 @@ class _Writer:
             stride = sums.y.spatial[-1]
 
             def add(index: Index, active: int | None) -> None:
-                first, here = self._at(y, function.mul(index, stride)), self._at(copy, index)
-
-                def of_y(out: int) -> str:
-                    return lanes.load(first, out * sums.y.channels, stride=stride, active=active)
-
-                def of_x(number: int) -> str:
-                    return lanes.load(here, taps[number][0], active=active)
-
-                def sum_up(out: int, number: int, own: str, met: str) -> None:
-                    slot = slots[out][number]
-                    function.store(lanes.type, lanes.mul_add(own, met, function.load(lanes.type, slot)), slot)
-
-                # The fewer are kept in registers beside the sums, the others are read one by one.
-                if len(taps) <= len(outs):
-                    met = [of_x(number) for number in range(len(taps))]
-                    for out in outs:
-                        own = of_y(out)
-                        for number in range(len(taps)):
-                            sum_up(out, number, own, met[number])
-                else:
-                    owns = [of_y(out) for out in outs]
-                    for number in range(len(taps)):
-                        one_met = of_x(number)
-                        for out in outs:
-                            sum_up(out, number, owns[out], one_met)
+                own = [(self._at(y, function.mul(index, stride)), out * sums.y.channels, stride) for out in outs]
+                met = [(self._at(copy, index), of_copy, 1) for of_copy, _ in taps]
+                self._add_products(slots, own, met, active)
 
             along(function, lanes, sums.sliding.out[-1], add)
         for out in outs:
@@ -193,6 +172,29 @@ class _Writer:
                 place = of_weights + out * sums.weights.examples
                 term = lanes.sum_lanes(function.load(lanes.type, slots[out][number]))
                 one.store(one.add(one.load(weights, place), term), weights, place)
+
+    def _add_products(
+        self, slots: list[list[str]], own: Sequence["_Vector"], met: Sequence["_Vector"], active: int | None
+    ) -> None:
+        """Each of y's times each of x's; the fewer stay in registers beside the sums, the others are read one by one."""
+        function, lanes = self.function, self.lanes
+
+        def read(vector: _Vector) -> str:
+            pointer, index, stride = vector
+            return lanes.load(pointer, index, stride=stride, active=active)
+
+        fewer_met = len(met) <= len(own)
+        kept, others = (met, own) if fewer_met else (own, met)
+        values = [read(vector) for vector in kept]
+        for number, vector in enumerate(others):
+            other = read(vector)
+            for position, value in enumerate(values):
+                slot = slots[number][position] if fewer_met else slots[position][number]
+                function.store(lanes.type, lanes.mul_add(other, value, function.load(lanes.type, slot)), slot)
+
+
+#: A pointer, an index from it, and the distance of neighbours.
+_Vector: TypeAlias = tuple[str, Index, int]
 
 
 def _added(along_axes: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:

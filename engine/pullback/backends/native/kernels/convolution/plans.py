@@ -118,14 +118,17 @@ class Plan:
         return (sums + numbers * per_number) * blocks / correlation.axes[0].count
 
 
-def make_plan(correlation: Correlation, vector_bits: int) -> Plan:
-    """The plan for vectors of so many bits."""
-    return min(_plans(correlation, vector_bits), key=lambda plan: plan.cycles)
+def make_plan(correlation: Correlation, vector_bits: int, most_bytes: int) -> Plan:
+    """The plan for vectors of so many bits that is expected to be the fastest of those that need no more memory."""
+    plans = [plan for plan in _plans(correlation, vector_bits) if plan.most_bytes <= most_bytes]
+    return min(plans, key=lambda plan: plan.cycles)
 
 
-def most_scratch(correlation: Correlation, vector_bits: int) -> int:
-    """Bytes that suffice for the correlation in any layout of its operands."""
-    return max((plan.most_bytes for plan in _plans(correlation, vector_bits)), default=0)
+def scratch_bytes(correlation: Correlation, vector_bits: int) -> int:
+    """Bytes for the plan of operands in C order, and for one that suits all layouts."""
+    plans = list(_plans(correlation, vector_bits))
+    copying = (plan for plan in plans if plan.planes is not None)
+    return max(min(some, key=lambda plan: plan.cycles).most_bytes for some in (plans, copying))
 
 
 def _plans(correlation: Correlation, vector_bits: int) -> Iterator[Plan]:
