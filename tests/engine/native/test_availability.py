@@ -8,6 +8,9 @@ import pytest
 from pullback.backends.native import availability
 from pullback.backends.native.linking import load
 
+REASON = availability.why_not()
+needs_llvm = pytest.mark.skipif(REASON is not None, reason=f"native programs are not tested: {REASON}")
+
 
 @pytest.fixture(autouse=True)
 def asked_afresh(monkeypatch):
@@ -49,6 +52,7 @@ def test_a_broken_llvmlite_is_no_error(monkeypatch):
     assert "does not work here" in availability.why_not()
 
 
+@needs_llvm
 def test_a_linker_that_does_not_know_this_platform_is_no_error(monkeypatch):
     def unlinkable(text):
         raise RuntimeError("Unsupported file format")
@@ -57,6 +61,7 @@ def test_a_linker_that_does_not_know_this_platform_is_no_error(monkeypatch):
     assert availability.why_not().endswith("does not work here: Unsupported file format")
 
 
+@needs_llvm
 def test_a_program_that_computes_something_else_is_not_trusted(monkeypatch):
     right = load("define double @half(double %x) {\n  ret double %x\n}\n")
     monkeypatch.setattr(availability, "load", lambda _: right)

@@ -10,19 +10,15 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.native import availability, identity
-from pullback.core.primitive import Primitive
-from pullback.ir.graph import Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType
-
-if not availability.is_available():
-    pytest.skip(str(availability.why_not()), allow_module_level=True)
-
+from pullback.backends.native import identity
 from pullback.backends.native.fusing import Alone, Fused, Kernels
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_program
 from pullback.backends.native.running import Native
 from pullback.backends.native.views import Access
+from pullback.core.primitive import Primitive
+from pullback.ir.graph import Graph, Literal, Node, Var
+from pullback.ir.types import ArrayType
 from pullback.rules import elementwise
 from pullback.rules.indexing import index
 

@@ -7,11 +7,6 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.native import availability
-
-if not availability.is_available():
-    pytest.skip(str(availability.why_not()), allow_module_level=True)
-
 from pullback.backends.native.linking import toolchain
 from pullback.compiling import plan as plan_module
 

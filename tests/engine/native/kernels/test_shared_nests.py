@@ -79,7 +79,8 @@ def check(space, arrays, steps, writes, reductions, *, is_shared=True):
     assert ("pullback_parallel_for" in text) == is_shared
     for expected, alone, together in zip(whole, *per_threads, strict=True):
         assert np.array_equal(alone, together)  # to the last bit
-        np.testing.assert_allclose(alone, expected, rtol=1e-6 if expected.dtype == F4 else 1e-13)
+        precise = 1e-5 if expected.dtype == F4 else 1e-12  # sums of both signs may be near zero
+        np.testing.assert_allclose(alone, expected, rtol=precise, atol=precise)
     return text
 
 

@@ -4,10 +4,6 @@ import ctypes
 
 import pytest
 
-from pullback.backends.native import availability
-
-pytestmark = pytest.mark.skipif(not availability.is_available(), reason=str(availability.why_not()))
-
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
