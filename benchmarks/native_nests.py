@@ -107,7 +107,7 @@ def native(function: Function, arguments: tuple[Array, ...]) -> tuple[Callable[[
     start = arena.ctypes.data
     addresses = [array.ctypes.data for array in (*arguments, *captured, *outs)]
     table = (ctypes.c_void_p * (len(addresses) + 1))(*addresses, start + -start % 64)
-    run, place = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(program.address), ctypes.addressof(table)
+    run, place = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(program.program.address), ctypes.addressof(table)
 
     def call(_alive: Any = (program, arguments, captured, outs, arena, table)) -> None:
         run(place)

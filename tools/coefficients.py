@@ -37,6 +37,8 @@ class Fit:
     weight: Function
     count: int
     single: bool = False
+    paired: bool = False
+    """Whether the first coefficient is the value at 0, as a sum of two floats."""
 
 
 def round_to_format(value: Real, *, single: bool) -> float:
@@ -76,6 +78,11 @@ def coefficients(fit: Fit) -> tuple[list[float], Real]:
     values, weights = [fit.function(x) for x in points], [fit.weight(x) for x in points]
     rounded: list[float] = []
     rest, scaled = list(values), list(weights)
+    start = fit.function(mp.mpf(0)) if fit.paired else mp.mpf(0)
+    if fit.paired:
+        rounded = [float(start)]
+        rest = [(y - start) / x for x, y in zip(points, values, strict=True)]
+        scaled = [w * x for x, w in zip(points, weights, strict=True)]
     while len(rounded) < fit.count:
         fitted = minimax(rest, points, scaled, fit.count - len(rounded))
         settled = fitted[:1] if len(rounded) < REFITTED else fitted
@@ -85,6 +92,9 @@ def coefficients(fit: Fit) -> tuple[list[float], Real]:
             rest = [(y - c) / x for x, y in zip(points, rest, strict=True)]
             scaled = [w * x for x, w in zip(points, scaled, strict=True)]
     exact = [mp.mpf(c) for c in rounded[::-1]]
+    if fit.paired:
+        exact[-1] = start
+        print(f"    {float(start)!r} is less than the first by {float(start - mp.mpf(float(start)))!r}")
     error = max(abs(w * (y - mp.polyval(exact, x))) for x, y, w in zip(points, values, weights, strict=True))
     return rounded, error
 
@@ -217,10 +227,10 @@ FITS: dict[str, Fit] = {
     "asin_double": Fit(_asin_rest, 0, mp.mpf(0.25), lambda z: z, 13),
     "erf_single": Fit(_erf_near, 0, 1, _one, 7, single=True),
     "erf_double": Fit(_erf_near, 0, 1, _one, 14),
-    "erfc_far": Fit(_erfc_far, _placed(1, 3), _placed(28, 3), lambda q: 1 / _erfc_far(q), 21),
-    "erfc_far_between": Fit(_erfc_far, _placed(1, 3), _placed(11, 3), lambda q: 1 / _erfc_far(q), 10),
+    "erfc_far": Fit(_erfc_far, _placed(0.75, 3), _placed(28, 3), lambda q: 1 / _erfc_far(q), 21, paired=True),
+    "erfc_far_between": Fit(_erfc_far, _placed(0.75, 3), _placed(11, 3), lambda q: 1 / _erfc_far(q), 11),
     "cdf_near": Fit(_cdf_near, 0, 1, _weight_of_cdf, 12),
-    "cdf_far": Fit(_cdf_far, _placed(1, 4), _placed(39, 4), lambda q: 1 / _cdf_far(q), 21),
+    "cdf_far": Fit(_cdf_far, _placed(1, 4), _placed(39, 4), lambda q: 1 / _cdf_far(q), 21, paired=True),
     "cdf_far_between": Fit(_cdf_far, _placed(1, 4), _placed(15, 4), lambda q: 1 / _cdf_far(q), 10),
     "log_erfc_single": Fit(_log_erfc, mp.mpf(-1), mp.mpf(2), _weight_of_log_erfc, 8, single=True),
     "log_erfc_double": Fit(_log_erfc, mp.mpf(-1), mp.mpf(4), _weight_of_log_erfc, 17),

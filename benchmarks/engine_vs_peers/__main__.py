@@ -60,16 +60,14 @@ def main(arguments: list[str] | None = None) -> int:
             if options.json is not None:
                 results.save(options.json, kept)
     shown = rows if options.rounds and not options.write_docs else list(ROWS)
-    figures = [
-        figure
-        for row in shown
-        if row.name in kept["rows"] and (figure := results.figures_of(row, kept["rows"][row.name])) is not None
-    ]
-    made = page.tables(figures, facts)
+    found = {row.name: results.figures_of(row, kept["rows"].get(row.name)) for row in shown}
+    figures = [figure for figure in found.values() if figure is not None]
+    without = {name: results.why_none(kept["rows"].get(name)) for name, figure in found.items() if figure is None}
+    made = page.tables(figures, facts, without)
     print(made)
     if options.write_docs:
         PAGE.write_text(page.put_into(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
-    return 0 if all(answer.met for figure in figures for answer in figure.answered) else 1
+    return 0 if not without and all(answer.met for figure in figures for answer in figure.answered) else 1
 
 
 def _parser() -> argparse.ArgumentParser:

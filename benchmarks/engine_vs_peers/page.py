@@ -1,7 +1,7 @@
 """The tables of docs/performance.md, made of figures and put between markers of the page."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.engine_vs_peers.ratios import Interval
@@ -25,9 +25,13 @@ def put_into(page: str, tables: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n\n{tables}\n\n{end}", page)
 
 
-def tables(figures: Sequence[Figures], facts: dict[str, Any]) -> str:
-    """All that is measured, in Markdown: the rows as asked, what was missed, and everyone's times."""
-    parts = [_facts(facts, figures), _asked(figures), _missed(figures), _everyone(figures)]
+def tables(figures: Sequence[Figures], facts: dict[str, Any], without: Mapping[str, str] | None = None) -> str:
+    """All that is measured, in Markdown: the rows as asked, what was missed, and everyone's times.
+
+    `without` are rows that have no figures, with the reason.
+    """
+    missing = [f"- No figures: {name}, {reason}." for name, reason in (without or {}).items()]
+    parts = [_facts(facts, figures), _asked(figures), "\n".join([_missed(figures), *missing]), _everyone(figures)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -68,7 +72,11 @@ def _missed(figures: Sequence[Figures]) -> str:
     """Rows below what was asked, and rows where anyone is ahead: said plainly."""
     asked = sum(len(figure.answered) for figure in figures)
     answered = [(figure, answer) for figure in figures for answer in figure.answered]
-    missed = [f"{figure.row.name} against {answer.against}" for figure, answer in answered if answer.met is False]
+    missed = [
+        f"{figure.row.name} against {answer.against}{_beyond(answer)}"
+        for figure, answer in answered
+        if answer.met is False
+    ]
     absent = [
         f"{figure.row.name} against {' or '.join(answer.ask.against)}"
         for figure, answer in answered
@@ -87,6 +95,14 @@ def _missed(figures: Sequence[Figures]) -> str:
         lines.append(f"Not compared: {'; '.join(absent)}.")
     lines.append(f"A peer is ahead on: {'; '.join(ahead)}." if ahead else "No peer is ahead on any row.")
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _beyond(answer: Answered) -> str:
+    return (
+        f" (out of reach here: {_number(answer.at_limit or 0)} at the limit of the machine)"
+        if answer.out_of_reach
+        else ""
+    )
 
 
 def _everyone(figures: Sequence[Figures]) -> str:

@@ -28,11 +28,18 @@ class Answered:
     ask: Ask
     against: str | None
     found: Interval | None
+    at_limit: float | None
+    """What the ratio would be if our engine ran at the limit of the machine; None where no limit is measured."""
 
     @property
     def met(self) -> bool | None:
         """Whether the median reaches what was asked."""
         return None if self.found is None else self.found.middle >= self.ask.ratio
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether what was asked is beyond the limit of the machine, by the operations that the formulas have."""
+        return self.met is False and self.at_limit is not None and self.ask.ratio > self.at_limit
 
 
 @dataclass(frozen=True)
@@ -51,8 +58,10 @@ class Figures:
     tier: str
 
 
-def figures_of(row: Row, record: dict[str, Any]) -> Figures | None:
+def figures_of(row: Row, record: dict[str, Any] | None) -> Figures | None:
     """Figures of a row, or None where our engine has no times."""
+    if record is None:
+        return None
     entries: dict[str, dict[str, Any]] = record["participants"]
     if not entries.get(OURS, {}).get("seconds"):
         return None
@@ -69,7 +78,7 @@ def figures_of(row: Row, record: dict[str, Any]) -> Figures | None:
         row,
         median_interval([1e6 * own for own in ours]),
         len(ours),
-        tuple(_answer(ask, times, ratios) for ask in row.asks),
+        tuple(_answer(ask, times, ratios, of_limit) for ask in row.asks),
         {name: (1e6 * median_interval(times[name]).middle, ratios[name]) for name in beside},
         of_limit,
         record.get("counts"),
@@ -78,12 +87,20 @@ def figures_of(row: Row, record: dict[str, Any]) -> Figures | None:
     )
 
 
-def _answer(ask: Ask, times: dict[str, Sequence[float]], ratios: dict[str, Interval]) -> Answered:
+def why_none(record: dict[str, Any] | None) -> str:
+    """Why a row has no figures."""
+    return "not measured" if record is None else f"our engine failed: {record['absent'].get(OURS, 'no times')}"
+
+
+def _answer(
+    ask: Ask, times: dict[str, Sequence[float]], ratios: dict[str, Interval], of_limit: Interval | None
+) -> Answered:
     present = {name: times[name] for name in ask.against if name in times}
     if not present:
-        return Answered(ask, None, None)
+        return Answered(ask, None, None, None)
     best = fastest(present)
-    return Answered(ask, best, ratios[best])
+    at_limit = ratios[best].middle / of_limit.middle if of_limit is not None else None
+    return Answered(ask, best, ratios[best], at_limit)
 
 
 def load(path: Path | None, facts: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Row:
     work: Work | None = None
     kind: Kind = "gradient"
     keep: bool = False
-    """Whether results are kept alive during a batch ("fresh"), else each is dropped before the next call."""
+    """Whether results are kept alive ("fresh"), else each is dropped before the next call."""
     own_others: dict[str, Case] = field(default_factory=dict)
     """Our engine on other cases, by the name it has in `asks`: how time grows, what a choice costs."""
 
@@ -116,7 +116,8 @@ def _conv(n: int, channels: int, side: int, asks: tuple[Ask, ...]) -> Row:
         _case("conv_bias_act", "f4", n=n, channels=channels, side=side, act="relu"),
         asks,
         ("numpy", "jax", "torch", "torch-compile"),
-        Work("fma f4", 3 * 2 * 9 * n * channels**2 * side**2),
+        # Taps on the padding are no operations: along an axis all of them but two.
+        Work("fma f4", 3 * 2 * n * channels**2 * (3 * side - 2) ** 2),
     )
 
 

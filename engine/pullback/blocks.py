@@ -69,7 +69,7 @@ class Block(Mapping[str, Any]):
                 f"Block.around: the views need a contiguous array of shape {(layout.size,)}, got shape {np.shape(array)}; "
                 "make it so with numpy.ravel"
             )
-        return _of(array, layout)
+        return block_of(array, layout)
 
     @property
     def array(self) -> Any:
@@ -146,7 +146,7 @@ class Block(Mapping[str, Any]):
                 f"Block.map: the function made shape {tuple(array.shape)} of shape {tuple(self._array.shape)}; "
                 "it must keep every element in its place"
             )
-        return _of(array, self._layout)
+        return block_of(array, self._layout)
 
     def astype(self, dtype: DTypeLike) -> "Block":
         """A block of another dtype."""
@@ -160,7 +160,7 @@ class Block(Mapping[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # One array, whatever has to be made of it: so a copy, deep or pickled, is a block whose views are its views.
-        return (_of, (self._array, self._layout))
+        return (block_of, (self._array, self._layout))
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -183,7 +183,7 @@ class Block(Mapping[str, Any]):
                 "which are its last axis; keep the axes of a batch in front"
             )
         part = slot.view(self._array)
-        return part if isinstance(slot.shape, tuple) else _of(part, slot.shape)
+        return part if isinstance(slot.shape, tuple) else block_of(part, slot.shape)
 
     def _unknown(self, name: str) -> str:
         return f"the block has no {name!r}; it has {', '.join(self) or 'nothing'} and array, the whole"
@@ -214,9 +214,12 @@ class Block(Mapping[str, Any]):
                 self[name] = np.asarray(rule(self[name].shape))
 
 
-def _of(array: Any, layout: Layout) -> Block:
+def block_of(array: Any, layout: Layout) -> Block:
     """A block of an array, or of anything that stands for one, in a known layout."""
     return _hold(object.__new__(Block), array, layout)
+
+
+_of = block_of  # its name in blocks that were pickled before
 
 
 def _hold(block: Block, array: Any, layout: Layout) -> Block:
@@ -275,7 +278,7 @@ def _rows(layout: Layout, jacobian: Any) -> dict[str, Any]:
 trees.register(
     Block,
     lambda block: (block.array,),
-    lambda block, parts: _of(parts[0], block.layout),
+    lambda block, parts: block_of(parts[0], block.layout),
     lambda block: block.layout,
     rows=lambda block, parts: _rows(block.layout, parts[0]),
 )

@@ -120,8 +120,24 @@ def test_the_best_of_several_peers_is_asked_about_and_guests_are_paired_with_the
     assert set(found.peers) == {"jax", "torch", "autograd"}
 
 
-def test_a_row_without_our_times_has_no_figures():
+def test_what_is_asked_beyond_the_limit_of_the_machine_is_said_to_be_out_of_reach():
+    limit = {"fma f4": entry([1e-3] * 8, amount=6 * 512**3)}
+    near = figures(pullback=entry([1.25e-3] * 8), jax=entry([0.9e-3] * 8), **limit)
+    far = figures(pullback=entry([1.25e-3] * 8), jax=entry([1.1e-3] * 8), **limit)
+    assert [figure.answered[0].at_limit for figure in (near, far)] == pytest.approx([0.9, 1.1])
+    text = part("page").tables([near, far], FACTS)
+    assert "against jax (out of reach here: 0.9 at the limit of the machine); dense n=512 f4 against jax." in text
+
+
+def test_a_row_without_our_times_has_no_figures_and_the_page_says_why():
+    results = part("results")
     assert figures(jax=entry([1.0])) is None
+    assert results.figures_of(dense_row(), None) is None
+    wrong = {**record(jax=entry([1.0])), "absent": {"pullback": "w is off"}}
+    without = {"a": results.why_none(wrong), "b": results.why_none(None)}
+    text = part("page").tables([], FACTS, without)
+    assert "- No figures: a, our engine failed: w is off." in text
+    assert "- No figures: b, not measured." in text
 
 
 def test_the_page_says_plainly_what_is_met_missed_and_not_compared():
@@ -222,6 +238,29 @@ def test_times_of_results_that_are_dropped_and_kept():
     assert len(made) == 2 * (1 + 3)
     assert worker.time_dropped(call, 1) > 0
     assert len(made) == 2 * (1 + 3) + 1
+
+
+def test_results_that_are_kept_are_held_sixty_four_at_a_time():
+    worker = part("worker")
+    alive = []
+
+    class Result:
+        def __init__(self):
+            alive.append(1)
+
+        def __del__(self):
+            alive.pop()
+
+    most = 0
+
+    def call():
+        nonlocal most
+        result = Result()
+        most = max(most, len(alive))
+        return result
+
+    assert worker.time_kept(call, 100) > 0
+    assert (most, alive) == (64, [])
 
 
 # --- from outside -------------------------------------------------------------------------------------------------------

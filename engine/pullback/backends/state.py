@@ -13,6 +13,7 @@ two arrays. The proof is CPython's count of references; where there is none, eve
 
 import sys
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -69,6 +70,8 @@ class State:
         if _references(arrays, place) != _ALONE:
             return False
         array = arrays[place]
+        if weakref.getweakrefcount(array):  # who comes back through it must find it as it was, or gone
+            return False
         flags = array.flags
         return array.shape == type_.shape and array.dtype == type_.dtype and flags.c_contiguous and flags.writeable
 

@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pullback.backends import interpreter
 from pullback.backends.interpreter import Changed
 from pullback.backends.native import availability
-from pullback.backends.native.entry import NativeProgram, runner
+from pullback.backends.native.entry import NativeProgram
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
 from pullback.core.primitive import Effect
@@ -19,9 +20,6 @@ from pullback.planning.arena import lay_out, peak_bytes
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
 from pullback.tiers import KEEPING
-
-#: A native program of at least so many runs without the interpreter's lock: about ten microseconds of work.
-FLOPS_WITHOUT_LOCK = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
     from pullback.backends.native import listing  # noqa: PLC0415 - as above
     from pullback.backends.native.running import Native  # noqa: PLC0415 - as above
 
-    native = Native(whole)
+    native = Native(whole, [guard.seen for guard in graph.guards])
     memory = native.memory
     types = [atom.type for atom in whole.outputs]
     state_bytes = memory.nbytes + sum(type_.nbytes for type_ in types)
@@ -133,23 +131,13 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
     }
     pieces = [Piece("arena", ArrayType((memory.nbytes,), listing.BYTE), "kept")] if memory.nbytes else []
     pieces += [Piece(f"out{number}", type_, "returned") for number, type_ in enumerate(types) if type_.shape]
-    entered = NativeProgram(
-        native.address,
-        tuple(var.type for var in (*graph.inputs, *(capture.var for capture in graph.captures))),
-        tuple(types),
-        tuple(guard.seen for guard in graph.guards),
-        _constants(graph),
-        memory.nbytes,
-        releases=summary["flops"] >= FLOPS_WITHOUT_LOCK,
-        owner=native,
-    )
 
-    def otherwise(*values: Any) -> Any:
-        return interpreter.emit(plan_memory(graph)).program(*values)
+    @cache
+    def interpreted() -> interpreter.Program:
+        return interpreter.emit(plan_memory(graph)).program
 
-    return Compiled(
-        runner(entered, otherwise), text, tuple(pieces), None, (), (), summary, poisoned=False, native=entered
-    )
+    program = native.runner(lambda *values: interpreted()(*values))  # noqa: PLW0108 - made when needed
+    return Compiled(program, text, tuple(pieces), None, (), (), summary, poisoned=False, native=native.program)
 
 
 def _hash(graph: Graph, text: str) -> str:

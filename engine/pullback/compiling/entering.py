@@ -17,7 +17,6 @@ from pullback.backends.native.entry import (
     Called,
     Check,
     Fetch,
-    Frame,
     NotNativeError,
     Step,
     argument_steps,
@@ -46,8 +45,8 @@ from pullback.compiling.program import Program
 from pullback.compiling.surroundings import Surroundings
 
 
-def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Frame:
-    """A frame for calls with arguments like these, as long as the surroundings are what they are now."""
+def block_of_calls(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Block:
+    """What frames begin with for calls with arguments like these, as long as the surroundings are what they are now."""
     native = program.compiled.native
     if native is None:
         raise NotNativeError("a part of the program is not native")
@@ -65,7 +64,7 @@ def frame_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings
     except NotNativeError:
         form = Called(program.finish.run, outs)
     apart = _apart(steps.steps, program.overwritten)
-    return Frame(Block(native, len(args), steps.steps, form, apart=apart, takes_out=True))
+    return Block(native, len(args), steps.steps, form, apart=apart, takes_out=True)
 
 
 def _apart(steps: Sequence[Step], overwritten: Collection[int]) -> list[tuple[int, int]]:
@@ -81,6 +80,7 @@ class _Steps:
     def __init__(self, steps: list[Step]) -> None:
         self.steps = steps
         self._containers: dict[tuple[str, int], int] = {}
+        self._functions: set[Any] = set()
         self._places: list[Place] = []  # alive, so that no other one has its id
 
     def add(self, place: Place, check: Check, expected: Any, number: int = -1, length: int = 0) -> int:
@@ -92,6 +92,8 @@ class _Steps:
     def watch(self, place: Place) -> None:
         """Look whether a place has what it has now."""
         match place:
+            case Named(namespace) | Names(namespace) if type(namespace) is not dict:
+                raise NotNativeError(f"names are looked up in a {type(namespace).__name__}")
             case Keys(container):
                 self._watch_keys(container)
             case Itself(of):
@@ -118,11 +120,21 @@ class _Steps:
 
     def _watch_identity(self, place: Place) -> None:
         now = place()
-        self.add(place, Check.IDENTITY, ABSENT if now is UNASSIGNED or _has_none(place) else now)
+        expected = ABSENT if now is UNASSIGNED or _has_none(place) else now
+        match place:
+            case Named(namespace, name):
+                self.steps.append(Step(Fetch.ENTRY, name, Check.IDENTITY, expected, inside=namespace))
+            case Code(function) if function.__defaults__ is None and function.__kwdefaults__ is None:
+                self._functions.add(function)
+                self.steps.append(Step(Fetch.FUNCTION, function, Check.ANYTHING, function.__code__))
+            case Defaults(function) | KeywordDefaults(function) if function in self._functions:
+                pass  # seen with its code
+            case _:
+                self.add(place, Check.IDENTITY, expected)
 
     def _watch_keys(self, container: Place) -> None:
         if _has_none(container):
-            self.add(container, Check.IDENTITY, ABSENT)
+            self._watch_identity(container)
         else:
             number, value = self._container(container), container()
             if isinstance(value, dict):

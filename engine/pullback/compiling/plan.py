@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pullback import tiers
 from pullback.backends.interpreter import Changed
 from pullback.backends.native.entry import (
+    Frame,
     NativeProgram,
     NotNativeError,
     bind,
@@ -25,10 +27,11 @@ from pullback.backends.native.entry import (
     is_native,
     latest_frame,
     native_subclass,
+    why_unknown,
 )
 from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
-from pullback.compiling.entering import frame_of
+from pullback.compiling.entering import block_of_calls
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, Program, build, inner_function
@@ -43,8 +46,9 @@ from pullback.transforms.linearizing import jvp, vjp
 #: Signatures kept per function; the least recently used one goes first.
 PLANS_KEPT = 64
 
-#: Frames of one program, for threads that call a plan at the same time; further ones take turns through Python.
-FRAMES_OF_PROGRAM = 4
+#: Frames that are made for one program: for threads that call a plan at the same time, and for what is around the function
+#: as often as it is exchanged for its like. From then on calls that fit none go through Python.
+FRAMES_TRIED = 8
 
 #: Ways through a function that are compiled for one signature; one that takes more of them stays on the tape.
 WAYS_KEPT = 8
@@ -86,7 +90,8 @@ class Plan:
         self._families: OrderedDict[Any, Family] = OrderedDict()
         self._by_names: dict[tuple[int, tuple[str, ...]], Plan] = {}
         self._last: Program | Fallback | None = None
-        self._entered_by_python: dict[NativeProgram | None, str] = {}
+        self._entered: dict[NativeProgram | None, int] = {}
+        self._through_python: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
     def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
         """Run, compiling first if arguments of these types have not been seen.
@@ -170,19 +175,26 @@ class Plan:
         """Let calls like this one be native from now on."""
         native = program.compiled.native
         with self._lock:
+            tried = self._entered.get(native, 0)
+            if tried == FRAMES_TRIED:
+                return
             alive = {other.compiled.native for kept in self._families.values() for other in kept.programs}
             frames = [frame for frame in bound_frames(self) if frame.program in alive]
             entered = [frame for frame in frames if frame.program is native]
-            idle = any(not frame.is_busy for frame in entered)  # then it was something else that did not fit
-            if idle or len(entered) == FRAMES_OF_PROGRAM or native in self._entered_by_python:
-                return
+            self._entered = {known: count for known, count in self._entered.items() if known in alive}
+            self._entered[native] = tried + 1
             try:
-                frame = frame_of(program, args, surroundings)
+                block = block_of_calls(program, args, surroundings)
             except NotNativeError as reason:
-                self._entered_by_python[native] = str(reason)
-            else:
-                frame.adopt(tuple(outputs))
-                bind(self, [frame, *frames])
+                self._entered[native] = FRAMES_TRIED
+                self._through_python[native] = str(reason)
+                return
+            idle = next((other for other in entered if not other.is_busy), None)
+            if idle is not None and idle.block.expects_the_same(block):  # it was something else that did not fit
+                return
+            frame = Frame(block)
+            frame.adopt(tuple(outputs))
+            bind(self, [frame, *(other for other in frames if other is not idle)])
 
     def _first_on_the_tape(self, key: Any, args: tuple[Any, ...], before: Family | None, fallback: Fallback) -> Any:
         """Run on the tape what could not be recorded; if that fails too, other values may still have a plan."""
@@ -236,13 +248,23 @@ class Plan:
         if isinstance(last, Fallback):
             return f"# plan\n{self!r}\nruns on the tape: {last.reason}"
         first_graph = last.stages.graphs[0][1]
-        parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.summary, last.guards)}"]
+        parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.summary, last.guards)}{self._calls(last)}"]
         parts.append(explaining.arguments(first_graph, last.stages.names, in_program=True))
         parts.extend(explaining.passes(last.stages))
         parts.extend(explaining.program(last.compiled))
         if last.backward is not None:
             parts.extend(explaining.program(last.backward, "backward program"))
         return "\n\n".join(parts)
+
+    def _calls(self, program: Program) -> str:
+        """A line on how calls reach a program; of the native tier alone."""
+        native = program.compiled.native
+        if self.tier != "native":
+            return ""
+        if any(frame.program is native for frame in bound_frames(self)):
+            return "\ncalls are native"
+        reason = "a part of the program is not native" if native is None else self._through_python.get(native)
+        return f"\ncalls go through Python: {reason or why_unknown() or 'this one was the first'}"
 
     def __repr__(self) -> str:
         kinds = len(self._families)

@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.backends.native.entry import (
+    Arena,
     Block,
     Check,
     Frame,
@@ -45,6 +46,9 @@ from pullback.passes.pipeline import Stages, simplify
 from pullback.tiers import KEEPING
 from pullback.transforms.arguments import differentiable, like, name_of
 from pullback.transforms.fingerprints import Watch, samples
+
+#: Frames of pullbacks that are gone which one program keeps for others.
+FRAMES_IDLE = 16
 
 
 def build_pullback(
@@ -138,6 +142,8 @@ class Derivative:
         self.read = read
         """Which of the values that follow it reads."""
         self.once = once
+        self.structure: Any = None
+        """Of the value; a leaf's is text."""
         self.idle: list[Frame] = []
         """Frames of pullbacks that are gone."""
 
@@ -145,7 +151,9 @@ class Derivative:
         """Value and pullback."""
         value = self.rebuild_output(iter(outputs[: len(self.types)]))
         pullback = native_subclass(Pullback) if self.block is not None else Pullback
-        return value, pullback(self, trees.structure(value), outputs[len(self.types) :], values)
+        if self.structure is None:
+            self.structure = trees.structure(value)
+        return value, pullback(self, outputs[len(self.types) :], values)
 
     @cached_property
     def block(self) -> Block | None:
@@ -173,6 +181,11 @@ class Derivative:
         except NotNativeError:
             return None
 
+    @cached_property
+    def _arena(self) -> Arena:
+        """Scratch memory for all pullbacks: many may be held, and few run at a time."""
+        return Arena(self.backward.native.arena_nbytes if self.backward.native is not None else 0)
+
     def frame_for(self, saved: Sequence[Any], values: Sequence[Any], watch: Watch) -> Frame | None:
         """A frame with what the backward program is given, if it can read that where it is."""
         block = self.block
@@ -192,7 +205,7 @@ class Derivative:
         try:
             frame = self.idle.pop()
         except IndexError:
-            frame = Frame(block)
+            frame = Frame(block, self._arena)
         frame.give(given, {watched.input: held[id(given[watched.input])] for watched in block.watched})
         return frame
 
@@ -203,9 +216,8 @@ class Pullback:
     Raises if the caller has changed one of the arrays that are read before it is called.
     """
 
-    def __init__(self, derivative: Derivative, structure: Any, saved: Sequence[Any], values: Sequence[Any]) -> None:
+    def __init__(self, derivative: Derivative, saved: Sequence[Any], values: Sequence[Any]) -> None:
         self._derivative = derivative
-        self._structure = structure
         self._saved: Sequence[Any] | None = saved
         self._values = values
         leaves = len(derivative.mask)
@@ -224,7 +236,7 @@ class Pullback:
             raise PullbackReuseError(
                 "this pullback was made with once=True and has been called; call vjp(f, …) again for another"
             )
-        if trees.structure(y_bar) != self._structure:
+        if trees.structure(y_bar) != derivative.structure:
             raise DifferentiationError("the pullback got a cotangent that is not of the form of the value")
         seeds = [
             _seed(cotangent, type_, keeps=derivative.backward.state is not None)
@@ -232,7 +244,8 @@ class Pullback:
         ]
         operands = [*saved, *self._values, *seeds]
         if derivative.once:
-            self._give_up()
+            self._saved = None
+            self._leave_frame()
         gradients = iter(derivative.backward.run(operands))  # type: ignore[arg-type]  # guards are the forward plan's
         leaves = self._values[: len(derivative.mask)]
         found = [like(next(gradients) if there else None, x) for there, x in zip(derivative.mask, leaves, strict=True)]
@@ -242,18 +255,22 @@ class Pullback:
     def __repr__(self) -> str:
         return f"<pullback of {name_of(self._derivative.function)}>"
 
-    def _give_up(self) -> None:
-        """What was saved is needed no more."""
-        self._saved = None
+    def _leave_frame(self) -> None:
+        """Leave the frame to other pullbacks, unless a run is on in it."""
         frame, self._frame = self._frame, None
-        if frame is not None:
-            bind(self, [])
+        if frame is None:
+            return
+        if frame.runs_left == 0:
+            self._saved = None
+        bind(self, [])
+        if not frame.is_busy:
             frame.take_back()
-            self._derivative.idle.append(frame)
+            if len(self._derivative.idle) < FRAMES_IDLE:
+                self._derivative.idle.append(frame)
 
     def __del__(self) -> None:
         if getattr(self, "_frame", None) is not None:
-            self._give_up()
+            self._leave_frame()  # and no more: others that are finalised with this one may still call it
 
 
 def _seed_leaf(number: int, type_: ArrayType) -> Leaf:

@@ -49,7 +49,7 @@ def entered(plan, *args, **keywords):
     """The result of a call, which was native."""
     plan._native_latest = 0
     result = plan(*args, **keywords)
-    assert latest_frame(plan) is not None, plan._entered_by_python
+    assert latest_frame(plan) is not None
     return result
 
 
@@ -85,6 +85,9 @@ def loss(w, x, b):
         (lambda x, k: x * k, (X.astype(np.float32), np.float32(2.0))),
         (lambda x: (x, x), (X,)),
         (lambda x: x > 0, (X,)),
+        (pb.value_and_grad(lambda p, x: np.sum(np.square(p.w * x + p.b))), (pb.Block({"w": W, "b": B}), X)),
+        (lambda p: p["block"].w * p["scale"], ({"block": pb.Block({"w": W}), "other": X, "scale": 2.0},)),
+        (lambda p, x: p.w * x + p.b, (Parameters(W, 1.0), X)),
         (pb.value_and_grad(lambda x: (np.sum(x * x), x + 1), has_aux=True), (X,)),
     ],
 )
@@ -112,6 +115,27 @@ def test_what_python_makes_of_the_results_is_made_in_a_native_call(function, arg
         ours, theirs = entered(plan, *args), function(*args)
         assert type(ours) is type(theirs)
         close(ours, theirs)
+
+
+def test_blocks_and_dataclasses_are_looked_at():
+    plan = compiled(pb.grad(lambda p, x: np.sum(p.w * x)))
+    block, other = pb.Block({"w": W}), pb.Block({"w": (2, 3), "b": (2,)})
+    for p in (block, other, Parameters(W, 1.0)):
+        close(plan(p, X), pb.grad(lambda p, x: np.sum(p.w * x))(p, X))
+    close(entered(plan, block, X), plan.function(block, X))
+    gradient = entered(plan, block, X)
+    close(entered(plan, gradient, X), plan.function(gradient, X))
+    assert gradient.w.base is gradient.array
+    out = pb.Block({"w": (2, 3)})
+    assert entered(plan, gradient, X, out=gradient.map(np.zeros_like)).layout is gradient.layout
+    assert plan(block, X, out=out) is out
+    np.testing.assert_array_equal(out.w, X)
+
+    class Sub(Parameters):
+        pass
+
+    for p in (Sub(W, 1.0), Parameters(W[:1], 1.0), pb.Block({"v": (6,), "w": (2, 3)})):
+        close(through_python(plan, p, X), plan.function(p, X))
 
 
 def test_each_kind_of_arguments_has_a_frame():
@@ -214,6 +238,20 @@ def test_closures_and_defaults_are_looked_at():
     close(entered(plan, X), function(X))
 
 
+def test_what_is_exchanged_for_its_like_is_looked_for_from_then_on(monkeypatch):
+    def function(x):
+        return x * SCALE
+
+    plan = compiled(function)
+    plan(X)
+    for k in range(12):
+        monkeypatch.setitem(globals(), "SCALE", float(str(2.0)))  # another object each time
+        close(through_python(plan, X), X * 2)
+        close(plan(X), X * 2)
+        assert (latest_frame(plan) is not None) == (k < 7)
+    assert len(bound_frames(plan)) == 1
+
+
 def test_containers_are_looked_at():
     def function(x):
         return x * NESTED["list"][0] * NESTED["list"][1] + NESTED["tuple"][0]
@@ -290,6 +328,7 @@ def test_what_cannot_be_looked_at_natively_is_looked_at_in_python():
     for value in (1.0, 2.0, 2.0):
         WithArray.w[0] = value
         close(through_python(plan, X), model.apply(X))
+    assert "calls go through Python: an array of a class is compared" in plan.explain()
 
 
 # --- ways, memory, threads ---------------------------------------------------------------------------------------------------
@@ -355,6 +394,17 @@ def test_out_is_written_natively():
         plan(W, X, B, out=(np.zeros(()), (np.zeros((2, 3)), np.broadcast_to(0.0, (2, 3)))))
 
 
+def test_long_programs_alone_run_without_the_interpreters_lock():
+    square = np.ones((128, 128))
+    for args, long in (((W, X), False), ((square[:32, :32].copy(),) * 2, False), ((square.repeat(4, 0),) * 2, True)):
+        plan = compiled(lambda w, x: w * x + 1)
+        plan(*args)
+        assert bound_frames(plan)[0].program.releases == long
+    plan = compiled(lambda w, x: w @ x)
+    plan(square, square)
+    assert bound_frames(plan)[0].program.releases
+
+
 def test_threads_have_their_own_results():
     def function(w, x):
         return np.tanh(w * x) + w
@@ -399,6 +449,7 @@ def test_summary_and_explanation_are_of_the_latest_call():
     entered(plan, W[0], X[0], B[0])
     assert plan.summary() == small
     assert "f8[3]" in plan.explain()
+    assert "calls are native" in plan.explain()
     assert "2 programs for 2 signatures" in repr(plan)
 
 
@@ -507,6 +558,37 @@ def test_pullbacks_of_several_calls_are_apart_and_leave_their_frames():
         derivative = pairs[0][1]._derivative
         del pairs, pullback
     assert len(derivative.idle) == 4
+
+
+def test_a_pullback_may_be_called_by_what_is_finalised_with_it():
+    seen = []
+
+    class Caller:
+        def __init__(self, pullback):
+            self.pullback = pullback
+
+        def __del__(self):
+            seen.append(self.pullback(1.0))
+
+    plan = compiled(lambda p: p * TABLE[1])
+    for once in (False, True):
+        caller = Caller(plan.vjp(2.0, once=once)[1])
+        caller.itself = caller.pullback.itself = caller
+        del caller
+        gc.collect()
+    assert seen == [(TABLE[1],)] * 2
+
+
+def test_a_frame_in_which_a_run_is_on_is_no_other_pullbacks():
+    plan = compiled(lambda w, x: w * x)
+    _, pullback = plan.vjp(W, X, once=True)
+    frame = bound_frames(pullback)[0]
+    frame.words[0] = 1  # as a thread does that runs the program without the interpreter's lock
+    close(pullback(B), (B * X, W * B))
+    assert frame not in pullback._derivative.idle
+    with pytest.raises(PullbackReuseError):
+        pullback(B)
+    frame.words[0] = 0
 
 
 def test_a_pullback_notices_that_what_it_reads_has_changed():

@@ -1,6 +1,7 @@
 """Plans that keep their memory: nothing is allocated after the first calls, and nobody's array is written to."""
 
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -106,6 +107,14 @@ def test_a_result_that_was_dropped_is_used_again():
     address = first.ctypes.data
     del first
     assert plan(X).ctypes.data == address
+
+
+def test_a_result_that_is_weakly_referred_to_is_gone_or_as_it_was():
+    plan = stateful(np.tanh)
+    reference = weakref.ref(plan(X))
+    for k in range(4):
+        plan(X * k)
+        assert reference() is None or (reference() == np.tanh(X)).all()
 
 
 def test_out_takes_the_result(arrays_in_steady_state):

@@ -15,7 +15,7 @@ W, X, B = np.ones((4, 5)), np.ones((5, 3)), np.ones((4, 1))
 def kernels(function, *args):
     """The kernels of a function, each as the names of its nodes; a nest's in a list."""
     graph = lowered(function, *args)
-    found = fuse(graph)
+    found = fuse(graph, {})
     return [
         [node.primitive.name for node in kernel.nodes] if isinstance(kernel, Fused) else kernel.node.primitive.name
         for kernel in found.kernels
@@ -64,7 +64,7 @@ def test_nodes_join_the_nest_that_reads_what_they_read():
 
 def test_only_what_leaves_a_nest_is_kept():
     graph = lowered(lambda w, x, b: np.sum(np.tanh(w @ x + b) ** 2), W, X, B)
-    kept = kept_values(fuse(graph), graph)
+    kept = kept_values(fuse(graph, {}), graph)
     assert sorted(node.primitive.name for node in graph.nodes if node.outputs[0] in kept) == ["matmul", "sum"]
 
 

@@ -18,9 +18,11 @@ from pullback.ir.types import ArrayType
 if not availability.is_available():
     pytest.skip(str(availability.why_not()), allow_module_level=True)
 
-from pullback.backends.native.memory import plan_memory
+from pullback.backends.native.fusing import Alone, Fused, Kernels
+from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_program
 from pullback.backends.native.running import Native
+from pullback.backends.native.views import Access
 from pullback.rules import elementwise
 from pullback.rules.indexing import index
 
@@ -93,6 +95,31 @@ def test_the_width_of_vectors_and_the_memory_are_in_the_key():
     assert len({identity.program_key(changed, 256) for changed in (memory, more, elsewhere)}) == 3
 
 
+def test_layouts_of_what_is_given_are_in_the_key():
+    made = graph(shape=(3, 3))
+    (x,) = made.inputs
+    keys = {
+        identity.program_key(plan_memory(made, 256, layouts), 256)
+        for layouts in ({}, {x: (3, 1)}, {x: (1, 3)}, {x: (6, 2)}, {x: (0, 1)})
+    }
+    assert len(keys) == 4  # C order said or not is one
+
+
+def test_all_that_a_program_is_written_from_is_known_here():
+    def fields(of):
+        return [field.name for field in dataclasses.fields(of)]
+
+    assert fields(Memory) == ["graph", "kernels", "kept", "offsets", "scratch", "returned", "copied", "nbytes"]
+    assert fields(Kernels) == ["kernels", "views"]
+    assert fields(Fused) == ["space", "nodes", "values", "read"]
+    assert fields(Alone) == ["node"]
+    assert fields(Access) == ["root", "offset", "strides"]
+    assert fields(Graph) == ["inputs", "captures", "nodes", "outputs", "guards"]
+    assert fields(Node) == ["primitive", "inputs", "params", "outputs", "source"]
+    assert fields(ArrayType) == ["shape", "dtype", "weak"]
+    assert fields(Literal) == ["value", "type"]
+
+
 def test_where_a_node_stands_in_the_source_is_not_in_the_key():
     made = graph()
     moved = dataclasses.replace(
@@ -153,9 +180,8 @@ def test_a_program_that_is_on_disk_is_not_written_again(tmp_path, monkeypatch):
     assert "text" in vars(first)
     again = Native(graph())
     assert "text" not in vars(again)
-    out, arena = np.empty(2), np.empty(again.memory.nbytes, np.uint8)
-    again.run([np.arange(3.0)], [out], arena.ctypes.data)
-    assert np.array_equal(out, [0.0, 2.0])
+    (result,) = again.runner(lambda *_: pytest.fail("declined"))(np.arange(3.0))
+    assert np.array_equal(result, [0.0, 2.0])
     assert again.text == first.text
 
 

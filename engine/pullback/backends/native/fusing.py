@@ -140,7 +140,7 @@ def fuse(graph: Graph, layouts: Layouts | None = None) -> Kernels:
     kernels: list[Kernel] = []
     made_by: dict[Var, int] = {}  # where in the order a value of memory is written
     nests: list[int] = []
-    for node in graph.nodes:
+    for node in _as_late_as_possible(graph):
         if is_view(node):
             continue
         space = space_of(node)
@@ -157,6 +157,29 @@ def fuse(graph: Graph, layouts: Layouts | None = None) -> Kernels:
             kernel.add(node, views)
         made_by.update(dict.fromkeys(node.outputs, number))
     return Kernels(tuple(kernels), views)
+
+
+def _as_late_as_possible(graph: Graph) -> list[Node]:
+    """The nodes, each right before the first that needs it.
+
+    A nest stands where its first node does, and what joins it later has to be there by then: so the later it begins, the
+    more can join.
+    """
+    makers = {var: node for node in graph.nodes for var in node.outputs}
+    ordered: dict[Node, None] = {}
+    waiting = [makers[atom] for atom in reversed(graph.outputs) if isinstance(atom, Var) and atom in makers]
+    opened: set[Node] = set()
+    while waiting:
+        node = waiting[-1]
+        if node in ordered:
+            waiting.pop()
+        elif node in opened:  # all that it reads is there now
+            ordered[node] = None
+            waiting.pop()
+        else:
+            opened.add(node)
+            waiting.extend(makers[atom] for atom in reversed(node.inputs) if isinstance(atom, Var) and atom in makers)
+    return list(ordered)
 
 
 def _nest_for(

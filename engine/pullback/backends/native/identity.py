@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import pullback
+from pullback.backends.native.emission import contiguous_strides
 from pullback.backends.native.fusing import nodes_of
 from pullback.backends.native.memory import Memory
 from pullback.core.primitive import Primitive
@@ -62,6 +63,11 @@ def _source_files(folder: str) -> Iterator[tuple[str, int, int, int]]:
 def _of_memory(memory: Memory) -> Iterator[str]:
     numbers: dict[Var, int] = {}
     yield from _of_graph(memory.graph, numbers)
+    for var, number in list(numbers.items()):
+        access = memory.kernels.views.access(var)
+        if access.root is not var or access.strides != contiguous_strides(var.type.shape):
+            root = _of_literal(access.root) if isinstance(access.root, Literal) else str(numbers[access.root])
+            yield f"view {number} of {root} from {access.offset} by {access.strides}"
     position = {id(node): number for number, node in enumerate(memory.graph.nodes)}
     for kernel in memory.kernels.kernels:
         yield f"kernel {type(kernel).__name__} {[position[id(node)] for node in nodes_of(kernel)]}"

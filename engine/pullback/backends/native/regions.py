@@ -21,7 +21,6 @@ from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.dead_code import drop_dead
-from pullback.planning.arena import ALIGNMENT
 
 
 class Region(Primitive):
@@ -32,7 +31,6 @@ class Region(Primitive):
         self.graph = graph
         self.native = Native(graph)
         self.results = len(graph.outputs)
-        self._arena = np.empty(self.native.memory.nbytes + ALIGNMENT, np.uint8)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         """The types of the outputs."""
@@ -48,9 +46,7 @@ class Region(Primitive):
 
     def into(self, out: Any, *operands: Any) -> None:
         """Run into arrays that are there."""
-        arena = np.empty_like(self._arena)
-        begin = arena.ctypes.data
-        self.native.run(operands, out if self.results > 1 else [out], begin + -begin % ALIGNMENT)
+        self.native.write(*operands, *(out if self.results > 1 else (out,)))
 
     def pull(self, *_: Any) -> Any:
         """Refuse: gradients are taken before."""

@@ -1,57 +1,69 @@
-"""Running a native program on arrays, from Python: what the emitted entry does in nanoseconds, done plainly.
+"""A graph as machine code that can be called."""
 
-Operands may be of any layout and any kind of number: what is not in C order is copied first. Where the program says that it
-cannot compute something for these values, the interpreter does, and raises the error that there is.
-"""
-
-import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from pullback.backends import interpreter
+from pullback.backends.native.entry import NativeProgram, Runner, Writer, runner, writer
 from pullback.backends.native.identity import program_key
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.program import emit_program
-from pullback.ir.graph import Graph
+from pullback.ir.graph import Graph, Node
 from pullback.planning import schedule
 
-_Function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+#: A native program that is expected to take longer runs without the interpreter's lock; to give it up and get it back
+#: costs 60 ns where nobody else wants it, and milliseconds where somebody does.
+LONGEST_UNDER_LOCK_NS = 10_000
 
 
 class Native:
-    """A graph without guards as machine code."""
+    """A graph as machine code; what has to be seen of its last outputs, the guards of another graph, comes with it."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, guards: Sequence[bool | int] = ()) -> None:
         target = host_target()
         self.graph = graph
         self.memory = plan_memory(graph, target.vector_bits)
         self._vector_bits = target.vector_bits
-        self._loaded = load(lambda: self.text, key=program_key(self.memory, target.vector_bits))
-        self.address = self._loaded.address("program")
-        self._function = _Function(self.address)
+        loaded = load(lambda: self.text, key=program_key(self.memory, target.vector_bits))
         variables = (*graph.inputs, *(capture.var for capture in graph.captures))
-        self._types = [var.type for var in variables]
+        self.program = NativeProgram(
+            loaded.address("program"),
+            tuple(var.type for var in variables),
+            tuple(atom.type for atom in graph.outputs),
+            tuple(guards),
+            tuple(capture.value for capture in graph.captures),
+            self.memory.nbytes,
+            releases=sum(map(_nanoseconds_of, graph.nodes)) > LONGEST_UNDER_LOCK_NS,
+            owner=loaded,
+        )
 
     @cached_property
     def text(self) -> str:
         """The program as LLVM IR, written when it is asked for: not where object code of it is found on disk."""
         return emit_program(self.memory, self._vector_bits).text()
 
-    def run(self, operands: Sequence[Any], outs: Sequence[np.ndarray[Any, Any]], arena: int) -> None:
-        """Compute into arrays in C order, with scratch memory that begins at an address."""
-        read = [
-            np.ascontiguousarray(operand, type_.dtype) for operand, type_ in zip(operands, self._types, strict=True)
-        ]
-        addresses = [array.ctypes.data for array in (*read, *outs)]
-        table = (ctypes.c_void_p * (len(addresses) + 1))(*addresses, arena)
-        if self._function(ctypes.addressof(table)):
-            for out, value in zip(outs, self._interpreted(*operands), strict=True):
-                out[...] = value
+    def runner(self, otherwise: Callable[..., Any]) -> Runner:
+        """Call it with the inputs: it gives the outputs. Where the program declines, the interpreter's does otherwise."""
+        return runner(self.program, otherwise)
+
+    @cached_property
+    def write(self) -> Writer:
+        """Call it with the inputs and arrays for the outputs."""
+        return writer(self.program, lambda *operands: self._interpreted(*operands))  # noqa: PLW0108 - made when needed
 
     @cached_property
     def _interpreted(self) -> interpreter.Program:
         return interpreter.emit(schedule.plan_memory(self.graph)).program
+
+
+def _nanoseconds_of(node: Node) -> float:
+    """About what a node takes: by its elements, its operations, and whether they are those of a product.
+
+    A guess for one decision alone, right within a factor of about five on processors of the 2020s.
+    """
+    flops = schedule.flops_of(node)
+    elements = max(atom.type.size for atom in (*node.inputs, *node.outputs))
+    is_product = flops > 16 * elements and not node.bodies()
+    return 0.1 * elements + (0.015 if is_product else 0.2) * flops

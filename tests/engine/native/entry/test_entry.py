@@ -411,6 +411,21 @@ def test_a_frame_is_not_given_up_while_a_run_is_on():
     assert sys.getrefcount(result) == 2
 
 
+def test_frames_may_share_an_arena_and_then_run_one_at_a_time():
+    block = Block(fma((2, 3)), 3, entry.argument_steps((A, B, C)), Out(0, F8, np.ndarray))
+    arena = entry.Arena(64)
+    instances = [entry.native_subclass(Recorder)() for _ in range(2)]
+    for instance in instances:
+        entry.bind(instance, [Frame(block, arena)])
+    for instance in instances:
+        np.testing.assert_array_equal(instance(A, B, C), A * B + C)
+    arena.lock[0] = 1  # as a thread does that runs the program without the interpreter's lock
+    assert [instance(A, B, C) for instance in instances] == ["python", "python"]
+    arena.lock[0] = 0
+    np.testing.assert_array_equal(instances[0](A, B, C), A * B + C)
+    assert arena.lock[0] == 0
+
+
 def test_a_program_may_run_so_many_times_and_no_more():
     instance = bound(fma((2, 3)), (A, B, C), runs=2)
     assert [type(instance(A, B, C)) for _ in range(4)] == [np.ndarray, np.ndarray, str, str]

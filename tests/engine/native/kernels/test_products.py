@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
-from pullback.backends.native.kernels import blas, choosing, cut_off, multiplying
+from pullback.backends.native.kernels import blas, choosing, cut_off, parts, products
 from pullback.backends.native.kernels.choosing import Choice, choose
 from pullback.backends.native.kernels.epilogues import Epilogue
 from pullback.backends.native.kernels.finishing import can_finish, emit_finished_product
@@ -142,6 +142,13 @@ def test_factors_of_different_dtypes(bits):
 
 
 @widths
+def test_one_number_repeated_along_the_steps(bits):
+    for shape in ((1, 7), (3, 1), (1, 1)):
+        once = np.broadcast_to(numbers(shape, "f4"), (3, 7))
+        check_products(bits, (once, once.T), (once, numbers((7,), "f4")), (numbers((5, 7), "f4"), once.T))
+
+
+@widths
 def test_batches_whose_places_are_innermost_are_lanes(bits):
     a, b = (np.moveaxis(numbers(shape, "f4"), -1, 0) for shape in ((3, 4, 37), (4, 5, 37)))
     c = np.zeros((37, 3, 5), "f4")
@@ -220,7 +227,7 @@ WAYS = [
 @pytest.mark.parametrize("way", [way for _, way in WAYS], ids=[name for name, _ in WAYS])
 @pytest.mark.parametrize("layouts", ["CC", "TC", "CT"])
 def test_every_way_to_cut_a_product(way, layouts, monkeypatch):
-    monkeypatch.setattr(multiplying, "choose", lambda *_: way)
+    monkeypatch.setattr(products, "choose", lambda *_: way)
     a, b = numbers((40, 100), "f4", layouts[0]), numbers((100, 27), "f4", layouts[1])
     before = numbers((40, 27), "f4")
     c, added, finished = np.full((40, 27), 7, "f4"), before.copy(), np.zeros((40, 27), "f4")
@@ -264,7 +271,7 @@ def factors(draw):
     return draw(arrays((*a_batch, m, k))), draw(arrays((*batch[kept:], k, n)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(given_factors=factors(), bits=st.sampled_from(available_widths()))
 def test_products_of_any_strides(given_factors, bits):
     a, b = given_factors
@@ -371,6 +378,60 @@ def test_a_small_product_is_a_short_text(bits):
         assert len(module.text().splitlines()) < 600
 
 
+# --- parts ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize(
+    ("a_shape", "b_shape", "layouts"),
+    [
+        ((40, 30), (30, 100), "CC"),  # parts of columns
+        ((40, 30), (30, 100), "CT"),  # parts of what are columns when turned
+        ((100, 30), (30, 9), "CC"),  # parts of rows
+        ((17, 5, 6), (17, 6, 7), "CC"),  # parts of the batch
+    ],
+)
+def test_parts_make_up_the_whole(a_shape, b_shape, layouts, count, monkeypatch):
+    monkeypatch.setattr(parts, "blocks_of", lambda _, most: min(count, most))
+    a, b = numbers(a_shape, "f4", layouts[0]), numbers(b_shape, "f4", layouts[1])
+    expected = exact(a, b)
+    c, numbered = np.full(expected.shape, 7, "f4"), np.zeros(expected.shape, "f4")
+    strides = stored(c).strides
+
+    def add_place(_, lanes, value, place):
+        """Adds the offset of each number, so that a wrong place shows."""
+        function = lanes.function
+        first = function.offset(*zip(place.indices, strides, strict=True))
+        whole = lanes.as_dtype("i8")
+        offsets = whole.splat(str(function.add(first, 0)))
+        for lane in range(1, lanes.width):
+            here = function.add(first, lane * strides[place.axis])
+            offsets = function.value(f"insertelement {whole.type} {offsets}, i64 {here}, i64 {lane}")
+        return lanes.add(value, whole.convert(offsets, lanes))
+
+    def emit(emission, pointers):
+        emit_product(emission, product_of(a, b, numbered), pointers, epilogue=Epilogue("places", add_place))
+
+    module = run(256, multiplication(a, b, c), ((a, b, numbered), emit))
+    assert "parallel_for" in module.text()
+    check(c, expected)
+    assert np.allclose(numbered, expected + np.arange(c.size).reshape(c.shape), rtol=1e-5)
+
+
+def test_strips_of_rows_are_not_copied_twice(monkeypatch):
+    monkeypatch.setattr(parts, "blocks_of", lambda _, most: min(100, most))
+    product = described_as(1000, 500, 400, layouts="TC")
+    choice = replace(choose(product, 256), packs=True, packs_rows=True, turned=False, height=96)
+    parting = parts.parting_of_tiles(product, choice, 256)
+    assert (parting.axis, parting.length, parting.count) == (0, 96, 11)
+
+
+def test_small_products_are_not_shared():
+    for sizes in ((32, 32, 32), (100, 100, 100), (1, 1000, 1000), (200, 200, 200)):
+        product = described_as(*sizes)
+        assert parts.parting_of_tiles(product, choose(product, 256), 256).is_whole
+    large = described_as(1000, 1000, 1000)
+    assert not parts.parting_of_tiles(large, choose(large, 256), 256).is_whole
+
+
 # --- BLAS -----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_blas_takes_matrices_as_they_lie(dtype, monkeypatch):
@@ -395,6 +456,16 @@ def test_blas_takes_matrices_as_they_lie(dtype, monkeypatch):
         check(c, values)
 
 
+def test_blas_computes_parts(monkeypatch):
+    monkeypatch.setattr(cut_off, "is_beyond", lambda product, _: blas.can_describe(product))
+    monkeypatch.setattr(parts, "blocks_of", lambda *_: 3)
+    a, b = numbers((20, 6), "f4"), numbers((6, 200), "f4", "T")
+    c = np.full((20, 200), np.nan, "f4")
+    module = run(256, multiplication(a, b, c))
+    assert "parallel_for" in module.text()
+    check(c, exact(a, b))
+
+
 def test_blas_is_not_asked_for_what_it_does_not_know():
     assert blas.can_describe(described_as(4, 5, 6))
     assert not blas.can_describe(described_as(4, 5, 6, dtype=np.dtype("i4")))
@@ -408,8 +479,8 @@ def test_only_large_products_go_to_blas(monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE", "0")  # nothing is measured
     assert not cut_off.is_beyond(described_as(512, 512, 512), 512)
     assert cut_off.is_beyond(described_as(2048, 2048, 2048), 512)
-    assert cut_off.is_beyond(described_as(1024, 1024, 800, layouts="TC"), 512)
     assert not cut_off.is_beyond(described_as(1024, 1024, 800), 512)
+    assert cut_off.is_beyond(described_as(1024, 1024, 800), 256)
     assert not cut_off.is_beyond(described_as(40_000, 4, 40_000), 512)
     assert not cut_off.is_beyond(described_as(2048, 2048, 2048, dtype=np.dtype("i4")), 512)
 

@@ -21,6 +21,7 @@ F4, F8 = np.dtype("f4"), np.dtype("f8")
 def worth_it(monkeypatch):
     """Everything with more than a few hundred elements is worth sharing, in blocks of few elements."""
     monkeypatch.setattr(shared_nests, "LINE", 4)
+    monkeypatch.setattr(shared_nests, "STRETCH", 4)
     monkeypatch.setattr(sharing, "SHARED_FROM_NS", 1.0)
     monkeypatch.setattr(sharing, "BLOCK_NS", 100.0)
 
@@ -158,8 +159,18 @@ def test_no_work_is_one_call(worth_it):
     check((0, 3), [floats(0, 3)], [product(0, 0, F8)], writes=[1], reductions=[(1, "sum", (0,))], is_shared=False)
 
 
+def test_partial_results_bound_the_number_of_blocks(worth_it, monkeypatch):
+    monkeypatch.setattr(shared_nests, "STRETCH", 1000)
+    arrays = [floats(60, 50)]
+    for allowed, blocks in ((5 * 50 * 8, 5), (2 * 50 * 8 + 1, 2)):
+        monkeypatch.setattr(shared_nests, "PARTIALS_BYTES", allowed)
+        text = check((60, 50), arrays, [], writes=[], reductions=[(0, "sum", (0,)), (0, "max", (1,))])
+        assert f"i64 {blocks})" in text  # so many are shared
+
+
 def test_partial_results_that_are_large_are_not_put_on_the_stack(worth_it, monkeypatch):
     monkeypatch.setattr(shared_nests, "PARTIALS_BYTES", 100)
+    monkeypatch.setattr(shared_nests, "STRETCH", 1000)
     arrays = [floats(4, 300)]
     check((4, 300), arrays, [], writes=[], reductions=[(0, "sum", (0,)), (0, "max", (1,))], is_shared=False)
 

@@ -115,11 +115,11 @@ def exp(
     x: str,
     *,
     low: str | None = None,
-    times: str | None = None,
+    times: tuple[str, str] | None = None,
     careful: bool = False,
     above: bool = True,
 ) -> str:
-    """e^(x + low), times a number near 1: 0 below the least denormal, infinity above the largest number.
+    """e^(x + low), times a sum of two floats near 1: 0 below the least denormal, infinity above the largest number.
 
     Where it is `careful`, or there is a low part, what rounding the reduced argument loses is put back: the error is 0.7
     units in the last place instead of 1. Where x is never `above` zero it is not asked about.
@@ -128,8 +128,11 @@ def exp(
     n, bits = round_to_whole(lanes, x, 1 / LN2, 2 * format_of(lanes).bias)
     r, lost = _take_off(lanes, x, n, ln2_parts(lanes))
     p = _minus_one(lanes, r, lost if careful or low is not None else None, low)
-    y = lanes.add(p, lanes.constant(1.0)) if times is None else lanes.mul_add(p, times, times)
-    return scale(lanes, y, bits)
+    if times is None:
+        return scale(lanes, lanes.add(p, lanes.constant(1.0)), bits)
+    factor, factor_rest = times
+    rest = lanes.mul_add(p, factor, lanes.mul_add(factor_rest, p, factor_rest))
+    return scale(lanes, lanes.add(factor, rest), bits)
 
 
 def exp2(lanes: Lanes, x: str) -> str:

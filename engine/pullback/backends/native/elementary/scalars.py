@@ -45,6 +45,8 @@ class Row:
     """Cycles for a vector of singles; doubles take twice as many where there is a polynomial."""
     asks: bool = False
     """Whether the result is a truth value."""
+    operands: int = 1
+    """How many there are."""
 
 
 def _by_kind(floats: Emit, integers: Emit) -> Emit:
@@ -118,10 +120,10 @@ def _extremum_of_numbers(relation: str) -> Emit:
 
 ROWS: Mapping[str, Row] = {
     # --- arithmetic -------------------------------------------------------------------------------------------------
-    "add": Row(_of_booleans("or", _method("add")), "fib", 1),
-    "sub": Row(_method("sub"), "fi", 1),
-    "mul": Row(_of_booleans("and", _method("mul")), "fib", 1),
-    "div": Row(_method("div"), "f", 8),
+    "add": Row(_of_booleans("or", _method("add")), "fib", 1, operands=2),
+    "sub": Row(_method("sub"), "fi", 1, operands=2),
+    "mul": Row(_of_booleans("and", _method("mul")), "fib", 1, operands=2),
+    "div": Row(_method("div"), "f", 8, operands=2),
     "neg": Row(_method("neg"), "fi", 1),
     "square": Row(powers.square, "fi", 1),
     "reciprocal": Row(powers.reciprocal, "f", 8),
@@ -130,47 +132,49 @@ ROWS: Mapping[str, Row] = {
     "absolute": Row(arithmetic.absolute, "fib", 1),
     "identity": Row(_itself, "fi", 0),
     "sign": Row(arithmetic.sign, "fi", 4),
-    "copysign": Row(_method("copysign"), "f", 2),
-    "heaviside": Row(arithmetic.heaviside, "f", 5),
-    "maximum": Row(_extremum(">"), "fib", 2),
-    "minimum": Row(_extremum("<"), "fib", 2),
-    "fmax": Row(_extremum_of_numbers(">"), "fib", 2),
-    "fmin": Row(_extremum_of_numbers("<"), "fib", 2),
+    "copysign": Row(_method("copysign"), "f", 2, operands=2),
+    "heaviside": Row(arithmetic.heaviside, "f", 5, operands=2),
+    "maximum": Row(_extremum(">"), "fib", 2, operands=2),
+    "minimum": Row(_extremum("<"), "fib", 2, operands=2),
+    "fmax": Row(_extremum_of_numbers(">"), "fib", 2, operands=2),
+    "fmin": Row(_extremum_of_numbers("<"), "fib", 2, operands=2),
     "floor": Row(_rounded("floor"), "fib", 2),
     "ceil": Row(_rounded("ceil"), "fib", 2),
     "trunc": Row(_rounded("trunc"), "fib", 2),
     "rint": Row(_rounded("rint"), "f", 2),
-    "floor_divide": Row(_by_kind(arithmetic.floor_divide_floats, arithmetic.floor_divide_integers), "fi", 40),
-    "remainder": Row(_by_kind(arithmetic.remainder_of_floats, arithmetic.remainder_of_integers), "fi", 30),
-    "fmod": Row(_by_kind(arithmetic.fmod, arithmetic.fmod_of_integers), "fi", 25),
+    "floor_divide": Row(
+        _by_kind(arithmetic.floor_divide_floats, arithmetic.floor_divide_integers), "fi", 40, operands=2
+    ),
+    "remainder": Row(_by_kind(arithmetic.remainder_of_floats, arithmetic.remainder_of_integers), "fi", 30, operands=2),
+    "fmod": Row(_by_kind(arithmetic.fmod, arithmetic.fmod_of_integers), "fi", 25, operands=2),
     "deg2rad": Row(_times(math.pi / 180), "f", 1),
     "rad2deg": Row(_times(180 / math.pi), "f", 1),
     "inverse": Row(arithmetic.inverse, "f", 9),
     # --- powers and roots -------------------------------------------------------------------------------------------
-    "power": Row(powers.power, "f", 90),
+    "power": Row(powers.power, "f", 90, operands=2),
     "cbrt": Row(powers.cbrt, "f", 40),
-    "hypot": Row(powers.hypot, "f", 30),
+    "hypot": Row(powers.hypot, "f", 30, operands=2),
     # --- questions and bits -----------------------------------------------------------------------------------------
-    "equal": Row(_compared("=="), "fib", 1, asks=True),
-    "not_equal": Row(_compared("!="), "fib", 1, asks=True),
-    "less": Row(_compared("<"), "fib", 1, asks=True),
-    "less_equal": Row(_compared("<="), "fib", 1, asks=True),
-    "greater": Row(_compared(">"), "fib", 1, asks=True),
-    "greater_equal": Row(_compared(">="), "fib", 1, asks=True),
+    "equal": Row(_compared("=="), "fib", 1, asks=True, operands=2),
+    "not_equal": Row(_compared("!="), "fib", 1, asks=True, operands=2),
+    "less": Row(_compared("<"), "fib", 1, asks=True, operands=2),
+    "less_equal": Row(_compared("<="), "fib", 1, asks=True, operands=2),
+    "greater": Row(_compared(">"), "fib", 1, asks=True, operands=2),
+    "greater_equal": Row(_compared(">="), "fib", 1, asks=True, operands=2),
     "isnan": Row(arithmetic.is_nan, "fib", 1, asks=True),
     "isinf": Row(arithmetic.is_infinite, "fib", 2, asks=True),
     "isfinite": Row(arithmetic.is_finite, "fib", 2, asks=True),
     "signbit": Row(arithmetic.signbit, "f", 1, asks=True),
-    "logical_and": Row(_on_truths("and"), "fib", 2, asks=True),
-    "logical_or": Row(_on_truths("or"), "fib", 2, asks=True),
-    "logical_xor": Row(_on_truths("xor"), "fib", 2, asks=True),
+    "logical_and": Row(_on_truths("and"), "fib", 2, asks=True, operands=2),
+    "logical_or": Row(_on_truths("or"), "fib", 2, asks=True, operands=2),
+    "logical_xor": Row(_on_truths("xor"), "fib", 2, asks=True, operands=2),
     "logical_not": Row(_logical_not, "fib", 2, asks=True),
-    "bitwise_and": Row(_bitwise("and"), "ib", 1),
-    "bitwise_or": Row(_bitwise("or"), "ib", 1),
-    "bitwise_xor": Row(_bitwise("xor"), "ib", 1),
+    "bitwise_and": Row(_bitwise("and"), "ib", 1, operands=2),
+    "bitwise_or": Row(_bitwise("or"), "ib", 1, operands=2),
+    "bitwise_xor": Row(_bitwise("xor"), "ib", 1, operands=2),
     "invert": Row(_invert, "ib", 1),
-    "left_shift": Row(arithmetic.left_shift, "i", 3),
-    "right_shift": Row(arithmetic.right_shift, "i", 3),
+    "left_shift": Row(arithmetic.left_shift, "i", 3, operands=2),
+    "right_shift": Row(arithmetic.right_shift, "i", 3, operands=2),
     # --- elementary functions ---------------------------------------------------------------------------------------
     "exp": Row(exp.exp, "f", 18),
     "exp2": Row(exp.exp2, "f", 18),
@@ -186,7 +190,7 @@ ROWS: Mapping[str, Row] = {
     "arcsin": Row(trigonometric.arcsin, "f", 30),
     "arccos": Row(trigonometric.arccos, "f", 34),
     "arctan": Row(trigonometric.arctan, "f", 30),
-    "arctan2": Row(trigonometric.arctan2, "f", 44),
+    "arctan2": Row(trigonometric.arctan2, "f", 44, operands=2),
     "sinh": Row(hyperbolic.sinh, "f", 30),
     "cosh": Row(hyperbolic.cosh, "f", 28),
     "tanh": Row(hyperbolic.tanh, "f", 30),
@@ -196,13 +200,13 @@ ROWS: Mapping[str, Row] = {
     "expit": Row(sigmoid.sigmoid, "f", 30),
     "log_expit": Row(sigmoid.log_sigmoid, "f", 60),
     "logit": Row(sigmoid.logit, "f", 50),
-    "logaddexp": Row(sigmoid.logaddexp, "f", 60),
-    "logaddexp2": Row(sigmoid.logaddexp2, "f", 60),
+    "logaddexp": Row(sigmoid.logaddexp, "f", 60, operands=2),
+    "logaddexp2": Row(sigmoid.logaddexp2, "f", 60, operands=2),
     "erf": Row(error_function.erf, "f", 40),
     "erfc": Row(error_function.erfc, "f", 120),
     "ndtr": Row(error_function.normal_cdf, "f", 120),
-    "xlogy": Row(entropies.xlogy, "f", 32),
-    "xlog1py": Row(entropies.xlog1py, "f", 42),
+    "xlogy": Row(entropies.xlogy, "f", 32, operands=2),
+    "xlog1py": Row(entropies.xlog1py, "f", 42, operands=2),
     "entr": Row(entropies.entr, "f", 32),
     # --- activations ------------------------------------------------------------------------------------------------
     "sigmoid": Row(sigmoid.sigmoid, "f", 30),
@@ -237,7 +241,8 @@ def why_not(primitive: Primitive, dtypes: Sequence[np.dtype[Any]], result_dtype:
     if row is None:
         return f"{primitive.name} is not written in native code"
     given = " and ".join(map(str, dtypes))
-    if dtypes[0].kind not in row.kinds or any(dtype != dtypes[0] for dtype in dtypes):
+    is_as_written = len(dtypes) == row.operands and all(dtype == dtypes[0] for dtype in dtypes)
+    if not is_as_written or dtypes[0].kind not in row.kinds:
         return f"{primitive.name} of {given}"
     if result_dtype != (np.dtype(bool) if row.asks else dtypes[0]):
         return f"{primitive.name} of {given} as {result_dtype}"

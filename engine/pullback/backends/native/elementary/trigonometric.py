@@ -8,6 +8,7 @@ C library, lane by lane: they are rare.
 """
 
 import math
+from dataclasses import dataclass
 
 from pullback.backends.native.elementary.exp import round_to_whole
 from pullback.backends.native.elementary.formats import format_of, is_single, polynomial
@@ -96,7 +97,31 @@ def _reduce(lanes: Lanes, a: str) -> tuple[str, str, str]:
     exact = lanes.fma(n, first, a)
     r = lanes.fma(n, third, lanes.fma(n, second, exact))
     lost = lanes.fma(n, third, lanes.fma(n, second, lanes.rounding_each().sub(exact, r)))
-    return r, quarters, lost
+    # Next to a multiple the difference of exact and r is none that can be held, and rounding r has lost nothing that counts.
+    is_exact = lanes.compare(">", lanes.absolute(r), lanes.constant(2.0**-6))
+    return r, quarters, lanes.select(is_exact, lost, lanes.constant(0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Angle:
+    """An angle in quarters of a turn: their number, and sine and cosine of the rest."""
+
+    size: str
+    quarters: str
+    sine: str
+    cosine: str
+
+
+def _angle(lanes: Lanes, x: str) -> _Angle:
+    """Sine and cosine share everything but the choice between them; a derivative of one asks for the other."""
+
+    def write() -> _Angle:
+        size = lanes.absolute(x)
+        r, quarters, lost = _reduce(lanes, size)
+        z = lanes.mul(r, r)
+        return _Angle(size, quarters, _sin_of_rest(lanes, r, z, lost), _cos_of_rest(lanes, r, z, lost))
+
+    return lanes.function.once(("angle", lanes.dtype, lanes.width, x), write)
 
 
 def _sin_of_rest(lanes: Lanes, r: str, z: str, lost: str) -> str:
@@ -170,38 +195,34 @@ def _far(lanes: Lanes, name: str) -> str:
 
 def sin(lanes: Lanes, x: str) -> str:
     """Sine: that of the rest in even quarters, its cosine in odd ones, negative in every other half turn."""
-    size = lanes.absolute(x)
-    r, quarters, lost = _reduce(lanes, size)
-    z = lanes.mul(r, r)
-    y = lanes.select(_is_odd(lanes, quarters), _cos_of_rest(lanes, r, z, lost), _sin_of_rest(lanes, r, z, lost))
-    sign = lanes.on_bits("xor", _sign_of_half_turns(lanes, quarters), _sign_of(lanes, x))
-    return _with_far(lanes, "sin", x, size, _flip(lanes, y, sign))
+    angle = _angle(lanes, x)
+    y = lanes.select(_is_odd(lanes, angle.quarters), angle.cosine, angle.sine)
+    sign = lanes.on_bits("xor", _sign_of_half_turns(lanes, angle.quarters), _sign_of(lanes, x))
+    return _with_far(lanes, "sin", x, angle.size, _flip(lanes, y, sign))
 
 
 def cos(lanes: Lanes, x: str) -> str:
     """Cosine: sine, a quarter turn on."""
-    size = lanes.absolute(x)
-    r, quarters, lost = _reduce(lanes, size)
-    z = lanes.mul(r, r)
-    y = lanes.select(_is_odd(lanes, quarters), _sin_of_rest(lanes, r, z, lost), _cos_of_rest(lanes, r, z, lost))
-    next_quarters = lanes.on_bits("add", quarters, lanes.bits_constant(1))
-    return _with_far(lanes, "cos", x, size, _flip(lanes, y, _sign_of_half_turns(lanes, next_quarters)))
+    angle = _angle(lanes, x)
+    y = lanes.select(_is_odd(lanes, angle.quarters), angle.sine, angle.cosine)
+    next_quarters = lanes.on_bits("add", angle.quarters, lanes.bits_constant(1))
+    return _with_far(lanes, "cos", x, angle.size, _flip(lanes, y, _sign_of_half_turns(lanes, next_quarters)))
 
 
 def tan(lanes: Lanes, x: str) -> str:
     """Tangent: that of the rest in even quarters, -1 over it in odd ones; in double precision a quotient."""
+    if not is_single(lanes):
+        angle = _angle(lanes, x)
+        is_odd = _is_odd(lanes, angle.quarters)
+        above = lanes.select(is_odd, lanes.neg(angle.cosine), angle.sine)
+        y = lanes.div(above, lanes.select(is_odd, angle.sine, angle.cosine))
+        return _with_far(lanes, "tan", x, angle.size, _flip(lanes, y, _sign_of(lanes, x)))
     size = lanes.absolute(x)
     r, quarters, lost = _reduce(lanes, size)
     z = lanes.mul(r, r)
-    is_odd = _is_odd(lanes, quarters)
-    if is_single(lanes):
-        series = polynomial(lanes, z, _TAN_SINGLE)
-        near = lanes.add(r, lanes.mul_add(lanes.mul(r, z), series, lanes.mul_add(lost, z, lost)))
-        y = lanes.select(is_odd, lanes.div(lanes.constant(-1.0), near), near)
-    else:
-        sine, cosine = _sin_of_rest(lanes, r, z, lost), _cos_of_rest(lanes, r, z, lost)
-        above = lanes.select(is_odd, lanes.neg(cosine), sine)
-        y = lanes.div(above, lanes.select(is_odd, sine, cosine))
+    series = polynomial(lanes, z, _TAN_SINGLE)
+    near = lanes.add(r, lanes.mul_add(lanes.mul(r, z), series, lanes.mul_add(lost, z, lost)))
+    y = lanes.select(_is_odd(lanes, quarters), lanes.div(lanes.constant(-1.0), near), near)
     return _with_far(lanes, "tan", x, size, _flip(lanes, y, _sign_of(lanes, x)))
 
 

@@ -9,6 +9,7 @@ native_subclass   types whose calls try frames               callables.py, bindi
 Runner            a program as a callable of its own         running.py
 """
 
+from pullback.backends.native.entry.arenas import Arena
 from pullback.backends.native.entry.binding import bind, bound_frames, forget_latest, latest_frame
 from pullback.backends.native.entry.blocks import Block, Watched
 from pullback.backends.native.entry.callables import is_native, native_subclass
@@ -16,11 +17,12 @@ from pullback.backends.native.entry.forms import Called, Constant, Form, NotNati
 from pullback.backends.native.entry.frames import Frame
 from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.programs import NativeProgram
-from pullback.backends.native.entry.running import Runner, plain_form, runner
+from pullback.backends.native.entry.running import Runner, Writer, plain_form, runner, writer
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, argument_steps, steps_of
 
 __all__ = [
     "ABSENT",
+    "Arena",
     "Block",
     "Called",
     "Check",
@@ -35,6 +37,7 @@ __all__ = [
     "Runner",
     "Step",
     "Watched",
+    "Writer",
     "argument_steps",
     "bind",
     "bound_frames",
@@ -47,4 +50,5 @@ __all__ = [
     "runner",
     "steps_of",
     "why_unknown",
+    "writer",
 ]

@@ -12,6 +12,14 @@ ALIGNMENT = 64
 HUGE_PAGE = 1 << 21
 
 
+class Arena:
+    """Scratch memory of one run at a time, and a word that is not zero while one is on."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.block = aligned_block(nbytes)
+        self.lock = np.zeros(1, np.int64)
+
+
 def aligned_block(nbytes: int) -> np.ndarray[Any, Any]:
     """So many bytes, whose first is at a multiple of the alignment; what is in them is undefined."""
     if nbytes >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):

@@ -1,6 +1,7 @@
 """Which frames the calls of a callable try."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from pullback.backends.native.entry.callables import frame_offset, is_native
@@ -8,19 +9,21 @@ from pullback.backends.native.entry.frames import Frame, let_go_of_finished
 from pullback.backends.native.entry.machine_code import entry_address
 
 #: Frames that one callable tries; a call that fits none of them goes through Python.
-FRAMES_KEPT = 16
+FRAMES_KEPT = 64
 
 
 def bind(instance: Any, frames: Sequence[Frame]) -> None:
     """Let calls of an instance of a native type try these frames, in this order, and no others."""
     let_go_of_finished()
     kept = list(frames[:FRAMES_KEPT])
-    for frame, other in zip(kept, [*kept[1:], None], strict=False):
-        frame.follow_with(other)
     before = bound_frames(instance)
+    for frame in before:  # a run may be on in one of them, and would go on to frames that are gone
+        frame.follow_with(None)
+    for frame, other in pairwise(kept):
+        frame.follow_with(other)
     instance._frames = kept  # noqa: SLF001 - fields of ours, beside those of the class
     instance._native_frame = kept[0].words if kept else None  # noqa: SLF001 - as above
-    instance._native_entry = entry_address(frame_offset(instance)) if kept else 0  # noqa: SLF001 - as above
+    instance._native_entry = entry_address(frame_offset(type(instance))) if kept else 0  # noqa: SLF001 - as above
     del before  # they go when nothing leads to them any more
 
 

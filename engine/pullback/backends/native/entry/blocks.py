@@ -9,7 +9,7 @@ Numbers that the program reads or writes are in the block itself, and the table 
 block is copied, all others stay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -19,6 +19,8 @@ import numpy as np
 from pullback.backends.native.entry.forms import Form, Make, Making, NotNativeError, Out, makings
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
+from pullback.blocks import Block as ParameterBlock
+from pullback.blocks import block_of
 
 WORD = 8
 
@@ -52,6 +54,7 @@ class Head(IntEnum):
     PAIRS_AT = 20
     OUT_STEPS = 21
     OUT_PAIRS = 22
+    LOCK = 23
 
 
 #: Words of one of each, as in entry.ll.
@@ -128,18 +131,24 @@ class Block:
         self.words = np.zeros(self._size, np.int64)
         self.inside: list[int] = []
         """Words that are places in the block itself, from its beginning until they are in a block of their own."""
-        self.kept = (program, tuple(steps), made)
-        """What the words refer to."""
+        self.steps = tuple(steps)
+        self.makings = made
         calls = any(making.kind is Make.CALL for making in made)
         self._write_head(nargs, len(steps) - len(out_steps), len(made), len(apart) - len(out_pairs), runs, calls=calls)
         self.words[Head.OUT_STEPS], self.words[Head.OUT_PAIRS] = len(out_steps), len(out_pairs)
         shapes = self._write_shapes()
         self._write_steps(steps, shapes)
-        self._write_outputs(made, shapes)
+        self._write_outputs(made, shapes, {step.place for step in steps[: len(steps) - len(out_steps)]})
         self._write_makings(made, steps)
         self._write_guards()
         for number, pair in enumerate(apart):
             self._write(self._pairs, PAIR, number, pair)
+
+    def expects_the_same(self, other: "Block") -> bool:
+        """Whether another block, for the same calls, is of steps that look for the very same things."""
+        return len(self.steps) == len(other.steps) and all(
+            own.expected is others.expected for own, others in zip(self.steps, other.steps, strict=True)
+        )
 
     def number(self, place: int) -> int:
         """Where a number is that the program reads or writes, in words; places are those of the table."""
@@ -207,8 +216,11 @@ class Block:
     def _step(self, step: Step, shapes: Sequence[int]) -> tuple[int, ...]:
         what = int(step.what) if step.fetch in _BY_POSITION else id(step.what)
         type_ = expected = detail = target = nbytes = ndim = 0
-        if step.check is Check.IDENTITY:
+        if step.fetch is Fetch.FUNCTION:  # with no defaults
+            type_ = id(step.what.__code__)
+        elif step.check is Check.IDENTITY:
             expected = 0 if step.expected is ABSENT else id(step.expected)
+            type_ = 0 if step.inside is None else id(step.inside)
         else:
             type_, detail = id(step.expected), step.length
         if step.check in ARRAYS:
@@ -221,7 +233,7 @@ class Block:
                 expected = id(float)
         return (step.fetch | step.check << 32, step.parent | ndim << 32, what, type_, expected, detail, target, nbytes)
 
-    def _write_outputs(self, made: Sequence[Making], shapes: Sequence[int]) -> None:
+    def _write_outputs(self, made: Sequence[Making], shapes: Sequence[int], fetched: Collection[int]) -> None:
         program = self.program
         numbers = {making.output for making in made if making.kind in _NUMBERS_MADE}
         arrays = {making.output for making in made if making.kind is Make.ARRAY}
@@ -232,7 +244,7 @@ class Block:
                 if type_.size != 1 or number in arrays:
                     raise NotNativeError(f"output {number} is no number, or not only one")
                 place_of_number = self.number(place) * WORD
-            target = (self.table + place) * WORD
+            target = 0 if place in fetched else (self.table + place) * WORD
             words = (0, 0, id(type_.dtype), len(type_.shape), shapes[place], target, 0, place_of_number)
             self._write(self.outputs, OUTPUT, number, words)
 
@@ -285,6 +297,8 @@ def _written(form: Form, first: int) -> Any:
         if form.kind not in (np.ndarray, np.generic) and np.result_type(form.kind) != form.dtype:
             raise NotNativeError(f"a {form.kind.__name__} is converted from {form.dtype}")
         return Leaf(first + form.number, Check.WRITTEN, np.ndarray)
+    if isinstance(form, ParameterBlock):
+        return block_of(_written(form.array, first), form.layout)
     if type(form) is dict:
         return {key: _written(part, first) for key, part in form.items()}
     if type(form) in (tuple, list):

@@ -61,9 +61,9 @@ def is_native(instance: Any) -> bool:
     return hasattr(type(instance), "_native_entry")
 
 
-def frame_offset(instance: Any) -> int:
-    """Where in an instance the reference to its first frame is, in bytes."""
-    base: Any = type(instance).__base__
+def frame_offset(type_: type) -> int:
+    """Where in the instances of a native type the reference to their first frame is, in bytes."""
+    base: Any = type_.__base__
     return int(base.__basicsize__) + _WORD
 
 

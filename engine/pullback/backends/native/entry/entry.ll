@@ -38,7 +38,8 @@
   i64, ; 19 overlaps that may not be: how many pairs
   i64, ; 20                           where
   i64, ; 21 steps behind the others that fetch what `out` has, for results to be written into: how many
-  i64  ; 22 pairs behind the others that are of those arrays: how many
+  i64, ; 22 pairs behind the others that are of those arrays: how many
+  ptr  ; 23 a word that is not zero while a run is on in the scratch memory, which frames may share
 }
 
 ; One thing fetched, and checked to be what the program was made for.
@@ -48,9 +49,9 @@
   i32, ; 2 the step that fetched what it is part of
   i32, ; 3 of an array: dimensions
   i64, ; 4 what to fetch: a position, or an object
-  ptr, ; 5 the type it has to have
-  ptr, ; 6 the object it has to be; of an array, the dtype
-  i64, ; 7 of an array: where its shape is written; of a container: its length
+  ptr, ; 5 the type it has to have; of an entry, the dict it is in; of a function, the code
+  ptr, ; 6 the object it has to be; of an array, the dtype; of a function, the defaults
+  i64, ; 7 of an array: where its shape is written; of a container: its length; of a function, the defaults of keywords
   i64, ; 8 where the array's address or the number goes
   i64  ; 9 bytes of the array
 }
@@ -63,7 +64,7 @@
   ptr, ; 2 dtype
   i64, ; 3 dimensions
   i64, ; 4 shape: where
-  i64, ; 5 where its address goes
+  i64, ; 5 where its address goes; zero where a step has put it there
   ptr, ; 6 an array that is no longer kept, to be let go when the run is over
   i64  ; 7 of a number: where it is
 }
@@ -114,6 +115,7 @@ declare ptr @PyFunction_GetCode(ptr)
 declare ptr @PyFunction_GetDefaults(ptr)
 declare ptr @PyFunction_GetKwDefaults(ptr)
 declare ptr @PyObject_GenericGetDict(ptr, ptr)
+declare ptr @PyObject_GenericGetAttr(ptr, ptr)
 declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyFloat_FromDouble(double)
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
@@ -180,7 +182,11 @@ try:
   %frame = load ptr, ptr %frame.at
   %busy.at = getelementptr %Frame, ptr %frame, i64 0, i32 0
   %busy = load i64, ptr %busy.at
-  %taken = icmp ne i64 %busy, 0
+  %lock.at = getelementptr %Frame, ptr %frame, i64 0, i32 23
+  %lock = load ptr, ptr %lock.at
+  %locked = load i64, ptr %lock
+  %occupied = or i64 %busy, %locked
+  %taken = icmp ne i64 %occupied, 0
   br i1 %taken, label %miss, label %idle
 idle:
   %arity.at = getelementptr %Frame, ptr %frame, i64 0, i32 4
@@ -251,6 +257,10 @@ fetch:
     i32 10, label %fetch.kwdefaults
     i32 11, label %fetch.type
     i32 12, label %fetch.attributes
+    i32 13, label %fetch.entry
+    i32 14, label %fetch.function
+    i32 15, label %fetch.slot
+    i32 16, label %fetch.attributes.of
   ]
 fetch.argument:
   %argument.at = getelementptr ptr, ptr %args, i64 %what
@@ -266,8 +276,14 @@ fetch.list:
   %list.parent = load ptr, ptr %parent.place
   %list.item = call ptr @PyList_GetItem(ptr %list.parent, i64 %what)
   br label %fetched
-fetch.dict: ; null where there is none, which may be what is expected
-  %dict.parent = load ptr, ptr %parent.place
+fetch.entry:
+  %entry.dict.at = getelementptr %Step, ptr %steps, i64 %k, i32 5
+  br label %fetch.item
+fetch.dict:
+  br label %fetch.item
+fetch.item: ; null where there is none, which may be what is expected
+  %dict.at = phi ptr [ %entry.dict.at, %fetch.entry ], [ %parent.place, %fetch.dict ]
+  %dict.parent = load ptr, ptr %dict.at
   %dict.item = call ptr @PyDict_GetItemWithError(ptr %dict.parent, ptr %what.object)
   %dict.none = icmp eq ptr %dict.item, null
   br i1 %dict.none, label %fetch.dict.none, label %fetched
@@ -306,12 +322,42 @@ fetch.defaults:
 fetch.kwdefaults:
   %kwdefaults = call ptr @PyFunction_GetKwDefaults(ptr %what.object)
   br label %fetched
+fetch.function: ; all that a function has for itself, where that is no container
+  %function.code = call ptr @PyFunction_GetCode(ptr %what.object)
+  %function.defaults = call ptr @PyFunction_GetDefaults(ptr %what.object)
+  %function.kwdefaults = call ptr @PyFunction_GetKwDefaults(ptr %what.object)
+  %function.code.at = getelementptr %Step, ptr %steps, i64 %k, i32 5
+  %function.code.expected = load ptr, ptr %function.code.at
+  %function.defaults.at = getelementptr %Step, ptr %steps, i64 %k, i32 6
+  %function.defaults.expected = load ptr, ptr %function.defaults.at
+  %function.kwdefaults.at = getelementptr %Step, ptr %steps, i64 %k, i32 7
+  %function.kwdefaults.expected = load ptr, ptr %function.kwdefaults.at
+  %function.code.same = icmp eq ptr %function.code, %function.code.expected
+  %function.defaults.same = icmp eq ptr %function.defaults, %function.defaults.expected
+  %function.kwdefaults.same = icmp eq ptr %function.kwdefaults, %function.kwdefaults.expected
+  %function.and0 = and i1 %function.code.same, %function.defaults.same
+  %function.and1 = and i1 %function.and0, %function.kwdefaults.same
+  br i1 %function.and1, label %fetched, label %miss
 fetch.type:
   %class.at = getelementptr %Object, ptr %what.object, i64 0, i32 1
   %class = load ptr, ptr %class.at
   br label %fetched
-fetch.attributes: ; the object goes on referring to them
-  %attributes = call ptr @PyObject_GenericGetDict(ptr %what.object, ptr null)
+fetch.slot: ; of a class whose slots are all that their names mean; the object goes on referring to it
+  %slot.parent = load ptr, ptr %parent.place
+  %slot = call ptr @PyObject_GenericGetAttr(ptr %slot.parent, ptr %what.object)
+  %slot.none = icmp eq ptr %slot, null
+  br i1 %slot.none, label %fetch.attributes.failed, label %fetch.slot.there
+fetch.slot.there:
+  call void @Py_DecRef(ptr %slot)
+  br label %fetched
+fetch.attributes.of:
+  %attributes.parent = load ptr, ptr %parent.place
+  br label %fetch.attributes.found
+fetch.attributes:
+  br label %fetch.attributes.found
+fetch.attributes.found: ; the object goes on referring to them
+  %attributes.owner = phi ptr [ %attributes.parent, %fetch.attributes.of ], [ %what.object, %fetch.attributes ]
+  %attributes = call ptr @PyObject_GenericGetDict(ptr %attributes.owner, ptr null)
   %attributes.none = icmp eq ptr %attributes, null
   br i1 %attributes.none, label %fetch.attributes.failed, label %fetch.attributes.there
 fetch.attributes.failed:
@@ -323,10 +369,10 @@ fetch.attributes.there:
 
 fetched:
   %object = phi ptr [ %argument, %fetch.argument ], [ %what.object, %fetch.constant ], [ %tuple.item, %fetch.tuple ],
-                    [ %list.item, %fetch.list ], [ %dict.item, %fetch.dict ], [ null, %fetch.dict.none ],
+                    [ %list.item, %fetch.list ], [ %dict.item, %fetch.item ], [ null, %fetch.dict.none ],
                     [ %next.value, %fetch.next ], [ null, %fetch.cell ], [ %cell.value, %fetch.cell.full ],
-                    [ %code, %fetch.code ], [ %defaults, %fetch.defaults ], [ %kwdefaults, %fetch.kwdefaults ],
-                    [ %class, %fetch.type ], [ %attributes, %fetch.attributes.there ]
+                    [ %code, %fetch.code ], [ %defaults, %fetch.defaults ], [ %kwdefaults, %fetch.kwdefaults ], [ %what.object, %fetch.function ],
+                    [ %class, %fetch.type ], [ %attributes, %fetch.attributes.there ], [ %slot, %fetch.slot.there ]
   %object.place = getelementptr ptr, ptr %objects, i64 %k
   store ptr %object, ptr %object.place
   %check.at = getelementptr %Step, ptr %steps, i64 %k, i32 1
@@ -371,6 +417,7 @@ check.kind:
     i32 7, label %check.list
     i32 8, label %check.dict
     i32 12, label %check.array
+    i32 13, label %checked
   ]
 check.cotangent: ; a float, or a number of the dtype itself
   %cotangent.type.at = getelementptr %Object, ptr %object, i64 0, i32 1
@@ -483,6 +530,7 @@ guarded:
   br i1 %arrays.right, label %running, label %miss
 running:
   store i64 1, ptr %busy.at
+  store i64 1, ptr %lock
   %alone.at = getelementptr %Frame, ptr %frame, i64 0, i32 3
   %alone = load i64, ptr %alone.at
   %unwatched = icmp ne i64 %alone, 0 ; others may run meanwhile, and let go of what the caller does not hold for us
@@ -524,6 +572,7 @@ declined.let.go:
   call void @let_go(ptr %objects, i64 %steps.count)
   br label %declined.over
 declined.over:
+  store i64 0, ptr %lock
   store i64 0, ptr %busy.at
   br label %miss
 made:
@@ -550,6 +599,7 @@ let.go:
   call void @let_go(ptr %objects, i64 %steps.count)
   br label %leave
 leave:
+  store i64 0, ptr %lock
   store i64 0, ptr %busy.at
   ret ptr %returned
 }
@@ -577,6 +627,9 @@ output:
   %target.at = getelementptr %Output, ptr %output.at, i64 0, i32 5
   %target.offset = load i64, ptr %target.at
   %target = getelementptr i8, ptr %frame, i64 %target.offset
+  %put = icmp eq i64 %target.offset, 0
+  br i1 %put, label %prepared, label %own
+own:
   %number.at = getelementptr %Output, ptr %output.at, i64 0, i32 7
   %number.offset = load i64, ptr %number.at
   %is.array = icmp eq i64 %number.offset, 0

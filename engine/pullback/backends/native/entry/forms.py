@@ -1,6 +1,6 @@
 """What a caller gets, made of the outputs of a program: a tree of arrays and numbers, and the steps that make it.
 
-A form is an `Out`, a `Constant`, None, an exact tuple, list or dict of forms, or what Python makes of one (`Called`).
+A form is an `Out`, a `Constant`, None, an exact tuple, list or dict of forms, a `Block` of one, or what Python makes of one (`Called`).
 """
 
 from collections.abc import Callable
@@ -9,6 +9,8 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from pullback.blocks import Block, block_of
 
 Form: TypeAlias = Any
 
@@ -88,6 +90,9 @@ def makings(form: Form) -> Makings:
         return (Making(Make.CONSTANT, object=form and form.value),)
     if isinstance(form, Called):
         return (*makings(form.outputs), Making(Make.VALUES), Making(Make.CALL, length=2, object=form.function))
+    if isinstance(form, Block):
+        layout = form.layout
+        return (*makings(form.array), Making(Make.CALL, length=1, object=lambda array: block_of(array, layout)))
     if type(form) is dict:
         parts = tuple(step for part in form.values() for step in makings(part))
         return (*parts, Making(Make.DICT, length=len(form), object=tuple(form)))

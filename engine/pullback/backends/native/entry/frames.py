@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.entry.arenas import aligned_block
+from pullback.backends.native.entry.arenas import Arena
 from pullback.backends.native.entry.blocks import CLOSED, IDLE, OUTPUT, RUNNING, WATCH, Block, Head, watch_words
 from pullback.backends.native.entry.programs import NativeProgram
 
@@ -25,7 +25,7 @@ class _Memory:
 
     words: _Array
     block: Block
-    arena: _Array
+    arena: Arena
     constants: list[_Array]
     given: Any = ()
     arrays: list[int] = field(default_factory=list)
@@ -41,27 +41,33 @@ class _Memory:
 
 
 class Frame:
-    """A copy of a block in which calls run."""
+    """A copy of a block in which calls run; frames of one program may share its arena, and then run one at a time."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, arena: Arena | None = None) -> None:
         program = block.program
         words = block.words.copy()
         words[block.inside] += words.ctypes.data
-        arena = aligned_block(program.arena_nbytes)
+        arena = arena or Arena(program.arena_nbytes)
         constants = [np.require(constant, requirements=("C", "A")) for constant in program.constants]
         first = block.table + len(program.inputs) - len(constants)
         for place, constant in enumerate(constants, first):
             words[place] = constant.ctypes.data
-        words[block.table + len(program.inputs) + len(program.outputs)] = arena.ctypes.data
+        words[block.table + len(program.inputs) + len(program.outputs)] = arena.block.ctypes.data
+        words[Head.LOCK] = arena.lock.ctypes.data
         outputs = range(block.outputs, block.outputs + OUTPUT * len(program.outputs), OUTPUT)
         self.words = words
         self._memory = _Memory(words, block, arena, constants, (), [place for at in outputs for place in (at, at + 1)])
         self._following: Frame | None = None
 
     @property
+    def block(self) -> Block:
+        """What its words are a copy of."""
+        return self._memory.block
+
+    @property
     def program(self) -> NativeProgram:
         """What runs in it."""
-        return self._memory.block.program
+        return self.block.program
 
     @property
     def address(self) -> int:
@@ -123,6 +129,8 @@ _in_flight: list[_Memory] = []
 
 def let_go_of_finished() -> None:
     """Give up what belonged to frames whose last run is over."""
+    if not _in_flight:
+        return
     finished = [memory for memory in _in_flight if memory.words[Head.BUSY] != RUNNING]
     _in_flight[:] = [memory for memory in _in_flight if memory.words[Head.BUSY] == RUNNING]
     for memory in finished:

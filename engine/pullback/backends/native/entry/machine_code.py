@@ -14,9 +14,14 @@ from pullback.backends.native.linking import Loaded, load
 _OUT = sys.intern("out")
 
 
+@functools.cache
 def entry_address(frame_offset: int) -> int:
     """Where the vectorcall begins of callables that have the reference to their frame so many bytes behind their beginning."""
-    return _loaded(frame_offset).address("entry")
+    loaded = load(text(frame_offset))
+    _loaded.append(loaded)
+    initialise = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("initialise"))
+    initialise(id(np.ndarray), suspension.word.ctypes.data, id(_OUT))
+    return loaded.address("entry")
 
 
 def text(frame_offset: int) -> str:
@@ -25,9 +30,5 @@ def text(frame_offset: int) -> str:
     return template.replace("FRAME_OFFSET", str(frame_offset))
 
 
-@functools.cache
-def _loaded(frame_offset: int) -> Loaded:
-    loaded = load(text(frame_offset))
-    initialise = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("initialise"))
-    initialise(id(np.ndarray), suspension.word.ctypes.data, id(_OUT))
-    return loaded
+#: The code stays as long as the process does: callables may be called until its end.
+_loaded: list[Loaded] = []

@@ -8,7 +8,7 @@ import numpy as np
 from pullback.ir.types import ArrayType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class NativeProgram:
     """Machine code that takes a table of pointers (inputs, outputs, arena) and gives zero; and what is in the table.
 

@@ -14,21 +14,18 @@ from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.forms import NotNativeError, Out
 from pullback.backends.native.entry.frames import Frame
 from pullback.backends.native.entry.programs import NativeProgram
-from pullback.backends.native.entry.steps import argument_steps
+from pullback.backends.native.entry.steps import Check, Leaf, argument_steps, leaf_like, steps_of
 from pullback.ir.types import ArrayType
 
 #: Calls through Python after which a program gets a frame of its own; most are called by plans, which have theirs.
 CALLS_WITHOUT_FRAME = 2
 
+_Array = np.ndarray[Any, Any]
 _PYTHON_NUMBERS = {"b": bool, "i": int, "f": float}
 
 
-class Runner:
-    """Call it with the inputs of a program, constants left out: it gives the outputs, or what a guard saw.
-
-    Arrays of any layout are taken, copied where the program cannot read them. Values that the program declines are for
-    `otherwise`, the interpreter's program for the same inputs and constants.
-    """
+class _Plain:
+    """What calls in Python need of a program."""
 
     def __init__(self, program: NativeProgram, otherwise: Callable[..., Any]) -> None:
         self.program = program
@@ -38,46 +35,97 @@ class Runner:
         self._constants = [np.require(constant, requirements=("C", "A")) for constant in program.constants]
         self._calls: dict[tuple[type, ...], int] = {}
 
-    def __call__(self, *values: Any) -> tuple[Any, ...] | Changed:
-        """Run in memory of this call alone."""
-        if len(values) != self._count:
-            raise TypeError(f"a program of {self._count} inputs was called with {len(values)}")
-        self._bind(values)
+    def _computed(self, values: Sequence[Any], outputs: Sequence[_Array]) -> bool:
+        """Run the program in memory of this call alone; whether it computed these arrays."""
         program = self.program
         try:
             inputs = [
                 np.require(value, type_.dtype, ("C", "A")) for value, type_ in zip(values, program.inputs, strict=False)
             ]
         except OverflowError:  # a Python integer that no machine integer holds
-            return self._interpreted(values)
+            return False
         for value, type_ in zip(inputs, program.inputs, strict=False):
             if value.shape != type_.shape:
                 raise ValueError(f"a program for {type_} was called with an array of shape {value.shape}")
-        outputs = [np.empty(type_.shape, type_.dtype) for type_ in program.outputs]
         arrays = (*inputs, *self._constants, *outputs, aligned_block(program.arena_nbytes))
-        if self._run((ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))):
-            return self._interpreted(values)
+        return not self._run((ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
+
+    def _bind(self, args: tuple[Any, ...]) -> None:
+        """Let further calls with arguments like these be native."""
+        kinds = tuple(map(type, args))
+        calls = self._calls[kinds] = self._calls.get(kinds, 0) + 1
+        if calls != CALLS_WITHOUT_FRAME + 1 or not is_native(self):
+            return
+        try:
+            frame = Frame(self._block(args))
+        except NotNativeError:
+            return
+        bind(self, [frame, *bound_frames(self)])
+
+    def _block(self, args: tuple[Any, ...]) -> Block:
+        raise NotImplementedError
+
+
+class Runner(_Plain):
+    """Call it with the inputs of a program, constants left out: it gives the outputs, or what a guard saw.
+
+    Arrays of any layout are taken, copied where the program cannot read them. Values that the program declines are for
+    `otherwise`, the interpreter's program for the same inputs and constants.
+    """
+
+    def __call__(self, *values: Any) -> tuple[Any, ...] | Changed:
+        """Run in memory of this call alone."""
+        if len(values) != self._count:
+            raise TypeError(f"a program of {self._count} inputs was called with {len(values)}")
+        self._bind(values)
+        program = self.program
+        outputs = [np.empty(type_.shape, type_.dtype) for type_ in program.outputs]
+        if not self._computed(values, outputs):
+            result: tuple[Any, ...] | Changed = self.otherwise(*values, *program.constants)
+            return result
         results = [_plain(output, type_) for output, type_ in zip(outputs, program.outputs, strict=True)]
         for number, (seen, value) in enumerate(zip(program.guards, results[len(program.results) :], strict=True)):
             if type(seen)(value) != seen:
                 return Changed(number, type(seen)(value))
         return tuple(results[: len(program.results)])
 
-    def _interpreted(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
-        result: tuple[Any, ...] | Changed = self.otherwise(*values, *self.program.constants)
-        return result
+    def _block(self, args: tuple[Any, ...]) -> Block:
+        return Block(self.program, self._count, argument_steps(args), plain_form(self.program.results))
 
-    def _bind(self, values: Sequence[Any]) -> None:
-        """Let further calls with values like these be native."""
-        kinds = tuple(map(type, values))
-        calls = self._calls[kinds] = self._calls.get(kinds, 0) + 1
-        if calls != CALLS_WITHOUT_FRAME + 1 or not is_native(self):
-            return
-        try:
-            block = Block(self.program, self._count, argument_steps(tuple(values)), plain_form(self.program.results))
-        except NotNativeError:
-            return
-        bind(self, [Frame(block), *bound_frames(self)])
+
+class Writer(_Plain):
+    """Call it with the inputs of a program without guards, and arrays that its outputs are written into.
+
+    What it takes is as for a `Runner`; arrays that are written overlap with none that is read.
+    """
+
+    def __call__(self, *args: Any) -> None:
+        """Run with scratch memory of this call alone."""
+        if len(args) != self._count + len(self.program.outputs):
+            raise TypeError(f"a program of {self._count} inputs was called with {len(args)} inputs and outputs")
+        self._bind(args)
+        values, outs = args[: self._count], args[self._count :]
+        outputs: Sequence[Any] = [
+            out if _is_in_order(out, type_) else np.empty(type_.shape, type_.dtype)
+            for out, type_ in zip(outs, self.program.outputs, strict=True)
+        ]
+        if not self._computed(values, outputs):
+            outputs = self.otherwise(*values, *self.program.constants)
+        for out, output in zip(outs, outputs, strict=True):
+            if out is not output:
+                out[...] = output
+
+    def _block(self, args: tuple[Any, ...]) -> Block:
+        inputs = [leaf_like(place, value) for place, value in enumerate(args[: self._count])]
+        first = len(self.program.inputs)
+        outputs = [Leaf(first + number, Check.WRITTEN, np.ndarray) for number in range(len(self.program.outputs))]
+        return Block(self.program, len(args), steps_of([*inputs, *outputs]), None)
+
+
+def writer(program: NativeProgram, otherwise: Callable[..., Any]) -> Writer:
+    """A program as a callable that writes into arrays."""
+    made: Writer = native_subclass(Writer)(program, otherwise)
+    return made
 
 
 def runner(program: NativeProgram, otherwise: Callable[..., Any]) -> Runner:
@@ -95,6 +143,11 @@ def _plain_out(number: int, type_: ArrayType) -> Out:
     if type_.weak:
         return Out(number, type_.dtype, _PYTHON_NUMBERS[type_.dtype.kind])
     return Out(number, type_.dtype, np.ndarray if type_.shape else np.generic)
+
+
+def _is_in_order(array: _Array, type_: ArrayType) -> bool:
+    flags = array.flags
+    return flags.c_contiguous and flags.aligned and array.shape == type_.shape and array.dtype == type_.dtype
 
 
 def _plain(output: np.ndarray[Any, Any], type_: ArrayType) -> Any:

@@ -1,7 +1,7 @@
 """What a frame has the native entry do before a run: one thing fetched and checked after the other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.backends.native.entry.forms import NotNativeError
+from pullback.blocks import Block
 
 
 class Fetch(IntEnum):
@@ -27,6 +28,10 @@ class Fetch(IntEnum):
     KEYWORD_DEFAULTS = 10
     TYPE = 11
     ATTRIBUTES = 12
+    ENTRY = 13
+    FUNCTION = 14
+    SLOT = 15
+    ATTRIBUTES_OF = 16
 
 
 class Check(IntEnum):
@@ -45,6 +50,7 @@ class Check(IntEnum):
     DOUBLE_OR_FLOAT = 10
     SINGLE_OR_FLOAT = 11
     WRITTEN = 12
+    TYPE = 13
 
 
 class _Absent:
@@ -68,6 +74,8 @@ class Step:
     """Where its address goes in the table of the program: inputs first, then outputs."""
     length: int = 0
     """Of a container."""
+    inside: Any = None
+    """The dict that an entry is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,7 @@ def leaf_like(number: int, value: Any) -> Leaf:
 
 
 def steps_of(args: Sequence[Any], first: int = 0, before: int = 0) -> list[Step]:
-    """Steps for arguments, from the first on, that are leaves, None, and containers of them; so many steps go before."""
+    """Steps for arguments, from the first on, that are leaves, None, and nodes of trees; so many steps go before."""
     steps: list[Step] = []
     waiting = [(tree, Fetch.ARGUMENT, place, 0) for place, tree in enumerate(args, first)]
     for tree, fetch, what, parent in waiting:  # breadth first: the items of a dict come one after the other
@@ -112,17 +120,38 @@ def steps_of(args: Sequence[Any], first: int = 0, before: int = 0) -> list[Step]
             steps.append(Step(fetch, what, Check.IDENTITY, None, parent))
         elif isinstance(tree, Leaf):
             steps.append(Step(fetch, what, tree.check, tree.expected, parent, tree.place))
-        elif type(tree) in CONTAINERS:
-            steps.append(Step(fetch, what, CONTAINERS[type(tree)], type(tree), parent, length=len(tree)))
-            waiting.extend((part, *how, before + len(steps) - 1) for part, how in _parts(tree))
         else:
-            raise NotNativeError(f"an argument is a {type(tree).__name__}")
+            own = before + len(steps)
+            found, parts = _node(tree, fetch, what, parent, own)
+            steps.extend(found)
+            waiting.extend(parts)
     return steps
 
 
+_Waiting = tuple[Any, Fetch, Any, int]
+
+
+def _node(tree: Any, fetch: Fetch, what: Any, parent: int, own: int) -> tuple[list[Step], list[_Waiting]]:
+    """Steps for a node itself, and its parts."""
+    check = next((check for kind, check in CONTAINERS.items() if isinstance(tree, kind)), None)
+    if check is not None:
+        step = Step(fetch, what, check, type(tree), parent, length=len(tree))
+        return [step], [(part, *how, own) for part, how in _parts(tree)]
+    exact = Step(fetch, what, Check.TYPE, type(tree), parent)
+    if type(tree) is Block:
+        layout = Step(Fetch.SLOT, "_layout", Check.IDENTITY, tree.layout, own)
+        return [exact, layout], [(tree.array, Fetch.SLOT, "_array", own)]
+    if is_dataclass(tree):
+        names = [field.name for field in fields(tree)]
+        if all(name in getattr(tree, "__dict__", ()) for name in names):
+            attributes = Step(Fetch.ATTRIBUTES_OF, None, Check.ANYTHING, None, own)
+            return [exact, attributes], [(getattr(tree, name), Fetch.DICT_ITEM, name, own + 1) for name in names]
+    raise NotNativeError(f"an argument is a {type(tree).__name__}")
+
+
 def _parts(tree: Any) -> Sequence[tuple[Any, tuple[Fetch, Any]]]:
-    if type(tree) is dict:
+    if isinstance(tree, dict):
         fetches = [Fetch.FIRST_DICT_ITEM, *[Fetch.NEXT_DICT_ITEM] * len(tree)]
         return [(part, (fetch, key)) for (key, part), fetch in zip(tree.items(), fetches, strict=False)]
-    fetch = Fetch.TUPLE_ITEM if type(tree) is tuple else Fetch.LIST_ITEM
+    fetch = Fetch.TUPLE_ITEM if isinstance(tree, tuple) else Fetch.LIST_ITEM
     return [(part, (fetch, place)) for place, part in enumerate(tree)]

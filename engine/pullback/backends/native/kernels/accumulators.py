@@ -7,8 +7,9 @@ and S the sum of magnitudes, the error is at most
 
     (BLOCK + log2(accumulators * lanes) + 2) u S    whatever the number of terms,
 
-where a sum ends in registers or on the stack. One that returns to its result adds as many terms more, one by one, as often as
-it returns. Reference: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2 and 4.3.
+where a sum ends in registers or on the stack. One that returns to its result, at most `BLOCK` times, adds as many terms more;
+what would return more often is summed in a pass of its own. Reference: Higham, Accuracy and Stability of Numerical
+Algorithms, 2nd ed., sections 4.2 and 4.3.
 
 Maxima and minima are NaN where a term is, as NumPy's. Nothing is multiplied by zero: lanes that do not take part are given
 what the reduction starts from.
@@ -68,17 +69,27 @@ class Combiner:
     def across(self, a: str) -> str:
         """All lanes as one."""
         lanes = self.lanes
+        if self.kind in ("sum", "prod") and lanes.dtype.kind != "b":
+            return a if lanes.width == 1 else lanes.sum_lanes(a) if self.kind == "sum" else self._product_of_lanes(a)
         if lanes.width == 1:
             return a
-        if self.kind == "sum" and lanes.dtype.kind != "b":
-            return lanes.sum_lanes(a)
-        if self.kind == "prod":
-            return self._product_of_lanes(a)
         if lanes.dtype.kind == "b":
             return lanes.any_lane(a) if self.kind in ("any", "max", "sum") else lanes.all_lanes(a)
         if self.kind in ("any", "all"):
             return reduce_lanes(lanes, "or" if self.kind == "any" else "and", a)
-        return lanes.largest_lane(a) if self.kind == "max" else lanes.smallest_lane(a)
+        if not lanes.is_float:
+            return lanes.largest_lane(a) if self.kind == "max" else lanes.smallest_lane(a)
+        # Half by half: LLVM's own reduction orders zeros by their sign too, which takes it three times as long.
+        half = Combiner(self.kind, Lanes(lanes.function, lanes.dtype, lanes.width // 2))
+        return half.across(half.combine(self._half(a, 0), self._half(a, half.lanes.width)))
+
+    def _half(self, a: str, first: int) -> str:
+        lanes = self.lanes
+        if lanes.width == 2:
+            return lanes.lane(a, first)
+        order = ", ".join(f"i32 {first + place}" for place in range(lanes.width // 2))
+        mask = f"<{lanes.width // 2} x i32> <{order}>"
+        return lanes.function.value(f"shufflevector {lanes.type} {a}, {lanes.type} poison, {mask}")
 
     def _product_of_lanes(self, a: str) -> str:
         lanes = self.lanes

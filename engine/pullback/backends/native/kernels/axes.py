@@ -97,7 +97,7 @@ def _cost_along(axis: Axis, axes: list[Axis], reads: int, lanes: int) -> float:
         if abs(stride) > 1:
             elsewhere = any(other.strides[number] == 1 for other in axes if other is not axis)
             weight = 2.0 if number >= reads else 1.0
-            per_vector += weight * (3.0 if elsewhere else lanes)
+            per_vector += weight * (3.0 if elsewhere else min(abs(stride), lanes))
     vectors = math.ceil(axis.size / lanes)
     across = 4.0 * sum(axis.reduced)
     return (per_vector * vectors + across) / axis.size

@@ -7,6 +7,7 @@ as C' = B' A', and a factor that lies the other way is given with the flag that 
 from contextlib import ExitStack
 
 from pullback.backends.native.kernels.product import Product
+from pullback.backends.native.threads.sharing import blas_on_this_thread
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import memory_type, number
 
@@ -52,7 +53,7 @@ def write_gemm(function: Function, product: Product, a: str, b: str, c: str) -> 
     def flag(lines: tuple[int, bool]) -> tuple[str, str]:
         return "ptr", function.module.constant("i8", str(ord("T" if lines[1] else "N")), align=1)
 
-    with ExitStack() as loops:
+    with blas_on_this_thread(function), ExitStack() as loops:
         batch = [loops.enter_context(function.loop(0, size)) for size in product.batch]
         pointers = [
             function.element(pointer, function.offset(*zip(batch, strides, strict=True)), element)

@@ -17,6 +17,7 @@ from pullback.backends.native.elementary import scalars
 from pullback.backends.native.kernels import accumulators, tiling
 from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
 from pullback.backends.native.kernels.turning import turned
 from pullback.backends.native.writing.function import Function, Index
@@ -208,7 +209,7 @@ class _Writer:
         for write in self.nest.writes:
             forms[write.value].add(_Form(write.dtype, in_lanes=bool(self.nest.space)))
         for reduction in self.nest.reductions:
-            forms[reduction.value].add(_Form(reduction.dtype, in_lanes=bool(self.nest.space)))
+            forms[reduction.value].add(_Form(self.nest.dtype_reduced(reduction), in_lanes=bool(self.nest.space)))
         return forms
 
     def _in_lanes(self, number: int) -> bool:
@@ -255,8 +256,7 @@ class _Writer:
         offset = self._offset(read, copy)
         if not form.in_lanes:
             return self._lanes(form).load(pointer, offset)
-        stride = read.strides[self.along]
-        return self._lanes(form).load(pointer, offset, stride=stride, active=self._active(copy, here))
+        return load_strided(self._lanes(form), pointer, offset, read.strides[self.along], self._active(copy, here))
 
     def _is_turned(self, operand: _Operand) -> bool:
         """Whether an operand is loaded or stored by squares."""
@@ -348,7 +348,7 @@ class _Writer:
     # --- reductions -------------------------------------------------------------------------------------------------
     def _combiner(self, k: int) -> Combiner:
         reduction = self.nest.reductions[k]
-        dtype = accumulators.accumulated_dtype(reduction.dtype, self.lanes)
+        dtype = accumulators.accumulated_dtype(self.nest.dtype_reduced(reduction), self.lanes)
         return Combiner(reduction.kind, Lanes(self.function, dtype, self.lanes))
 
     def _kept_axes(self, reduction: Reduction) -> frozenset[int]:
@@ -360,7 +360,7 @@ class _Writer:
     def _term(self, k: int, copy: _Key, here: _Here) -> str:
         """What a copy adds to a reduction; lanes that do not take part add nothing."""
         combiner, reduction = self._combiner(k), self.nest.reductions[k]
-        form = _Form(reduction.dtype, in_lanes=bool(self.nest.space))
+        form = _Form(self.nest.dtype_reduced(reduction), in_lanes=bool(self.nest.space))
         term = self._lanes(form).convert(self._value(reduction.value, form, copy, here), combiner.lanes)
         active = self._active(copy, here)
         if self.along in reduction.axes and active < self.lanes:

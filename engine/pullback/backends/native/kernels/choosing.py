@@ -108,7 +108,9 @@ def _candidates(product: Product, vector_bits: int) -> Iterator[Choice]:
             yield plain
             yield from _packing(plain, seen)
         width = _width(seen.k, full)
-        for rows, columns in _tiles(seen.m, seen.n, vector_bits):
+        # Steps that do not count must be 0 in both factors; one that is repeated would be in every lane.
+        repeated = 0 in (seen.a_strides[1], seen.b_strides[0])
+        for rows, columns in () if repeated else _tiles(seen.m, seen.n, vector_bits):
             plain = Choice(turned, "inner", width, rows, columns, max(1, seen.k), seen.m, _chains(rows, columns))
             yield plain
             if seen.b_strides[0] != 1 and columns * seen.k * seen.dtype.itemsize <= _PANEL_BYTES and _is_plain(seen):

@@ -7,10 +7,10 @@ from typing import Any
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.convolution.correlating import write_correlation
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
-from pullback.backends.native.kernels.convolution.dotting import make_dotting_plan, write_dots
-from pullback.backends.native.kernels.convolution.plans import make_plan, most_scratch
+from pullback.backends.native.kernels.convolution.dotting import DottingPlan, make_dotting_plan, write_dots
+from pullback.backends.native.kernels.convolution.plans import make_plan, scratch_bytes
 from pullback.backends.native.kernels.convolution.rows import clear_all
-from pullback.backends.native.kernels.convolution.summing import make_summing_plan, write_sums
+from pullback.backends.native.kernels.convolution.summing import SummingPlan, make_summing_plan, write_sums
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
 from pullback.backends.native.writing.function import Function
 from pullback.ir.graph import Node
@@ -42,7 +42,7 @@ def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correla
 def _scratch(node: Node, vector_bits: int) -> int:
     w, data, result = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
     correlation = _correlation(node, w, data, result)
-    return 0 if correlation.is_empty or not result.size else most_scratch(correlation, vector_bits)
+    return 0 if correlation.is_empty or not result.size else scratch_bytes(correlation, vector_bits)
 
 
 @emits(conv, conv_data_gradient, supports=_refusal, scratch=_scratch)
@@ -59,7 +59,8 @@ def emit_correlation(
         return
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        write_correlation(function, make_plan(correlation, emission.vector_bits), *pointers)
+        plan = make_plan(correlation, emission.vector_bits, _scratch(node, emission.vector_bits))
+        write_correlation(function, plan, *pointers)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
     emission.kernel(correlation, node.primitive.name, pointers, build)
@@ -86,9 +87,13 @@ def _sums_scratch(node: Node, vector_bits: int) -> int:
     if not _has_terms(node):
         return 0
     y, x, w = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
-    sums = _sums_of(node, y, x, w)
-    dotting = make_dotting_plan(sums, vector_bits)
-    return max(make_summing_plan(sums, vector_bits).bytes, dotting.bytes if dotting else 0)
+    return _summing(_sums_of(node, y, x, w), vector_bits).bytes
+
+
+def _summing(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
+    """The way that is expected to be the faster; it depends on sizes, not on layouts."""
+    summing, dotting = make_summing_plan(sums, vector_bits), make_dotting_plan(sums, vector_bits)
+    return dotting if dotting and dotting.cycles < summing.cycles else summing
 
 
 @emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)
@@ -105,12 +110,11 @@ def emit_weight_gradient(
     sums = _sums_of(node, operands[0], operands[1], result)
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        summing = make_summing_plan(sums, emission.vector_bits)
-        dotting = make_dotting_plan(sums, emission.vector_bits)
-        if dotting and dotting.cycles < summing.cycles:
-            write_dots(function, dotting, *pointers)
+        plan = _summing(sums, emission.vector_bits)
+        if isinstance(plan, DottingPlan):
+            write_dots(function, plan, *pointers)
         else:
-            write_sums(function, summing, *pointers)
+            write_sums(function, plan, *pointers)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
     emission.kernel(sums, node.primitive.name, pointers, build)

@@ -3,8 +3,8 @@
 Where OpenBLAS overtakes depends on the machine, so it is found out once: before the first product that is large enough to
 matter, both are timed on cubes of three sizes, which takes about as long as importing SciPy does. What is found is kept
 beside the objects, for the processor's name, the width of vectors and the version of SciPy. Without a folder for objects
-(`PULLBACK_CACHE=0`), or where a text is written for another width than the processor's, the default holds. Texts differ
-where the choice does, and with them the names of objects.
+(`PULLBACK_CACHE=0`), or where a text is written for another width than the processor's, the default holds. Objects know what
+was chosen for them (`linking.choices`).
 """
 
 import ctypes
@@ -24,7 +24,7 @@ import numpy as np
 from pullback.backends.native.kernels import blas
 from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product
-from pullback.backends.native.linking import host_target, load
+from pullback.backends.native.linking import choices, host_target, load
 from pullback.backends.native.linking.objects import cache_folder
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.module import Module
@@ -36,6 +36,8 @@ _FEW = 16
 _TOLERATED = 1.05
 _ROUNDS = 4
 
+_CHOICE = "side of products"
+
 
 def is_beyond(product: Product, vector_bits: int) -> bool:
     """Whether a product is for BLAS."""
@@ -43,9 +45,7 @@ def is_beyond(product: Product, vector_bits: int) -> bool:
         return False
     if not blas.can_describe(product):
         return False
-    # Rows that do not follow each other are copied in strips: own tiles lose sooner on large ones.
-    transposed = product.a_strides[1] != 1 and product.c_strides[1] == 1
-    return product.multiplications > (side(vector_bits, product.dtype) // (2 if transposed else 1)) ** 3
+    return product.multiplications > side(vector_bits, product.dtype) ** 3
 
 
 def default_side(vector_bits: int, dtype: np.dtype[Any]) -> int:
@@ -59,11 +59,20 @@ def _least(vector_bits: int, dtype: np.dtype[Any]) -> int:
 
 
 def side(vector_bits: int, dtype: np.dtype[Any]) -> int:
-    """The side of the largest cube for own tiles on this machine."""
-    folder = cache_folder()
+    """The side of the largest cube for own tiles on this machine; the text that is being written depends on it."""
+    return int(choices.chosen(_CHOICE, f"{vector_bits} {dtype.str[1:]}"))
+
+
+def _find(argument: str) -> str:
+    """What is chosen for a width of vectors and a dtype."""
+    bits, name = argument.split()
+    vector_bits, dtype, folder = int(bits), np.dtype(name), cache_folder()
     if folder is None or host_target().vector_bits != vector_bits:
-        return default_side(vector_bits, dtype)
-    return _found(folder / "products.json", host_target().cpu, vector_bits, dtype)
+        return str(default_side(vector_bits, dtype))
+    return str(_found(folder / "products.json", host_target().cpu, vector_bits, dtype))
+
+
+choices.provide(_CHOICE, _find)
 
 
 @functools.cache

@@ -20,10 +20,17 @@ from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 
 def write_tiles(
-    function: Function, product: Product, pointers: Sequence[str], *, epilogue: Epilogue | None = None
+    function: Function,
+    product: Product,
+    pointers: Sequence[str],
+    *,
+    epilogue: Epilogue | None = None,
+    choice: Choice | None = None,
 ) -> None:
-    """The loops of a product over tiles of our own, whatever its size."""
-    _Writer(function, product, pointers, epilogue).write()
+    """The loops of a product over tiles of our own, whatever its size; the choice may be that of a larger product."""
+    if choice is None:
+        choice = choose(product, function.module.vector_bits)
+    _Writer(function, product, pointers, epilogue, choice).write()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +52,10 @@ class _Writer:
     """The loops of one product."""
 
     def __init__(
-        self, function: Function, product: Product, pointers: Sequence[str], epilogue: Epilogue | None
+        self, function: Function, product: Product, pointers: Sequence[str], epilogue: Epilogue | None, choice: Choice
     ) -> None:
         self.function = function
-        self.choice: Choice = choose(product, function.module.vector_bits)
+        self.choice = choice
         self.turned = self.choice.turned
         self.product = product.turned() if self.turned else product
         a, b, self.c = pointers[:3]

@@ -11,7 +11,8 @@ them along axes of the space. Values are numbered: the reads first, then the ste
 What is written may be the very memory of something read with the same strides; nothing else overlaps.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -73,7 +74,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """One kernel; its text depends on nothing else, so it is its own key."""
+    """One kernel; its text depends on nothing else."""
 
     space: Shape
     reads: tuple[Read, ...]
@@ -88,3 +89,40 @@ class Nest:
             operands = [axes[operand] for operand in step.operands if not isinstance(operand, Constant)]
             axes.append(frozenset().union(*operands))
         return axes
+
+    def dtype_of(self, value: int) -> np.dtype[Any]:
+        """The dtype of a value."""
+        first = len(self.reads)
+        return self.reads[value].dtype if value < first else self.steps[value - first].dtype
+
+    def dtype_reduced(self, reduction: Reduction) -> np.dtype[Any]:
+        """The dtype that values are reduced in: that of the result, but truth values are counted in half as wide integers."""
+        of_truths = reduction.kind == "sum" and self.dtype_of(reduction.value).kind == "b"
+        small = math.prod(self.space) < 2**31
+        return np.dtype("i4") if of_truths and small and reduction.dtype.kind == "i" else reduction.dtype
+
+    def computing(self, writes: tuple[Write, ...], reductions: tuple[Reduction, ...]) -> "Nest":
+        """The nest that gives these of its results, without the reads and the steps that they do not need."""
+        first = len(self.reads)
+        needed = {result.value for result in writes} | {result.value for result in reductions}
+        for number in reversed(range(first, first + len(self.steps))):
+            if number in needed:
+                operands = self.steps[number - first].operands
+                needed.update(operand for operand in operands if not isinstance(operand, Constant))
+        numbers = {number: place for place, number in enumerate(sorted(needed))}
+        steps = [
+            replace(step, operands=tuple(_renumbered(operand, numbers) for operand in step.operands))
+            for number, step in enumerate(self.steps, first)
+            if number in needed
+        ]
+        return Nest(
+            self.space,
+            tuple(read for number, read in enumerate(self.reads) if number in needed),
+            tuple(steps),
+            tuple(replace(write, value=numbers[write.value]) for write in writes),
+            tuple(replace(reduction, value=numbers[reduction.value]) for reduction in reductions),
+        )
+
+
+def _renumbered(operand: int | Constant, numbers: dict[int, int]) -> int | Constant:
+    return operand if isinstance(operand, Constant) else numbers[operand]

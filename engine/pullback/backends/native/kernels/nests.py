@@ -9,7 +9,7 @@ from pullback.backends.native.kernels.accumulators import starting_value
 from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.bodies import write_nest
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, ReductionKind, Step, Write
-from pullback.backends.native.kernels.tiling import tile
+from pullback.backends.native.kernels.tiling import BLOCK, is_float_sum, tile
 from pullback.backends.native.writing.function import Function
 from pullback.rules.activations import identity
 
@@ -21,18 +21,44 @@ def emit_nest(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
     if math.prod(nest.space) == 0:
         _emit_empty(emission, nest, pointers)
         return
-    small = with_few_axes(nest, emission.vector_bits)
+    for one in _passes(nest.computing(nest.writes, nest.reductions), emission.vector_bits):
+        _emit_pass(emission, one, pointers)
 
+
+def _passes(nest: Nest, vector_bits: int) -> list[Nest]:
+    """The nest, or several where a sum would return to its result so often that its error would grow with the terms.
+
+    Every pass reads all again. What is written comes last: it may be the memory of what is read.
+    """
+    small = with_few_axes(nest, vector_bits)
+    often = [
+        is_float_sum(reduction) and kept.returns > BLOCK
+        for reduction, kept in zip(small.reductions, tile(small, vector_bits).keeping, strict=True)
+    ]
+    if not any(often):
+        return [small]
+    alone: dict[frozenset[int], list[Reduction]] = {}
+    for reduction, returning in zip(small.reductions, often, strict=True):
+        if returning:
+            alone.setdefault(reduction.axes, []).append(reduction)
+    passes = [small.computing((), tuple(reductions)) for reductions in alone.values()]
+    others = tuple(reduction for reduction, returning in zip(small.reductions, often, strict=True) if not returning)
+    if small.writes or others:
+        passes.append(small.computing(small.writes, others))
+    return [with_few_axes(one, vector_bits) for one in passes]
+
+
+def _emit_pass(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
     def build(function: Function, arguments: Sequence[str]) -> None:
-        keeping = tile(small, emission.vector_bits).keeping
-        for kept, reduction in zip(keeping, small.reductions, strict=True):
+        keeping = tile(nest, emission.vector_bits).keeping
+        for kept, reduction in zip(keeping, nest.reductions, strict=True):
             if kept.returns:
                 start = starting_value(reduction.kind, reduction.dtype)
-                _fill(function, small, reduction, start, arguments)
-        write_nest(function, small, arguments)
+                _fill(function, nest, reduction, start, arguments)
+        write_nest(function, nest, arguments)
 
     # Numbers that are equal and not the same, 0.0 and -0.0 or 1 and True, are told apart by how they are written.
-    emission.kernel(("nest", repr(small)), "nest", pointers, build)
+    emission.kernel(("nest", repr(nest)), "nest", pointers, build)
 
 
 def _emit_empty(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ in such a copy, and then written where it belongs.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import inf, prod
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.convolution.axes import batch_axis, forward_axes
+from pullback.backends.native.kernels.convolution.axes import Axis, batch_axis, forward_axes
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.planes import Planes, fill, spread
 from pullback.backends.native.kernels.convolution.rows import along, clear_all, clear_row
@@ -30,8 +30,11 @@ from pullback.rules.sliding import Sliding
 #: Windows of more elements than this are walked by a loop.
 _UNROLLED_WINDOW = 9
 
-#: How many copies of one channel with what is around it each primitive keeps.
-_COPIES = {mean_pool: 1, max_pool: 1, mean_spread: 1, max_select: 2, max_spread: 2}
+#: How many copies of one channel with what is around it each primitive keeps; in the same places, shares and maxima of windows.
+_COPIES = {mean_pool: 1, max_pool: 1, mean_spread: 2, max_select: 2, max_spread: 4}
+
+#: Which copy has the shares, by whether they are those of maxima.
+_SHARES = {False: 1, True: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +142,8 @@ class _Writer:
         function, pooling = self.function, self.pooling
         for number, around in enumerate(self._around()):
             self._set(self.copies[number], around)
-        if self._spreads:
-            clear_all(function, Stored(self.result, result.shape, result.strides, result.dtype))
+        if self._spreads and not all(map(_covers, self.planes.axes)):
+            clear_all(function, replace(result, pointer=self.result))
         with function.loop(0, pooling.examples) as example, function.loop(0, pooling.channels) as channel:
             operands = [
                 self._at(pointer, function.offset((example, layout.examples), (channel, layout.channels)))
@@ -153,93 +156,106 @@ class _Writer:
                 layout = pooling.operands[operand]
                 fill(function, self.lanes, layout, self.planes, operands[operand], starts, self.copies[number])
             if self._spreads:
-                clear_row(function, self.lanes, self.copies[0], self.planes.size)
-            with ExitStack() as stack:
-                indices = [stack.enter_context(function.loop(0, count)) for count in self.sliding.out[:-1]]
-                self._write_row(operands, target, indices)
-            if self._spreads:
+                self._spread(operands)
                 spread(function, self.lanes, pooling.result, self.planes, self.copies[0], starts, target)
+            else:
+                self._pool(operands, target)
 
     def _around(self) -> list[float]:
         """What is around each copy."""
-        return {max_pool: [-inf], max_select: [0.0, -inf], max_spread: [0.0, -inf]}.get(self.pooling.primitive, [0.0])
+        around = {max_pool: [-inf], max_select: [0.0, -inf], max_spread: [0.0, -inf, 0.0, 0.0], mean_spread: [0.0, 0.0]}
+        return around.get(self.pooling.primitive, [0.0])
 
     def _copied(self) -> dict[int, int]:
         """Which operand is copied to which copy."""
         return {mean_spread: {}, max_select: {0: 0, 1: 1}, max_spread: {1: 1}}.get(self.pooling.primitive, {0: 0})
 
     def _set(self, copy: str, value: float) -> None:
-        number = self.lanes.constant(value)
-        along(
-            self.function,
-            self.lanes,
-            self.planes.size,
-            lambda index, active: self.lanes.store(number, copy, index, active=active),
-        )
+        function, lanes = self.function, self.lanes
+        number = lanes.constant(value)
+        along(function, lanes, self.planes.size, lambda k, active: lanes.store(number, copy, k, active=active))
 
-    # --- a row ------------------------------------------------------------------------------------------------------
-    def _write_row(self, operands: Sequence[str], target: str, indices: Sequence[Index]) -> None:
-        """One row of windows; `operands` and `target` are those of the channel."""
+    # --- windows ----------------------------------------------------------------------------------------------------
+    def _each_vector(self, operands: Sequence[str], body: Callable[["_Place"], None]) -> None:
+        """Vectors of windows, row by row; the operands are those of the channel."""
         function, pooling = self.function, self.pooling
-        pitches = self.planes.pitches
-        place = function.offset(*zip(indices, pitches[1:-1], strict=True))
-        copies = [self._at(copy, place) for copy in self.copies]
+        with ExitStack() as stack:
+            indices = [stack.enter_context(function.loop(0, count)) for count in self.sliding.out[:-1]]
+            place = function.offset(*zip(indices, self.planes.pitches[1:-1], strict=True))
+            copies = [self._at(copy, place) for copy in self.copies]
 
-        def row(pointer: str, layout: Layout) -> str:
-            return self._at(pointer, function.offset(*zip(indices, layout.spatial[:-1], strict=True)))
+            def vector(index: Index, active: int | None) -> None:
+                places = (*indices, index)
+                here = [self._at(copy, index) for copy in copies]
+                body(_Place(self.lanes, operands, pooling.operands, places, here, active))
 
-        rows = [row(pointer, layout) for pointer, layout in zip(operands, pooling.operands, strict=True)]
-        own = row(target, pooling.result)
+            along(function, self.lanes, self.sliding.out[-1], vector)
 
-        def vector(index: Index, active: int | None) -> None:
-            here = [self._at(copy, index) for copy in copies]
+    def _pool(self, operands: Sequence[str], target: str) -> None:
+        """Results of windows."""
+        lanes, layout = self.lanes, self.pooling.result
 
-            def read(operand: int) -> str:
-                stride = pooling.operands[operand].spatial[-1]
-                first = self._at(rows[operand], function.mul(index, stride))
-                return self.lanes.load(first, stride=stride, active=active)
+        def write(place: _Place) -> None:
+            value, index = self._value(place), self.function.offset(*zip(place.indices, layout.spatial, strict=True))
+            lanes.store(value, target, index, stride=layout.spatial[-1], active=place.active)
 
-            value = self._value(here, read, active)
-            if value is not None:
-                stride = pooling.result.spatial[-1]
-                self.lanes.store(value, self._at(own, function.mul(index, stride)), stride=stride, active=active)
+        self._each_vector(operands, write)
 
-        along(function, self.lanes, self.sliding.out[-1], vector)
-
-    def _value(self, copies: Sequence[str], read: Callable[[int], str], active: int | None) -> str | None:
-        """A vector of results of windows; what is spread back gives none."""
-        lanes, primitive, zero = self.lanes, self.pooling.primitive, self.lanes.constant(0)
-        size = lanes.constant(prod(self.sliding.kernel))
+    def _value(self, place: "_Place") -> str:
+        lanes, primitive, zero, copy = self.lanes, self.pooling.primitive, self.lanes.constant(0), place.copies[0]
         if primitive is mean_pool:
-            return lanes.div(self._fold(zero, lambda tap, sum_: lanes.add(sum_, lanes.load(copies[0], tap))), size)
+            sum_ = self._fold(zero, lambda tap, sum_: lanes.add(sum_, lanes.load(copy, tap)))
+            return lanes.div(sum_, lanes.constant(prod(self.sliding.kernel)))
         if primitive is max_pool:
             lowest = lanes.constant(-inf)
-            return self._fold(lowest, lambda tap, most: lanes.intrinsic("maximum", most, lanes.load(copies[0], tap)))
-        if primitive is mean_spread:
-            share = lanes.div(read(0), size)
-            self._add(copies[0], lambda _: share, active)
-            return None
-        y = read(2)
+            return self._fold(lowest, lambda tap, most: lanes.intrinsic("maximum", most, lanes.load(copy, tap)))
+        y = place.read(2)
+        moved = self._fold(
+            zero, lambda tap, sum_: lanes.add(sum_, _of_largest(lanes, place.copies, tap, y, lanes.load(copy, tap)))
+        )
+        return lanes.div(moved, self._count(place, y))
 
-        def of_largest(tap: Index, value: str) -> str:
-            """A value where an element is the maximum of its window, as a NaN always is, else 0."""
-            x = lanes.load(copies[1], tap)
-            is_hit = self.function.value(f"or {lanes.mask_type} {lanes.compare('==', x, y)}, {lanes.is_nan(x)}")
-            return lanes.select(is_hit, value, zero)
+    def _count(self, place: "_Place", y: str) -> str:
+        """How many elements of the windows are their maximum."""
+        zero, one = self.lanes.constant(0), self.lanes.constant(1)
+        return self._fold(
+            zero, lambda tap, sum_: self.lanes.add(sum_, _of_largest(self.lanes, place.copies, tap, y, one))
+        )
 
-        one = lanes.constant(1)
-        count = self._fold(zero, lambda tap, sum_: lanes.add(sum_, of_largest(tap, one)))
-        if primitive is max_select:
-            moved = self._fold(zero, lambda tap, sum_: lanes.add(sum_, of_largest(tap, lanes.load(copies[0], tap))))
-            return lanes.div(moved, count)
-        share = lanes.div(read(0), count)
-        self._add(copies[0], lambda tap: of_largest(tap, share), active)
-        return None
+    def _spread(self, operands: Sequence[str]) -> None:
+        """The shares of windows, added to their elements.
 
-    def _each_tap(self) -> Iterator[Index]:
+        Tap by tap, for neighbouring taps add to the same elements; and all windows as one line, in which the share of what
+        lies between rows is 0.
+        """
+        function, lanes, is_largest = self.function, self.lanes, self.pooling.primitive is max_spread
+
+        def share(place: _Place) -> None:
+            of = lanes.constant(prod(self.sliding.kernel))
+            if is_largest:
+                y = place.read(2)
+                lanes.store(y, place.copies[3])
+                of = self._count(place, y)
+            lanes.store(lanes.div(place.read(0), of), place.copies[_SHARES[is_largest]], active=place.active)
+
+        self._each_vector(operands, share)
+        clear_row(function, lanes, self.copies[0], self.planes.size)
+        length = 1 + sum(
+            (count - 1) * pitch for count, pitch in zip(self.sliding.out, self.planes.pitches[1:], strict=True)
+        )
+        short = replace(lanes, width=min(lanes.width, 1 << (length.bit_length() - 1)))
+        for tap in self._each_tap(unrolled=1):
+            with function.loop(0, length, short.width) as index:
+                here = [self._at(copy, index) for copy in self.copies]
+                own = short.load(here[_SHARES[is_largest]])
+                if is_largest:
+                    own = _of_largest(short, here, tap, short.load(here[3]), own)
+                short.store(short.add(short.load(here[0], tap), own), here[0], tap)
+
+    def _each_tap(self, *, unrolled: int = _UNROLLED_WINDOW) -> Iterator[Index]:
         """How far each element of a window is from its first place."""
         function, taps = self.function, self.taps
-        if len(taps) <= _UNROLLED_WINDOW:
+        if len(taps) <= unrolled:
             yield from taps
             return
         numbers = ", ".join(f"i64 {tap}" for tap in taps)
@@ -255,8 +271,33 @@ class _Writer:
             self.function.store(self.lanes.type, value, slot)
         return self.function.load(self.lanes.type, slot)
 
-    def _add(self, copy: str, term: Callable[[Index], str], active: int | None) -> None:
-        """Add to each element of the windows."""
-        for tap in self._each_tap():
-            value = self.lanes.add(self.lanes.load(copy, tap), term(tap))
-            self.lanes.store(value, copy, tap, active=active)
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A vector of windows: their numbers along each axis, and what their first elements are in the copies."""
+
+    lanes: Lanes
+    operands: Sequence[str]
+    layouts: Sequence[Layout]
+    indices: tuple[Index, ...]
+    copies: Sequence[str]
+    active: int | None
+
+    def read(self, operand: int) -> str:
+        """What an operand that has a number for each window has for these."""
+        spatial = self.layouts[operand].spatial
+        index = self.lanes.function.offset(*zip(self.indices, spatial, strict=True))
+        return self.lanes.load(self.operands[operand], index, stride=spatial[-1], active=self.active)
+
+
+def _of_largest(lanes: Lanes, copies: Sequence[str], tap: Index, y: str, value: str) -> str:
+    """A value where an element of the windows is their maximum, as a NaN always is, else 0."""
+    x = lanes.load(copies[1], tap)
+    is_hit = lanes.function.value(f"or {lanes.mask_type} {lanes.compare('==', x, y)}, {lanes.is_nan(x)}")
+    return lanes.select(is_hit, value, lanes.constant(0))
+
+
+def _covers(axis: Axis) -> bool:
+    """Whether everything along an axis is in the copy."""
+    steps = range(axis.low, axis.low + axis.count + axis.reach)
+    return {axis.step * step + phase for step in steps for phase in axis.phases} >= set(range(axis.size))

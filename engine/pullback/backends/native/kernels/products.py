@@ -7,6 +7,7 @@ their own.
             -> multiplying    the loops                                                     multiplying.py, tiles.py,
                               and what is copied, turned or done on the way                 packing.py, pieces.py, epilogues.py
             -> blas           large ones, where its interface can describe them             blas.py, cut_off.py
+            -> parts          several threads, each with a part of the result               parts.py
 
     emit_product(emission, described(a, b, c), (a.pointer, b.pointer, c.pointer))
 """
@@ -17,10 +18,13 @@ import numpy as np
 
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels import blas, cut_off
+from pullback.backends.native.kernels.choosing import choose
 from pullback.backends.native.kernels.epilogues import Epilogue
 from pullback.backends.native.kernels.multiplying import write_tiles
+from pullback.backends.native.kernels.parts import Parting, Write, parting_of_blas, parting_of_tiles, write_part
 from pullback.backends.native.kernels.product import Product, described
-from pullback.backends.native.writing.function import Function
+from pullback.backends.native.threads.sharing import share
+from pullback.backends.native.writing.function import Function, Index
 from pullback.ir.graph import Node
 from pullback.rules.contractions import matmul
 
@@ -28,14 +32,22 @@ from pullback.rules.contractions import matmul
 def emit_product(
     emission: Emission, product: Product, pointers: Sequence[str], *, epilogue: Epilogue | None = None
 ) -> None:
-    """A kernel that computes a product; the pointers are those of A, B, C and what the epilogue reads."""
+    """A kernel that computes a product, or several threads do; the pointers are those of A, B, C and the epilogue's."""
+    if product.is_empty:
+        return
+    if epilogue is None:
+        product = product.simplified()
+    parting, write = _way(product, emission.vector_bits, epilogue)
+
+    def build(function: Function, arguments: Sequence[str], block: Index) -> None:
+        if parting.is_whole:
+            write(function, product, arguments, epilogue)
+        else:
+            write_part(function, product, arguments, parting, block, write, epilogue)
+
     key = ("product", repr(product), epilogue.key if epilogue else None)
     name = f"product_{product.m}x{product.n}x{product.k}_{product.dtype.str[1:]}"
-
-    def build(function: Function, arguments: Sequence[str]) -> None:
-        write_product(function, product, arguments, epilogue=epilogue)
-
-    emission.kernel(key, name, pointers, build)
+    share(emission, key, name, pointers, parting.count, build)
 
 
 def write_product(
@@ -46,10 +58,24 @@ def write_product(
         return
     if epilogue is None:
         product = product.simplified()
-        if cut_off.is_beyond(product, function.module.vector_bits):
-            blas.write_gemm(function, product, *pointers[:3])
-            return
-    write_tiles(function, product, pointers, epilogue=epilogue)
+    _, write = _way(product, function.module.vector_bits, epilogue)
+    write(function, product, pointers, epilogue)
+
+
+def _way(product: Product, vector_bits: int, epilogue: Epilogue | None) -> tuple[Parting, Write]:
+    """How a product is cut, and what writes its parts."""
+    if epilogue is None and cut_off.is_beyond(product, vector_bits):
+        return parting_of_blas(product, vector_bits), _by_blas
+    choice = choose(product, vector_bits)
+
+    def by_tiles(function: Function, part: Product, pointers: Sequence[str], end: Epilogue | None) -> None:
+        write_tiles(function, part, pointers, epilogue=end, choice=choice)
+
+    return parting_of_tiles(product, choice, vector_bits), by_tiles
+
+
+def _by_blas(function: Function, product: Product, pointers: Sequence[str], _: Epilogue | None) -> None:
+    blas.write_gemm(function, product, *pointers[:3])
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------------

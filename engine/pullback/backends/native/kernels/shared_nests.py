@@ -21,15 +21,17 @@ from pullback.backends.native.threads.sharing import blocks_of, share
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import memory_type
 
-PARTIALS_BYTES: Final = 1 << 14
+PARTIALS_BYTES: Final = 1 << 15
 """Results of blocks are on the stack of the program: not more than this."""
 LINE: Final = 64
 """An axis that vectors lie along, or what is written, is cut at multiples of so many: blocks share no line of the cache."""
+STRETCH: Final = 1024
+"""Where there are other axes, a block has at least so many elements that follow each other: pieces of rows would be slow."""
 ENOUGH: Final = 16
 """So many blocks keep the threads of most machines busy; an axis that gives fewer is taken where no other gives more."""
 
 _CYCLES_PER_NS: Final = 3.0
-_BYTES_PER_NS: Final = 8.0
+_BYTES_PER_NS: Final = 16.0  # between main memory and the third cache
 
 
 def emit_shared_nest(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
@@ -72,16 +74,22 @@ def _cut(nest: Nest, vector_bits: int) -> _Cut | None:
     if blocks_of(work_ns, math.prod(nest.space)) == 1:
         return None
     cuts = [_cut_along(axis, nest, work_ns) for axis in range(len(nest.space))]
-    possible = [cut for cut in cuts if cut is not None and _partials_bytes(nest, cut) <= PARTIALS_BYTES]
+    possible = [cut for cut in cuts if cut is not None]
     reduced = frozenset().union(*(reduction.axes for reduction in nest.reductions))
     # Enough blocks first; then no results of blocks to combine; then whole stretches of memory.
     return min(possible, key=lambda cut: (-min(cut.blocks, ENOUGH), cut.axis in reduced, cut.axis), default=None)
 
 
 def _cut_along(axis: int, nest: Nest, work_ns: float) -> _Cut | None:
-    in_lines = axis == len(nest.space) - 1 or any(abs(write.strides[axis]) == 1 for write in nest.writes)
-    unit = LINE if in_lines else 1
+    unit = 1
+    if axis == len(nest.space) - 1 or any(abs(write.strides[axis]) == 1 for write in nest.writes):
+        unit = LINE
+    if axis == len(nest.space) - 1 > 0:
+        unit = STRETCH
     blocks = blocks_of(work_ns, nest.space[axis] // unit)
+    partials = _partials_bytes(nest, axis)
+    if partials:
+        blocks = min(blocks, PARTIALS_BYTES // partials)
     return _in_blocks(axis, nest.space[axis], unit, blocks) if blocks > 1 else None
 
 
@@ -112,11 +120,12 @@ def estimated_ns(nest: Nest, vector_bits: int) -> float:
     return max(cycles / _CYCLES_PER_NS, moved / _BYTES_PER_NS)
 
 
-def _partials_bytes(nest: Nest, cut: _Cut) -> int:
+def _partials_bytes(nest: Nest, axis: int) -> int:
+    """What one block finds of reductions along the axis."""
     return sum(
-        cut.blocks * math.prod(_kept_sizes(nest, reduction)) * reduction.dtype.itemsize
+        math.prod(_kept_sizes(nest, reduction)) * reduction.dtype.itemsize
         for reduction in nest.reductions
-        if cut.axis in reduction.axes
+        if axis in reduction.axes
     )
 
 

@@ -73,13 +73,13 @@ class Keeping:
     """Where a reduction is kept while the loops run; depths count the loops outside.
 
     In registers between `begins` and its end there; with a `block` what was added since that depth goes to a second
-    accumulator of more precision, which begins at `begins`. A reduction that `returns` comes by its result several times
-    and adds to what is there. One `on_stack` has an accumulator for every column of a strip.
+    accumulator of more precision, which begins at `begins`. A reduction that `returns` comes by its result so many times
+    more than once and adds to what is there. One `on_stack` has an accumulator for every column of a strip.
     """
 
     begins: int
     block: int | None
-    returns: bool
+    returns: int
     on_stack: bool
     partials: int
 
@@ -102,7 +102,7 @@ class Tiling:
 def tile(nest: Nest, vector_bits: int) -> Tiling:
     """Loops for a nest of few axes; there must be points in its space."""
     if not nest.space:
-        kept = tuple(Keeping(0, None, returns=False, on_stack=False, partials=1) for _ in nest.reductions)
+        kept = tuple(Keeping(0, None, returns=0, on_stack=False, partials=1) for _ in nest.reductions)
         return Tiling((), 1, kept)
     lanes = _lanes(nest, vector_bits)
     across = _across(nest, lanes)
@@ -117,21 +117,20 @@ def _arranged(nest: Nest, walks: list[Walk], *, turning: bool) -> tuple[list[Loo
     # What takes one turn is no loop: outside the others, what varies along it alone is computed once.
     once = [walk for walk in walks if walk.length >= nest.space[walk.axis]]
     again = [walk for walk in walks if walk not in once]
-    inside = [reduction.axes & {walk.axis for walk in again} for reduction in nest.reductions]
     along = len(nest.space) - 1
-    columns = [axes for axes in inside if axes and along not in axes]
-    if not columns or again[-1].axis != along:
-        return _with_blocks(nest, [*once, *again]), False
-    *others, line = again
-    reduced = [walk for walk in others if walk.axis in columns[0]]
-    kept = [walk for walk in others if walk.axis not in columns[0]]
-    if all(axes == columns[0] for axes in inside if axes):
-        height = math.prod(nest.space[walk.axis] for walk in reduced)
-        if turning or height * nest.space[along] * _widest(nest) <= _NEAR:
-            return _with_blocks(nest, [*once, *kept, line, *reduced]), False
-        return _with_strips(nest, [*once, *kept], reduced, line), True
-    if len(others) == 1 and not turning:
-        return _with_strips(nest, once, reduced, line), True
+    inside = {reduction.axes & {walk.axis for walk in again} for reduction in nest.reductions} - {frozenset()}
+    if len(inside) == 1:
+        (axes,) = inside
+        reduced = [walk for walk in again if walk.axis in axes]
+        kept = [walk for walk in again if walk.axis not in axes]
+        height = math.prod(nest.space[axis] for axis in axes)
+        far = height * nest.space[along] * _widest(nest) > _NEAR
+        if far and kept and kept[-1].axis == along and not turning:
+            return _with_strips(nest, [*once, *kept[:-1]], reduced, kept[-1]), True
+        return _with_blocks(nest, [*once, *kept, *reduced]), False
+    if len(inside) > 1 and len(again) == 2 and again[-1].axis == along and not turning:
+        rows, line = again
+        return _with_strips(nest, once, [rows], line), True
     return _with_blocks(nest, [*once, *again]), False
 
 
@@ -165,7 +164,7 @@ def _widest(nest: Nest) -> int:
             dtypes.append(step.dtype)
             dtypes += step.operand_dtypes
     dtypes += [write.dtype for write in nest.writes]
-    dtypes += [reduction.dtype for reduction in nest.reductions]
+    dtypes += [nest.dtype_reduced(reduction) for reduction in nest.reductions]
     return max((dtype.itemsize for dtype in dtypes), default=1)
 
 
@@ -286,7 +285,7 @@ def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool
         spans = [depth for depth, loop in enumerate(loops) if isinstance(loop, Span) and loop.axis in reduction.axes]
         begins = again.index(True)
         block = spans[0] + 1 if spans and is_float_sum(reduction) else None
-        return Keeping(begins, block, returns=False, on_stack=True, partials=1)
+        return Keeping(begins, block, returns=0, on_stack=True, partials=1)
     block = begins
     if is_float_sum(reduction):
         while block < len(loops) and _terms(nest, loops, reduction, block) > BLOCK:
@@ -294,7 +293,7 @@ def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool
     return Keeping(
         begins,
         block if block > begins else None,
-        returns=bool(outside),
+        returns=math.prod(math.ceil(nest.space[loop.axis] / loop.length) for loop in outside) - 1,
         on_stack=False,
         partials=_partials(nest, loops, reduction),
     )

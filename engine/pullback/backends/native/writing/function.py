@@ -4,14 +4,15 @@ An index is an i64, either a number known now or the name of a value; arithmetic
 that change live in *slots* (allocas), which SROA turns into registers, so no phi is ever written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from pullback.backends.native.writing.module import Module
 
 Index: TypeAlias = int | str
+T = TypeVar("T")
 
 
 class Function:
@@ -27,6 +28,7 @@ class Function:
         self.parameters = tuple(parameters)
         self._slots: list[str] = []
         self._lines: list[str] = []
+        self._known: list[dict[Hashable, Any]] = [{}]
         self._count = 0
         self._ended = False
 
@@ -120,6 +122,27 @@ class Function:
         return name
 
     # --- control ----------------------------------------------------------------------------------------------------
+    def once(self, key: Hashable, write: Callable[[], T]) -> T:
+        """What `write` gives; where it was written before with this key, and has surely run, that is used again.
+
+        The code generator finds what is computed twice within a block only. What is written in a loop or under a
+        condition is forgotten behind it.
+        """
+        for known in self._known:
+            if key in known:
+                found: T = known[key]
+                return found
+        self._known[-1][key] = result = write()
+        return result
+
+    @contextmanager
+    def _block(self, label: str) -> Iterator[None]:
+        """A block that may not have run before what follows it."""
+        self.open(label)
+        self._known.append({})
+        yield
+        self._known.pop()
+
     def open(self, label: str) -> None:
         """Begin a block; the one before must have ended with a branch."""
         self._lines.append(f"{label}:")
@@ -149,13 +172,13 @@ class Function:
         else:
             runs = self.value(f"icmp slt i64 {start}, {stop}")
             self.do(f"br i1 {runs}, label %{body}, label %{after}")
-        self.open(body)
-        now = self.load("i64", index)
-        yield now
-        following = self.value(f"add nsw i64 {now}, {step}")
-        self.store("i64", following, index)
-        again = self.value(f"icmp slt i64 {following}, {stop}")
-        self.do(f"br i1 {again}, label %{body}, label %{after}")
+        with self._block(body):
+            now = self.load("i64", index)
+            yield now
+            following = self.value(f"add nsw i64 {now}, {step}")
+            self.store("i64", following, index)
+            again = self.value(f"icmp slt i64 {following}, {stop}")
+            self.do(f"br i1 {again}, label %{body}, label %{after}")
         self.open(after)
 
     @contextmanager
@@ -163,12 +186,12 @@ class Function:
         """As long as an i1 is true, which is computed before each turn."""
         head, body, after = self.new_label("while"), self.new_label("loop"), self.new_label("after")
         self.do(f"br label %{head}")
-        self.open(head)
-        condition = goes_on()
-        self.do(f"br i1 {condition}, label %{body}, label %{after}")
-        self.open(body)
-        yield
-        self.do(f"br label %{head}")
+        with self._block(head):
+            condition = goes_on()
+            self.do(f"br i1 {condition}, label %{body}, label %{after}")
+        with self._block(body):
+            yield
+            self.do(f"br label %{head}")
         self.open(after)
 
     @contextmanager
@@ -176,10 +199,10 @@ class Function:
         """What is inside runs only where an i1 is true."""
         inside, after = self.new_label("when"), self.new_label("after")
         self.do(f"br i1 {condition}, label %{inside}, label %{after}")
-        self.open(inside)
-        yield
-        if not self._ended:
-            self.do(f"br label %{after}")
+        with self._block(inside):
+            yield
+            if not self._ended:
+                self.do(f"br label %{after}")
         self.open(after)
 
     def text(self) -> str:

@@ -7,11 +7,12 @@ Every weight is a sum of products of two rows, one of y and one of x at the tap'
         for tiles of outputs, channels of x, taps of all axes but the last:  sums in registers, added to the weights
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import TypeAlias
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.kernels.convolution.axes import batch_axis, forward_axes
@@ -161,15 +162,9 @@ class _Writer:
             stride = sums.y.spatial[-1]
 
             def add(index: Index, active: int | None) -> None:
-                first = self._at(y, function.mul(index, stride))
-                own = [lanes.load(first, out * sums.y.channels, stride=stride, active=active) for out in outs]
-                here = self._at(copy, index)
-                for number, (of_copy, _) in enumerate(taps):
-                    met = lanes.load(here, of_copy, active=active)
-                    for out in outs:
-                        slot = slots[out][number]
-                        value = lanes.mul_add(own[out], met, function.load(lanes.type, slot))
-                        function.store(lanes.type, value, slot)
+                own = [(self._at(y, function.mul(index, stride)), out * sums.y.channels, stride) for out in outs]
+                met = [(self._at(copy, index), of_copy, 1) for of_copy, _ in taps]
+                self._add_products(slots, own, met, active)
 
             along(function, lanes, sums.sliding.out[-1], add)
         for out in outs:
@@ -177,6 +172,29 @@ class _Writer:
                 place = of_weights + out * sums.weights.examples
                 term = lanes.sum_lanes(function.load(lanes.type, slots[out][number]))
                 one.store(one.add(one.load(weights, place), term), weights, place)
+
+    def _add_products(
+        self, slots: list[list[str]], own: Sequence["_Vector"], met: Sequence["_Vector"], active: int | None
+    ) -> None:
+        """Each of y's times each of x's; the fewer stay in registers beside the sums, the others are read one by one."""
+        function, lanes = self.function, self.lanes
+
+        def read(vector: _Vector) -> str:
+            pointer, index, stride = vector
+            return lanes.load(pointer, index, stride=stride, active=active)
+
+        fewer_met = len(met) <= len(own)
+        kept, others = (met, own) if fewer_met else (own, met)
+        values = [read(vector) for vector in kept]
+        for number, vector in enumerate(others):
+            other = read(vector)
+            for position, value in enumerate(values):
+                slot = slots[number][position] if fewer_met else slots[position][number]
+                function.store(lanes.type, lanes.mul_add(other, value, function.load(lanes.type, slot)), slot)
+
+
+#: A pointer, an index from it, and the distance of neighbours.
+_Vector: TypeAlias = tuple[str, Index, int]
 
 
 def _added(along_axes: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:

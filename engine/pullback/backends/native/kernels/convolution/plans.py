@@ -8,8 +8,9 @@ from pullback.backends.native.kernels.convolution.correlation import Correlation
 from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
 
-#: What is copied of the source at a time stays in a second-level cache of half a megabyte, beside weights and results.
-BLOCK_BYTES = 256 * 1024
+#: What is copied of the source at a time stays in a second-level cache of a megabyte, beside weights and results. The weights
+#: are read again for every block, so it may be as large as they are: 512 channels of 7 x 7 then take 0.88 of the time.
+_LEAST_BLOCK, _LARGEST_BLOCK = 256 * 1024, 768 * 1024
 
 #: Small examples are taken together until a line of results is so many numbers long.
 _LONG_ENOUGH = 512
@@ -35,6 +36,11 @@ class Plan:
     flat: int
     tile: Tile
     lanes: int
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of vectors."""
+        return 8 * self.lanes * self.correlation.dtype.itemsize
 
     @property
     def apart(self) -> tuple[int, ...]:
@@ -99,7 +105,11 @@ class Plan:
         classes = prod(len(axis.courses) for axis in correlation.axes)
         lines = prod(self.block[axis] for axis in self.apart)
         sums = (
-            correlation.ins * taps * classes * lines * tile_cycles(self.tile, correlation.outs, self.length, self.lanes)
+            correlation.ins
+            * taps
+            * classes
+            * lines
+            * tile_cycles(self.tile, correlation.outs, self.length, self.lanes, self.vector_bits)
         )
         per_number = _TURNED if self.planes and self.planes.has_examples_innermost else _COPIED
         numbers = self.planes.size if self.planes else 0
@@ -108,14 +118,17 @@ class Plan:
         return (sums + numbers * per_number) * blocks / correlation.axes[0].count
 
 
-def make_plan(correlation: Correlation, vector_bits: int) -> Plan:
-    """The plan for vectors of so many bits."""
-    return min(_plans(correlation, vector_bits), key=lambda plan: plan.cycles)
+def make_plan(correlation: Correlation, vector_bits: int, most_bytes: int) -> Plan:
+    """The plan for vectors of so many bits that is expected to be the fastest of those that need no more memory."""
+    plans = [plan for plan in _plans(correlation, vector_bits) if plan.most_bytes <= most_bytes]
+    return min(plans, key=lambda plan: plan.cycles)
 
 
-def most_scratch(correlation: Correlation, vector_bits: int) -> int:
-    """Bytes that suffice for the correlation in any layout of its operands."""
-    return max((plan.most_bytes for plan in _plans(correlation, vector_bits)), default=0)
+def scratch_bytes(correlation: Correlation, vector_bits: int) -> int:
+    """Bytes for the plan of operands in C order, and for one that suits all layouts."""
+    plans = list(_plans(correlation, vector_bits))
+    copying = (plan for plan in plans if plan.planes is not None)
+    return max(min(some, key=lambda plan: plan.cycles).most_bytes for some in (plans, copying))
 
 
 def _plans(correlation: Correlation, vector_bits: int) -> Iterator[Plan]:
@@ -162,17 +175,24 @@ def _block_in_place(correlation: Correlation) -> tuple[int, ...] | None:
     return (1, *_block(correlation, prod(axis.size for axis in axes[1:]))[1:])
 
 
+def _block_bytes(correlation: Correlation) -> int:
+    taps = prod(sum(len(course.taps) for course in axis.courses) for axis in correlation.axes)
+    weights = correlation.ins * correlation.outs * taps * correlation.dtype.itemsize
+    return min(max(weights, _LEAST_BLOCK), _LARGEST_BLOCK)
+
+
 def _block(correlation: Correlation, example: int) -> tuple[int, ...]:
     """Results along each axis in one block, where one channel of one example has so many elements."""
     axes = correlation.axes
     counts = tuple(axis.count for axis in axes)
     bytes_ = correlation.ins * example * correlation.dtype.itemsize
-    if bytes_ <= BLOCK_BYTES:
-        together = min(BLOCK_BYTES // max(1, bytes_), -(-_LONG_ENOUGH // prod(counts[1:])))
+    most = _block_bytes(correlation)
+    if bytes_ <= most:
+        together = min(most // max(1, bytes_), -(-_LONG_ENOUGH // prod(counts[1:])))
         return (_balanced(counts[0], together), *counts[1:])
     if len(axes) == 2:
         return (1, counts[1])  # a row is not divided
-    rows = max(1, BLOCK_BYTES * (counts[1] + axes[1].reach) // bytes_ - axes[1].reach)
+    rows = max(1, most * (counts[1] + axes[1].reach) // bytes_ - axes[1].reach)
     return (1, _balanced(counts[1], rows), *counts[2:])
 
 
@@ -180,7 +200,7 @@ def _examples_side_by_side(correlation: Correlation, one: Planes, vector_bits: i
     """How many examples lie side by side where they are innermost: enough for a line of several vectors."""
     lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
     bytes_ = one.size * correlation.dtype.itemsize
-    return _balanced(correlation.axes[0].count, min(lanes, BLOCK_BYTES // bytes_))
+    return _balanced(correlation.axes[0].count, min(lanes, _block_bytes(correlation) // bytes_))
 
 
 def _balanced(count: int, most: int) -> int:

@@ -42,6 +42,11 @@ class SummingPlan:
     """Results along the first axis in one block."""
 
     @property
+    def vector_bits(self) -> int:
+        """Width of vectors."""
+        return 8 * self.lanes * self.sums.dtype.itemsize
+
+    @property
     def span(self) -> Shape:
         """Positions along each axis that results of a block meet."""
         sliding = self.sums.sliding
@@ -106,7 +111,7 @@ class SummingPlan:
         """What it is expected to take for one example, for choosing how."""
         pixels = prod(self.sums.sliding.out) * prod(self.runs) * self.sums.groups
         copied = 1.0 * self.sums.groups * self.group_pitch
-        return pixels * tile_cycles(self.tile, self.sums.outs, self.run, self.lanes) + copied
+        return pixels * tile_cycles(self.tile, self.sums.outs, self.run, self.lanes, self.vector_bits) + copied
 
     @property
     def bytes(self) -> int:

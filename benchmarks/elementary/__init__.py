@@ -1,0 +1,1 @@
+"""Errors and speed of the elementary functions of native programs."""

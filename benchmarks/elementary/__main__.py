@@ -1,0 +1,137 @@
+"""Largest errors and times of the elementary functions of native programs, beside NumPy's.
+
+    python -m benchmarks.elementary                       a sample of each: seconds
+    python -m benchmarks.elementary --exhaustive          every single there is, 10^8 doubles: a minute or two a function
+    python -m benchmarks.elementary --exhaustive exp log  of some functions
+    python -m benchmarks.elementary --times               nanoseconds a number, interleaved with NumPy's
+
+Errors are in units in the last place (ulp), against NumPy in double precision for singles and in long double for doubles.
+Work is done in chunks that are forgotten, so several can run side by side. Times are process CPU time, the least of many
+rounds on 2048 numbers, which stay in the first cache.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.special
+from benchmarks.elementary.errors import in_units
+from benchmarks.elementary.programs import Program
+from benchmarks.elementary.references import MEASURED, edges, reference
+
+from pullback.backends.native.linking import host_target
+
+SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
+CHUNK = 1 << 15  # fits a second cache with all that is made of it
+ROUNDS, REPEATS, SIZE = 40, 20, 2048
+
+Worst = tuple[float, float]
+"""The largest error, and where."""
+
+
+def singles(step: int) -> Iterator[Any]:
+    """Every so many-th single there is, in chunks, each in the memory of the one before."""
+    pattern = np.arange(0, CHUNK * step, step, dtype=np.uint32)
+    for start in range(0, 1 << 32, CHUNK * step):
+        yield pattern[: -(-((1 << 32) - start) // step)].view(SINGLE)
+        pattern += np.uint32(CHUNK * step & 0xFFFFFFFF)
+
+
+def doubles(name: str, count: int, seed: int = 0) -> Iterator[Any]:
+    """Doubles: of all patterns of bits, near 0, near 1, and mostly from where the function is in use."""
+    rng = np.random.default_rng(seed)
+    low, high = MEASURED[name]
+    part = CHUNK // 8
+    for _ in range(-(-count // CHUNK)):
+        yield np.concatenate(
+            [
+                rng.integers(0, 2**64, part, dtype=np.uint64).view(DOUBLE),
+                np.exp(rng.uniform(-20, 3, part)) * rng.choice([-1.0, 1.0], part),
+                1 + np.exp(rng.uniform(-30, 0, part)) * rng.choice([-1.0, 1.0], part),
+                rng.uniform(low / 16, high / 16, part),
+                rng.uniform(low, high, 4 * part),
+            ]
+        )
+
+
+def worst_single(program: Program, name: str, step: int) -> Worst:
+    """Of singles: found natively, looked at where it is a new one."""
+    worst = (0.0, 0.0)
+    for x in singles(step):
+        y = program(name, x)
+        wide = np.ascontiguousarray(reference(name, x))
+        if x.size % 64 or program.largest_error(y, wide) > worst[0]:
+            worst = max(worst, _largest(x, y, wide))
+    return worst
+
+
+def worst_double(program: Program, name: str, count: int) -> Worst:
+    """Of doubles."""
+    worst = (0.0, 0.0)
+    for x in doubles(name, count):
+        worst = max(worst, _largest(x, program(name, x), reference(name, x)))
+    return worst
+
+
+def _largest(x: Any, y: Any, wide: Any) -> Worst:
+    with np.errstate(all="ignore"):
+        error = in_units(y, wide)
+    place = int(np.argmax(error))
+    return float(error[place]), float(x[place])
+
+
+def nanoseconds(*functions: Callable[[], object]) -> list[float]:
+    """Least time of each for a number, run in turns."""
+    least = [float("inf")] * len(functions)
+    for _ in range(ROUNDS):
+        for k, function in enumerate(functions):
+            start = time.process_time_ns()
+            for _ in range(REPEATS):
+                function()
+            least[k] = min(least[k], (time.process_time_ns() - start) / (REPEATS * SIZE))
+    return least
+
+
+def times(program: Program, name: str, dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Ours and NumPy's, or SciPy's where NumPy has none."""
+    low, high = MEASURED[name]
+    x = np.random.default_rng(0).uniform(max(low, -8.0), min(high, 8.0), SIZE).astype(dtype)
+    out = np.empty_like(x)
+    theirs = getattr(np, name, None) or getattr(scipy.special, {"softplus": "exprel"}.get(name, name))
+    with np.errstate(all="ignore"):
+        ours_ns, theirs_ns = nanoseconds(lambda: program.into(name, out, x), lambda: theirs(x, out=out))
+    return ours_ns, theirs_ns
+
+
+def main() -> None:
+    """Print a line for each function."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*MEASURED, []], metavar="function")
+    parser.add_argument("--exhaustive", action="store_true")
+    parser.add_argument("--only", choices=["f4", "f8"], help="one format")
+    parser.add_argument("--times", action="store_true")
+    options = parser.parse_args()
+    names = options.names or list(MEASURED)
+    program = Program((name, dtype) for name in names for dtype in (SINGLE, DOUBLE))
+    print(f"vectors of {host_target().vector_bits} bits; {edges(DOUBLE).size} edges are in the test suite")
+    if options.times:
+        print("| function | f4 ns | NumPy | f8 ns | NumPy |\n|---|---|---|---|---|")
+        for name in names:
+            cells = [f"{ns:.2f}" for dtype in (SINGLE, DOUBLE) for ns in times(program, name, dtype)]
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        return
+    step, count = (1, 10**8) if options.exhaustive else (4099, 10**6)
+    print("| function | format | ulp | at |\n|---|---|---|---|")
+    for name in names:
+        if options.only != "f8":
+            error, where = worst_single(program, name, step)
+            print(f"| {name} | f4 | {error:.3f} | {where:.9g} |", flush=True)
+        if options.only != "f4":
+            error, where = worst_double(program, name, count)
+            print(f"| {name} | f8 | {error:.3f} | {where:.17g} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

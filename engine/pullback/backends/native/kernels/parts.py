@@ -1,0 +1,135 @@
+"""A large product cut into parts that threads can compute apart.
+
+Parts are as long as each other along one axis of the result, but for the last; what is copied for one part is not copied
+again for another. How they are cut depends on the product and the width of vectors alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pullback.backends.native.kernels.choosing import Choice
+from pullback.backends.native.kernels.epilogues import Epilogue, Place
+from pullback.backends.native.kernels.product import Product
+from pullback.backends.native.threads.sharing import blocks_of
+from pullback.backends.native.writing.function import Function, Index
+from pullback.backends.native.writing.lanes import Lanes, memory_type
+
+#: Writes a product from and to what pointers point to, those of A, B and C first, with an epilogue.
+Write: TypeAlias = Callable[[Function, Product, Sequence[str], Epilogue | None], None]
+
+#: Vectors that are multiplied and added per nanosecond, at the least.
+_VECTORS_PER_NS = 2.25
+
+#: Rows or columns of a product by BLAS: it copies the other factor for every part.
+_BLAS_LENGTH = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """How many parts there are, along which axis of the result, and how long they are."""
+
+    axis: int
+    """Of the batch, then rows and columns."""
+    length: int
+    count: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is nothing to share."""
+        return self.count == 1
+
+
+def parting_of_tiles(product: Product, choice: Choice, vector_bits: int) -> Parting:
+    """Parts of a product by tiles of our own: whole panels of columns, or whole strips of rows where rows are copied."""
+    rank = len(product.batch)
+    seen = product.turned() if choice.turned else product
+    rows, columns = (rank + 1, rank) if choice.turned else (rank, rank + 1)
+    panel = choice.columns * (choice.width if choice.along == "columns" else 1)
+    if rank and choice.along != "batch" and product.batch[0] >= 16:
+        axis, size, unit = 0, product.batch[0], 1
+    elif choice.packs_rows or (seen.n <= 4 * panel and not choice.packs):
+        axis, size, unit = rows, seen.m, choice.height if choice.packs_rows else choice.rows
+    else:
+        axis, size, unit = columns, seen.n, panel
+    return _cut(axis, size, unit, blocks_of(_nanoseconds(product, vector_bits), -(-size // unit)))
+
+
+def parting_of_blas(product: Product, vector_bits: int) -> Parting:
+    """Parts of a product by BLAS: along the longer side of the result."""
+    rank = len(product.batch)
+    axis, size = max(((rank, product.m), (rank + 1, product.n)), key=lambda side: side[1])
+    return _cut(axis, size, 64, blocks_of(_nanoseconds(product, vector_bits), size // _BLAS_LENGTH))
+
+
+def _nanoseconds(product: Product, vector_bits: int) -> float:
+    lanes = vector_bits / (8 * product.dtype.itemsize)
+    places = 1
+    for size in product.batch:
+        places *= size
+    return places * product.multiplications / (lanes * _VECTORS_PER_NS)
+
+
+def _cut(axis: int, size: int, unit: int, count: int) -> Parting:
+    """So many parts or fewer, of whole units."""
+    length = -(-size // max(1, count) // unit) * unit
+    return Parting(axis, length, -(-size // length)) if count > 1 else Parting(axis, size, 1)
+
+
+def write_part(
+    function: Function,
+    product: Product,
+    pointers: Sequence[str],
+    parting: Parting,
+    number: Index,
+    write: Write,
+    epilogue: Epilogue | None,
+) -> None:
+    """One part, whose number is not known now; the last may be shorter, and is a text of its own then."""
+    size = (*product.batch, product.m, product.n)[parting.axis]
+    first = function.mul(number, parting.length)
+    rest = size - (parting.count - 1) * parting.length
+    moved = _moved(function, product, pointers, parting.axis, first)
+    shifted = None if epilogue is None else _shifted(epilogue, function, parting.axis, first)
+    if rest == parting.length:
+        write(function, _with_size(product, parting.axis, rest), moved, shifted)
+        return
+    last = parting.count - 1
+    for relation, length in (("ne", parting.length), ("eq", rest)):
+        with function.when(function.value(f"icmp {relation} i64 {number}, {last}")):
+            write(function, _with_size(product, parting.axis, length), moved, shifted)
+
+
+def _with_size(product: Product, axis: int, size: int) -> Product:
+    rank = len(product.batch)
+    if axis < rank:
+        return replace(product, batch=(*product.batch[:axis], size, *product.batch[axis + 1 :]))
+    return replace(product, m=size) if axis == rank else replace(product, n=size)
+
+
+def _moved(function: Function, product: Product, pointers: Sequence[str], axis: int, first: Index) -> list[str]:
+    """The pointers of A, B and C at an index of an axis of C, and the others as they are."""
+    rank = len(product.batch)
+    if axis < rank:
+        strides = (product.a_batch[axis], product.b_batch[axis], product.c_batch[axis])
+    elif axis == rank:
+        strides = (product.a_strides[0], 0, product.c_strides[0])
+    else:
+        strides = (0, product.b_strides[1], product.c_strides[1])
+    dtypes = (product.a_dtype, product.b_dtype, product.dtype)
+    moved = [
+        function.element(pointer, function.mul(first, stride), memory_type(dtype))
+        for pointer, stride, dtype in zip(pointers[:3], strides, dtypes, strict=True)
+    ]
+    return [*moved, *pointers[3:]]
+
+
+def _shifted(epilogue: Epilogue, function: Function, axis: int, first: Index) -> Epilogue:
+    """The epilogue of a part: what it is told of places counts from the beginning of the whole."""
+
+    def write(pointers: Sequence[str], lanes: Lanes, value: str, place: Place) -> str | None:
+        indices = list(place.indices)
+        indices[axis] = function.add(indices[axis], first)
+        return epilogue.write(pointers, lanes, value, replace(place, indices=tuple(indices)))
+
+    return Epilogue(epilogue.key, write)
