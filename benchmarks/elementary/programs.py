@@ -1,7 +1,8 @@
 """Rows of the table of scalars as functions of arrays, compiled for the processor at hand or a narrower one."""
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,13 @@ class Program:
         filled = -(-size // BLOCK) * BLOCK
         whole = [np.concatenate([x, np.ones(filled - size, dtype)]) if filled != size else x for x in operands]
         result = np.empty(filled, TRUTH if ROWS[name].asks else dtype)
-        self.into(name, result, *whole)
+        self.into(name, result, *whole)()
         return result[:size]
 
-    def into(self, name: str, result: Array, *operands: Array) -> None:
-        """Write the values of a row; arrays are contiguous and as long as a number of blocks."""
+    def into(self, name: str, result: Array, *operands: Array) -> Callable[[], object]:
+        """What writes the values of a row; arrays are contiguous and as long as a number of blocks."""
         pointers = [array.ctypes.data for array in (*operands, result)]
-        self._functions[name, operands[0].dtype](*pointers, result.size)
+        return partial(self._functions[name, operands[0].dtype], *pointers, result.size)
 
     def largest_error(self, values: Array, reference: Array) -> float:
         """The largest error of singles, in units in the last place of the reference: doubles."""

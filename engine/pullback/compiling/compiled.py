@@ -8,7 +8,6 @@ from typing import Any
 
 from pullback.backends import interpreter
 from pullback.backends.interpreter import Changed
-from pullback.backends.native import availability
 from pullback.backends.native.entry import NativeProgram
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
@@ -16,6 +15,7 @@ from pullback.core.primitive import Effect
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
 from pullback.ir.types import ArrayType
+from pullback.passes.powers import share_powers
 from pullback.planning.arena import lay_out, peak_bytes
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
@@ -65,10 +65,12 @@ def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Co
     """Make the program of a graph for a tier. Inputs that are `owned` may be written to after their last use."""
     if tier != "native":
         return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
+    from pullback.backends.native import availability  # noqa: PLC0415 - 30 ms that the native tier alone pays
+
     obstacle = "poisoning looks into the interpreter's memory" if is_poisoning() else availability.why_not()
     if obstacle is not None:
         return _interpreted(graph, keeps=True, owned=owned, fallbacks=[obstacle])
-    return _native(graph, owned)
+    return _native(share_powers(graph), owned)
 
 
 def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:

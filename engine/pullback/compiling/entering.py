@@ -13,12 +13,12 @@ import numpy as np
 from pullback import trees
 from pullback.backends.native.entry import (
     ABSENT,
-    Block,
     Called,
     Check,
     Fetch,
     NotNativeError,
     Step,
+    Template,
     argument_steps,
     makings,
     plain_form,
@@ -45,7 +45,7 @@ from pullback.compiling.program import Program
 from pullback.compiling.surroundings import Surroundings
 
 
-def block_of_calls(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Block:
+def template_of(program: Program, args: tuple[Any, ...], surroundings: Surroundings) -> Template:
     """What frames begin with for calls with arguments like these, as long as the surroundings are what they are now."""
     native = program.compiled.native
     if native is None:
@@ -64,7 +64,7 @@ def block_of_calls(program: Program, args: tuple[Any, ...], surroundings: Surrou
     except NotNativeError:
         form = Called(program.finish.run, outs)
     apart = _apart(steps.steps, program.overwritten)
-    return Block(native, len(args), steps.steps, form, apart=apart, takes_out=True)
+    return Template(native, len(args), steps.steps, form, apart=apart, takes_out=True)
 
 
 def _apart(steps: Sequence[Step], overwritten: Collection[int]) -> list[tuple[int, int]]:

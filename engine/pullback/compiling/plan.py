@@ -31,7 +31,7 @@ from pullback.backends.native.entry import (
 )
 from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
-from pullback.compiling.entering import block_of_calls
+from pullback.compiling.entering import template_of
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
 from pullback.compiling.program import Fallback, Program, build, inner_function
@@ -184,15 +184,15 @@ class Plan:
             self._entered = {known: count for known, count in self._entered.items() if known in alive}
             self._entered[native] = tried + 1
             try:
-                block = block_of_calls(program, args, surroundings)
+                template = template_of(program, args, surroundings)
             except NotNativeError as reason:
                 self._entered[native] = FRAMES_TRIED
                 self._through_python[native] = str(reason)
                 return
             idle = next((other for other in entered if not other.is_busy), None)
-            if idle is not None and idle.block.expects_the_same(block):  # it was something else that did not fit
+            if idle is not None and idle.template.expects_the_same(template):  # it was something else that did not fit
                 return
-            frame = Frame(block)
+            frame = Frame(template)
             frame.adopt(tuple(outputs))
             bind(self, [frame, *(other for other in frames if other is not idle)])
 
@@ -261,7 +261,8 @@ class Plan:
         native = program.compiled.native
         if self.tier != "native":
             return ""
-        if any(frame.program is native for frame in bound_frames(self)):
+        plans = (self, *self._by_names.values())
+        if any(frame.program is native for plan in plans for frame in bound_frames(plan)):
             return "\ncalls are native"
         reason = "a part of the program is not native" if native is None else self._through_python.get(native)
         return f"\ncalls go through Python: {reason or why_unknown() or 'this one was the first'}"

@@ -13,11 +13,11 @@ import numpy as np
 from pullback import trees
 from pullback.backends.native.entry import (
     Arena,
-    Block,
     Check,
     Frame,
     Leaf,
     NotNativeError,
+    Template,
     Watched,
     bind,
     is_native,
@@ -150,13 +150,13 @@ class Derivative:
     def finish(self, outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
         """Value and pullback."""
         value = self.rebuild_output(iter(outputs[: len(self.types)]))
-        pullback = native_subclass(Pullback) if self.block is not None else Pullback
+        pullback = native_subclass(Pullback) if self.template is not None else Pullback
         if self.structure is None:
             self.structure = trees.structure(value)
         return value, pullback(self, outputs[len(self.types) :], values)
 
     @cached_property
-    def block(self) -> Block | None:
+    def template(self) -> Template | None:
         """What the frames of its pullbacks begin with, where they are called natively."""
         native = self.backward.native
         if native is None:
@@ -177,7 +177,7 @@ class Derivative:
                 for number in arrays
                 if native.inputs[number].shape
             ]
-            return Block(native, 1, steps, form, watched=watched, runs=1 if self.once else -1)
+            return Template(native, 1, steps, form, watched=watched, runs=1 if self.once else -1)
         except NotNativeError:
             return None
 
@@ -188,25 +188,25 @@ class Derivative:
 
     def frame_for(self, saved: Sequence[Any], values: Sequence[Any], watch: Watch) -> Frame | None:
         """A frame with what the backward program is given, if it can read that where it is."""
-        block = self.block
-        if block is None:
+        template = self.template
+        if template is None:
             return None
         given = dict(enumerate(saved)) | {
             self.saved + number: values[number] for number in self.read if number < len(values)
         }
         for number, value in given.items():
-            type_ = block.program.inputs[number]
+            type_ = template.program.inputs[number]
             is_array = type(value) is np.ndarray and value.flags.c_contiguous and value.flags.aligned
             if type_.shape and not (is_array and value.shape == type_.shape and value.dtype == type_.dtype):
                 return None
         held = {id(array): fingerprint for array, fingerprint in watch.watched if isinstance(fingerprint, bytes)}
-        if any(id(given[watched.input]) not in held for watched in block.watched):
+        if any(id(given[watched.input]) not in held for watched in template.watched):
             return None
         try:
             frame = self.idle.pop()
         except IndexError:
-            frame = Frame(block, self._arena)
-        frame.give(given, {watched.input: held[id(given[watched.input])] for watched in block.watched})
+            frame = Frame(template, self._arena)
+        frame.give(given, {watched.input: held[id(given[watched.input])] for watched in template.watched})
         return frame
 
 

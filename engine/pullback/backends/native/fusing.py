@@ -134,9 +134,9 @@ def _is_safe_on_python_numbers(node: Node) -> bool:
     )
 
 
-def fuse(graph: Graph, layouts: Layouts) -> Kernels:
+def fuse(graph: Graph, layouts: Layouts | None = None) -> Kernels:
     """Group the nodes of a graph that is wholly native."""
-    views = views_of(graph, layouts)
+    views = views_of(graph, layouts or {})
     kernels: list[Kernel] = []
     made_by: dict[Var, int] = {}  # where in the order a value of memory is written
     nests: list[int] = []

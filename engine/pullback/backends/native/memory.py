@@ -57,7 +57,7 @@ class _Plan:
 
 def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) -> Memory:
     """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
-    kernels = fuse(graph, layouts or {})
+    kernels = fuse(graph, layouts)
     kept = kept_values(kernels, graph)
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)

@@ -230,6 +230,27 @@ def test_powers_with_known_exponents_are_right(in_units, references, exponent, d
     assert ("0x3FF71547652B82FE" in text) == (exponent in (65, 2.5, np.inf) or np.isnan(exponent))  # 1 / ln 2
 
 
+@pytest.mark.parametrize("dtype", [F4, F8], ids=str)
+@pytest.mark.parametrize("base", [2.0, 3.0, -2.0, 0.0, 1.0, np.inf])
+def test_powers_of_known_bases_are_right(in_units, references, base, dtype):
+    y = np.array([0.0, -0.0, 1, -1, 2, -3, 0.5, -0.5, 10.25, -20.75, 100, -100, 1e30, np.inf, -np.inf, np.nan], dtype)
+    got, _ = run(elementwise.power, (base, y), dtype)
+    with np.errstate(all="ignore"):
+        assert in_units(got, references.reference("power", np.full_like(y, base), y)).max() <= 2.5
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_constants_are_known_and_nothing_else(width):
+    function = Module(256).function("f", [])
+    for dtype, value in ((F4, 0.1), (F8, -0.0), (F8, np.inf), (I4, -3), (I8, 2**60), (BOOL, True), (BOOL, False)):
+        lanes = Lanes(function, dtype, width)
+        known = lanes.known(lanes.constant(value))
+        assert known == (np.float32(value) if dtype == F4 else value)
+        assert type(known) is type(value)
+    for unknown in ("%v1", "zeroinitializer", "poison", "<i64 0, i64 1, i64 2, i64 3>"):
+        assert Lanes(function, I8, width).known(unknown) is None
+
+
 def test_a_square_is_one_product():
     _, text = run(elementwise.power, (np.ones(16), 2.0), F8)
     assert text.count("fmul") == 1

@@ -5,7 +5,7 @@ import pytest
 
 from pullback import trees
 from pullback.backends.native import availability, entry
-from pullback.backends.native.entry import Block, Frame, NativeProgram, argument_steps, plain_form
+from pullback.backends.native.entry import Frame, NativeProgram, Template, argument_steps, plain_form
 from pullback.backends.native.linking import load
 from pullback.ir.types import ArrayType, type_of
 
@@ -93,7 +93,7 @@ def bound(program, examples, form=None, **options):
     form = plain_form(program.results)[0] if form is None else form
     entry.bind(
         instance,
-        [Frame(Block(program, len(examples), argument_steps(tuple(examples)), form, takes_out=True, **options))],
+        [Frame(Template(program, len(examples), argument_steps(tuple(examples)), form, takes_out=True, **options))],
     )
     return instance
 
@@ -103,5 +103,5 @@ def bound_copying(args, form=None):
     program = copying(*map(type_of, trees.flatten(args)[0]))
     instance = entry.native_subclass(Recorder)()
     form = plain_form(program.results) if form is None else form
-    entry.bind(instance, [Frame(Block(program, len(args), argument_steps(args), form, takes_out=True))])
+    entry.bind(instance, [Frame(Template(program, len(args), argument_steps(args), form, takes_out=True))])
     return instance

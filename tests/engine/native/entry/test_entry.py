@@ -14,7 +14,6 @@ from tests.engine.native.entry.small_programs import F8, Recorder, bound, bound_
 from pullback.backends import suspension
 from pullback.backends.native import entry
 from pullback.backends.native.entry import (
-    Block,
     Called,
     Check,
     Constant,
@@ -23,10 +22,11 @@ from pullback.backends.native.entry import (
     NativeProgram,
     Out,
     Step,
-    blocks,
+    Template,
     frames,
     machine_code,
     plain_form,
+    templates,
 )
 from pullback.backends.native.linking import load
 from pullback.ir.types import ArrayType, type_of
@@ -133,7 +133,7 @@ def test_a_call_tries_one_frame_after_another():
     arrays = {shape: tuple(np.full(shape, k + 2.0) for k in range(3)) for shape in shapes}
     kinds = [(Check.ARRAY, np.ndarray)] * 3
     steps = [Step(Fetch.ARGUMENT, place, *kind, place=place) for place, kind in enumerate(kinds)]
-    tried = [Frame(Block(fma(shape), 3, steps, Out(0, F8, np.ndarray))) for shape in shapes]
+    tried = [Frame(Template(fma(shape), 3, steps, Out(0, F8, np.ndarray))) for shape in shapes]
     entry.bind(instance, tried)
     for shape, frame in zip(shapes, tried, strict=True):
         np.testing.assert_array_equal(instance(*arrays[shape]), np.full(shape, 10.0))
@@ -412,11 +412,11 @@ def test_a_frame_is_not_given_up_while_a_run_is_on():
 
 
 def test_frames_may_share_an_arena_and_then_run_one_at_a_time():
-    block = Block(fma((2, 3)), 3, entry.argument_steps((A, B, C)), Out(0, F8, np.ndarray))
+    template = Template(fma((2, 3)), 3, entry.argument_steps((A, B, C)), Out(0, F8, np.ndarray))
     arena = entry.Arena(64)
     instances = [entry.native_subclass(Recorder)() for _ in range(2)]
     for instance in instances:
-        entry.bind(instance, [Frame(block, arena)])
+        entry.bind(instance, [Frame(template, arena)])
     for instance in instances:
         np.testing.assert_array_equal(instance(A, B, C), A * B + C)
     arena.lock[0] = 1  # as a thread does that runs the program without the interpreter's lock
@@ -544,8 +544,8 @@ def test_arrays_that_were_given_are_watched(size, count, step, dtype):
     array = np.ones(size, dtype)
     program = copying(type_of(array))
     form = plain_form(program.results)[0]
-    block = Block(program, 0, [], form, watched=[entry.Watched(0, count, step)])
-    frame = Frame(block)
+    template = Template(program, 0, [], form, watched=[entry.Watched(0, count, step)])
+    frame = Frame(template)
     line = array[::step] if size > 1000 else array
     seen = [*range(0, count * step, step), size - 1]
     line = array[seen]
@@ -597,8 +597,8 @@ def test_threads_get_their_own_answers():
     program = fma(shape, releases=True)
     steps = [Step(Fetch.ARGUMENT, place, Check.ARRAY, np.ndarray, place=place) for place in range(3)]
     instance = entry.native_subclass(Recorder)()
-    block = Block(program, 3, steps, Out(0, F8, np.ndarray))
-    entry.bind(instance, [Frame(block), Frame(block)])
+    template = Template(program, 3, steps, Out(0, F8, np.ndarray))
+    entry.bind(instance, [Frame(template), Frame(template)])
     wrong = []
 
     def hammer(number):
@@ -619,7 +619,7 @@ def test_threads_get_their_own_answers():
 
 def test_a_result_that_cannot_be_allocated_is_an_error_and_leaves_the_frame_usable(plan, monkeypatch):
     frame = entry.bound_frames(plan)[0]
-    shape_at = frame.words[frame._memory.block.outputs + 4] // 8
+    shape_at = frame.words[frame._memory.template.outputs + 4] // 8
     frame.words[shape_at] = 2**40
     with pytest.raises(MemoryError):
         plan(A, B, C)
@@ -640,13 +640,13 @@ def test_the_parts_of_a_frame_are_as_large_as_the_entry_takes_them_for():
         for name in ("Frame", "Step", "Output", "Making", "Guard", "Watch", "Pair")
     }
     assert sizes == {
-        "Frame": len(blocks.Head),
-        "Step": blocks.STEP,
-        "Output": blocks.OUTPUT,
-        "Making": blocks.MAKING,
-        "Guard": blocks.GUARD,
-        "Watch": blocks.WATCH,
-        "Pair": blocks.PAIR,
+        "Frame": len(templates.Head),
+        "Step": templates.STEP,
+        "Output": templates.OUTPUT,
+        "Making": templates.MAKING,
+        "Guard": templates.GUARD,
+        "Watch": templates.WATCH,
+        "Pair": templates.PAIR,
     }
 
 

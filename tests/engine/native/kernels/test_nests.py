@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pullback.backends.native.emission import Emission, contiguous_strides
 from pullback.backends.native.kernels import tiling
+from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.nests import Constant, Nest, Read, Reduction, Step, Write, emit_nest
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
@@ -271,16 +272,38 @@ def test_a_sum_that_would_return_to_its_result_often_is_a_pass_of_its_own(width)
         assert abs(found - math.fsum(terms)) <= (tiling.BLOCK + 16) * 2**-24 * math.fsum(terms)
 
 
+@pytest.mark.parametrize("dtype", [F4, F8])
+def test_short_rows_are_computed_as_one_line_beside_a_row_that_is_the_same_for_all(width, dtype):
+    nests = []
+    for shape in [(100, 3), (33, 5), (40, 10), (7, 9, 10), (50, 12), (200, 2), (64, 1, 10)]:
+        x, row = random(*shape, dtype=dtype), random(*shape[1:], dtype=dtype, seed=1)
+        steps = [
+            step(elementwise.mul, 1, 1, dtype=dtype),
+            step(elementwise.add, 0, 2, dtype=dtype),
+            step(elementwise.mul, 3, 1, dtype=dtype),
+        ]
+        for seen in (row, row[..., ::-1], row[..., :1] * row):
+            nests.append(Built(shape, [x, seen], steps, [4], [(4, "sum", tuple(range(len(shape)))), (3, "max", (0,))]))
+            nests.append(Built(shape, [x, seen], steps, [4], [(4, "sum", tuple(range(len(shape))))]))
+    points, means = random(30, 1, 5, dtype=dtype), random(25, 5, dtype=dtype)
+    nests.append(Built((30, 25, 5), [points, means], [step(elementwise.sub, 0, 1, dtype=dtype)], [2]))
+    check(nests, width)
+    with_few = [with_few_axes(nest.nest, width) for nest in nests]
+    assert any(nest.period and len(nest.space) == 1 for nest in with_few)
+    assert any(nest.period and len(nest.space) == 2 for nest in with_few)
+
+
 # --- any nest -------------------------------------------------------------------------------------------------------
 @st.composite
 def views(draw, space):
     """An array of small numbers, seen through the space by strides of any kind."""
     dtype = draw(st.sampled_from([F4, F8, I4, I8, BOOL]))
-    axes = draw(st.permutations(range(len(space))))
-    steps = [draw(st.sampled_from([0, 1, 1, 1, 2, 3, -1, -2])) for _ in space]
-    shape = [space[axis] * abs(steps[axis]) if steps[axis] else 1 for axis in axes]
+    plain = draw(st.booleans())
+    order = range(len(space)) if plain else draw(st.permutations(range(len(space))))
+    steps = [draw(st.sampled_from([0, 1, 1, 1] if plain else [0, 1, 1, 1, 2, 3, -1, -2])) for _ in space]
+    shape = [space[axis] * abs(steps[axis]) if steps[axis] else 1 for axis in order]
     x = random(*shape, dtype=dtype, seed=draw(st.integers(0, 99)))
-    seen = np.transpose(x, np.argsort(axes))
+    seen = np.transpose(x, np.argsort(order))
     return np.broadcast_to(seen[tuple(slice(None, None, one or None) for one in steps)], space)
 
 
@@ -314,7 +337,7 @@ def any_nests(draw, sizes=(1, 2, 3, 4, 5, 7, 9, 16, 17, 20, 33), most_axes=4):
     subsets = st.sets(st.sampled_from(range(len(space))) if space else st.nothing()).map(
         lambda found: tuple(sorted(found))
     )
-    kinds = st.sampled_from(["sum", "max", "min"])
+    kinds = st.sampled_from(["sum", "max", "min", "any", "all"])
     reductions = draw(st.lists(st.tuples(values, kinds, subsets), max_size=3))
     writes = draw(st.lists(values, min_size=0 if reductions else 1, max_size=2))
     return Built(space, reads, steps, writes, reductions)

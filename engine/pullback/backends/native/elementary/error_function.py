@@ -8,7 +8,7 @@ through doubles, but for erf, whose tail is small beside 1: there erfc is e to a
 
 from dataclasses import dataclass
 
-from pullback.backends.native.elementary.exp import exp
+from pullback.backends.native.elementary.exp import exp, exp_between
 from pullback.backends.native.elementary.formats import at_least, at_most, is_single, polynomial
 from pullback.backends.native.writing.lanes import Lanes
 
@@ -38,7 +38,7 @@ class _Tail:
     factor: float
     centre: float
     limit: float
-    """Where the tail is 0."""
+    """Where the tail is 0, in the format of the result."""
     coefficients: tuple[float, ...]
     first_rest: float = 0.0
     """What the first coefficient lacks."""
@@ -236,6 +236,16 @@ def _tail(lanes: Lanes, a: str, tail: _Tail) -> str:
     return exp(lanes, square, low=change, times=(weight, weight_rest), above=False)
 
 
+def _tail_between(lanes: Lanes, a: str, tail: _Tail) -> str:
+    """The tail in double precision, good enough for singles."""
+    a = at_most(lanes, a, tail.limit)
+    centre = lanes.constant(tail.centre)
+    inverse = lanes.div(lanes.constant(1.0), lanes.add(a, centre))
+    series = polynomial(lanes, lanes.mul(lanes.sub(a, centre), inverse), tail.coefficients)
+    square = lanes.mul(lanes.mul(a, lanes.constant(-tail.factor)), a)
+    return exp_between(lanes, square, times=lanes.mul(inverse, series))
+
+
 def _next(lanes: Lanes, value: str, q: str, coefficient: float) -> tuple[str, str]:
     """A step of Horner's rule, value q + coefficient, and what rounding it loses; the coefficient is the larger."""
     larger = lanes.constant(coefficient)
@@ -247,13 +257,14 @@ def erfc(lanes: Lanes, x: str) -> str:
     """1 - erf(x), with all digits where it is small."""
     if is_single(lanes):
         double, wide = _through_doubles(lanes, x)
-        return double.convert(_erfc(double, wide, _ERFC_BETWEEN), lanes)
-    return _erfc(lanes, x, _ERFC)
+        tail = _tail_between(double, double.absolute(wide), _ERFC_BETWEEN)
+        return double.convert(_erfc(double, wide, tail), lanes)
+    return _erfc(lanes, x, _tail(lanes, lanes.absolute(x), _ERFC))
 
 
-def _erfc(lanes: Lanes, x: str, tail: _Tail) -> str:
+def _erfc(lanes: Lanes, x: str, y: str) -> str:
+    """From the tail y at |x|."""
     a = lanes.absolute(x)
-    y = _tail(lanes, a, tail)
     far = lanes.select(lanes.compare("<", x, lanes.constant(0.0)), lanes.sub(lanes.constant(2.0), y), y)
     # 1 - x is exact where the result is small, and x times the polynomial is small beside it.
     one = lanes.constant(1.0)
@@ -266,13 +277,14 @@ def normal_cdf(lanes: Lanes, x: str) -> str:
     """The distribution function of the normal law, erfc(-x / sqrt 2) / 2."""
     if is_single(lanes):
         double, wide = _through_doubles(lanes, x)
-        return double.convert(_normal_cdf(double, wide, _CDF_BETWEEN), lanes)
-    return _normal_cdf(lanes, x, _CDF)
+        tail = _tail_between(double, double.absolute(wide), _CDF_BETWEEN)
+        return double.convert(_normal_cdf(double, wide, tail), lanes)
+    return _normal_cdf(lanes, x, _tail(lanes, lanes.absolute(x), _CDF))
 
 
-def _normal_cdf(lanes: Lanes, x: str, tail: _Tail) -> str:
+def _normal_cdf(lanes: Lanes, x: str, y: str) -> str:
+    """From the tail y at |x|."""
     a, one = lanes.absolute(x), lanes.constant(1.0)
-    y = _tail(lanes, a, tail)
     far = lanes.select(lanes.compare("<", x, lanes.constant(0.0)), y, lanes.sub(one, y))
     first, *others = _CDF_NEAR
     z = lanes.mul(x, x)

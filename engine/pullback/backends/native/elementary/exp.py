@@ -31,6 +31,15 @@ _REST_DOUBLE = (
     2.5108699325277222e-08,
     2.0895319131391136e-09,
 )
+# (e^r - 1 - r) / r^2 for results in single precision; relative error of e^r below 2**-31.9.
+_EXP_BETWEEN = (
+    0.500000004428475,
+    0.16666666370083189,
+    0.04166636038492936,
+    0.008333389400669737,
+    0.001394067104441851,
+    0.00019845905909053886,
+)
 # (2^r - 1) / r on |r| <= 0.5; relative error of 2^r below 2**-28.3 and 2**-59.7.
 _BINARY_SINGLE = (0.6931472, 0.24022648, 0.055503596, 0.009618499, 0.001339097, 0.00015329279)
 _BINARY_DOUBLE = (
@@ -133,6 +142,16 @@ def exp(
     factor, factor_rest = times
     rest = lanes.mul_add(p, factor, lanes.mul_add(factor_rest, p, factor_rest))
     return scale(lanes, lanes.add(factor, rest), bits)
+
+
+def exp_between(lanes: Lanes, x: str, *, times: str | None = None) -> str:
+    """e^x in double precision, good enough for singles, times a number; for x between -700 and 700."""
+    n, bits = round_to_whole(lanes, x, 1 / LN2, format_of(lanes).bias)
+    r = lanes.mul_add(n, lanes.constant(-LN2), x)
+    p = lanes.mul_add(lanes.mul(r, r), polynomial(lanes, r, _EXP_BETWEEN), r)
+    power = shift_into_exponent(lanes, bits)
+    factor = power if times is None else lanes.mul(power, times)
+    return lanes.mul_add(factor, p, factor)
 
 
 def exp2(lanes: Lanes, x: str) -> str:

@@ -156,11 +156,12 @@ def of_sum(lanes: Lanes, u: str, c: str, *, doublings: str | None = None, normal
     return _natural(lanes, e if doublings is None else lanes.add(e, doublings), f, lost)
 
 
-def quotient(lanes: Lanes, above: str, below: str, below_rest: str) -> tuple[str, str]:
-    """The quotient of a number and a sum of two, and what it lacks."""
+def quotient(lanes: Lanes, above: str, below: str, below_rest: str, above_rest: str | None = None) -> tuple[str, str]:
+    """The quotient of two sums of two floats, and what it lacks."""
     q = lanes.div(above, below)
     back = lanes.neg(q)
-    return q, lanes.div(lanes.mul_add(back, below_rest, lanes.fma(back, below, above)), below)
+    missing = lanes.mul_add(back, below_rest, lanes.fma(back, below, above))
+    return q, lanes.div(missing if above_rest is None else lanes.add(missing, above_rest), below)
 
 
 def log1p(lanes: Lanes, x: str) -> str:

@@ -11,11 +11,12 @@ from typing import TypeVar
 from pullback.backends.native.elementary.exp import (
     LN2,
     exp,
+    exp2,
+    exp_between,
     ln2_parts,
     round_to_whole,
 )
 from pullback.backends.native.elementary.formats import (
-    DOUBLE,
     at_least,
     at_most,
     format_of,
@@ -28,17 +29,9 @@ from pullback.backends.native.writing.lanes import Lanes
 
 # Cube roots of 0.353 to 2.829, relative error below 2**-9 (tools/coefficients.py).
 _CUBE_ROOT = (0.4434539785851524, 0.8987533419779873, -0.4742878837511367, 0.1534986985964124, -0.019576549079803815)
-# (2 atanh(s) - 2 s) / s^3 in z = s^2 and (e^r - 1 - r) / r^2, as log.py and exp.py have them, for results in single
-# precision: relative errors of logarithm and exponential below 2**-36.6 and 2**-31.9.
+# (2 atanh(s) - 2 s) / s^3 in z = s^2, as log.py has it, for results in single precision: relative error of the logarithm
+# below 2**-36.6.
 _LOG_BETWEEN = (0.6666666564106375, 0.40000336257902974, 0.28537236340129923, 0.23583600802503)
-_EXP_BETWEEN = (
-    0.500000004428475,
-    0.16666666370083189,
-    0.04166636038492936,
-    0.008333389400669737,
-    0.001394067104441851,
-    0.00019845905909053886,
-)
 # (2 atanh(s) - 2 s - 2 s^3 / 3) / s^5; relative error of the logarithm below 2**-70.
 _LOG_FINE = (
     0.3999999999999998,
@@ -127,6 +120,8 @@ def power(lanes: Lanes, x: str, y: str) -> str:
             return simple(lanes, x)
         if float(exponent).is_integer() and abs(exponent) <= MOST_FACTORS:
             return _product(lanes, x, int(exponent))
+    if lanes.known(x) == 2:
+        return exp2(lanes, y)
     a = lanes.absolute(x)
     size = (_power_of_singles if is_single(lanes) else _power_of_doubles)(lanes, a, y)
     return _with_borders(lanes, x, y, a, size)
@@ -195,11 +190,7 @@ def _power_of_singles(lanes: Lanes, a: str, y: str) -> str:
     logarithm = double.mul_add(e, double.constant(LN2), double.mul(s, series))
     t = double.mul(lanes.convert(y, double), logarithm)
     t = at_most(double, at_least(double, t, -110.0), 110.0)
-    n, bits = round_to_whole(double, t, 1 / LN2, DOUBLE.bias)
-    r = double.mul_add(n, double.constant(-LN2), t)
-    p = double.mul_add(double.mul(r, r), polynomial(double, r, _EXP_BETWEEN), r)
-    power_of_two = shift_into_exponent(double, bits)
-    return double.convert(double.mul_add(power_of_two, p, power_of_two), lanes)
+    return double.convert(exp_between(double, t), lanes)
 
 
 def _power_of_doubles(lanes: Lanes, a: str, y: str) -> str:

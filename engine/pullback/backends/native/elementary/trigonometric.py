@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pullback.backends.native.elementary.exp import round_to_whole
 from pullback.backends.native.elementary.formats import format_of, is_single, polynomial
+from pullback.backends.native.elementary.log import quotient
 from pullback.backends.native.writing.lanes import Lanes
 
 # (sin r - r) / r^3 and (cos r - 1 + r^2/2) / r^4 in z = r^2, |r| <= 0.789, as tools/coefficients.py finds them; relative
@@ -104,12 +105,14 @@ def _reduce(lanes: Lanes, a: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Angle:
-    """An angle in quarters of a turn: their number, and sine and cosine of the rest."""
+    """An angle in quarters of a turn: their number, and sine and cosine of the rest, each as a sum of two floats."""
 
     size: str
     quarters: str
     sine: str
+    sine_rest: str
     cosine: str
+    cosine_rest: str
 
 
 def _angle(lanes: Lanes, x: str) -> _Angle:
@@ -119,17 +122,24 @@ def _angle(lanes: Lanes, x: str) -> _Angle:
         size = lanes.absolute(x)
         r, quarters, lost = _reduce(lanes, size)
         z = lanes.mul(r, r)
-        return _Angle(size, quarters, _sin_of_rest(lanes, r, z, lost), _cos_of_rest(lanes, r, z, lost))
+        return _Angle(size, quarters, *_sin_of_rest(lanes, r, z, lost), *_cos_of_rest(lanes, r, z, lost))
 
     return lanes.function.once(("angle", lanes.dtype, lanes.width, x), write)
 
 
-def _sin_of_rest(lanes: Lanes, r: str, z: str, lost: str) -> str:
+def _sum(lanes: Lanes, larger: str, smaller: str) -> tuple[str, str]:
+    """The sum of two numbers, and what rounding it has lost."""
+    each = lanes.rounding_each()
+    total = each.add(larger, smaller)
+    return total, each.sub(smaller, each.sub(total, larger))
+
+
+def _sin_of_rest(lanes: Lanes, r: str, z: str, lost: str) -> tuple[str, str]:
     series = polynomial(lanes, z, _SIN_SINGLE if is_single(lanes) else _SIN_DOUBLE)
-    return lanes.add(r, lanes.mul_add(lanes.mul(r, z), series, lost))
+    return _sum(lanes, r, lanes.mul_add(lanes.mul(r, z), series, lost))
 
 
-def _cos_of_rest(lanes: Lanes, r: str, z: str, lost: str) -> str:
+def _cos_of_rest(lanes: Lanes, r: str, z: str, lost: str) -> tuple[str, str]:
     """1 - z/2 + z^2 C(z), where what rounding 1 - z/2 loses is put back."""
     each, one = lanes.rounding_each(), lanes.constant(1.0)
     half = lanes.mul(z, lanes.constant(0.5))
@@ -137,7 +147,7 @@ def _cos_of_rest(lanes: Lanes, r: str, z: str, lost: str) -> str:
     rest = each.sub(each.sub(one, start), half)
     rest = lanes.sub(rest, lanes.mul(r, lost))
     series = polynomial(lanes, z, _COS_SINGLE if is_single(lanes) else _COS_DOUBLE)
-    return lanes.add(start, lanes.mul_add(lanes.mul(z, z), series, rest))
+    return _sum(lanes, start, lanes.mul_add(lanes.mul(z, z), series, rest))
 
 
 def _is_odd(lanes: Lanes, quarters: str) -> str:
@@ -214,8 +224,15 @@ def tan(lanes: Lanes, x: str) -> str:
     if not is_single(lanes):
         angle = _angle(lanes, x)
         is_odd = _is_odd(lanes, angle.quarters)
-        above = lanes.select(is_odd, lanes.neg(angle.cosine), angle.sine)
-        y = lanes.div(above, lanes.select(is_odd, angle.sine, angle.cosine))
+        above, above_rest = (
+            lanes.select(is_odd, lanes.neg(cosine), sine)
+            for cosine, sine in ((angle.cosine, angle.sine), (angle.cosine_rest, angle.sine_rest))
+        )
+        below = lanes.select(is_odd, angle.sine, angle.cosine)
+        y, missing = quotient(lanes, above, below, lanes.select(is_odd, angle.sine_rest, angle.cosine_rest), above_rest)
+        # Next to a pole the quotient may be infinite, and what it lacks is not a number.
+        is_finite = lanes.compare("<", lanes.absolute(missing), lanes.constant(float("inf")))
+        y = lanes.add(y, lanes.select(is_finite, missing, lanes.constant(0.0)))
         return _with_far(lanes, "tan", x, angle.size, _flip(lanes, y, _sign_of(lanes, x)))
     size = lanes.absolute(x)
     r, quarters, lost = _reduce(lanes, size)

@@ -11,7 +11,6 @@ Runner            a program as a callable of its own         running.py
 
 from pullback.backends.native.entry.arenas import Arena
 from pullback.backends.native.entry.binding import bind, bound_frames, forget_latest, latest_frame
-from pullback.backends.native.entry.blocks import Block, Watched
 from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.forms import Called, Constant, Form, NotNativeError, Out, makings
 from pullback.backends.native.entry.frames import Frame
@@ -19,11 +18,11 @@ from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.running import Runner, Writer, plain_form, runner, writer
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, argument_steps, steps_of
+from pullback.backends.native.entry.templates import Template, Watched
 
 __all__ = [
     "ABSENT",
     "Arena",
-    "Block",
     "Called",
     "Check",
     "Constant",
@@ -36,6 +35,7 @@ __all__ = [
     "Out",
     "Runner",
     "Step",
+    "Template",
     "Watched",
     "Writer",
     "argument_steps",

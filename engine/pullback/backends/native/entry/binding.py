@@ -6,7 +6,6 @@ from typing import Any
 
 from pullback.backends.native.entry.callables import frame_offset, is_native
 from pullback.backends.native.entry.frames import Frame, let_go_of_finished
-from pullback.backends.native.entry.machine_code import entry_address
 
 #: Frames that one callable tries; a call that fits none of them goes through Python.
 FRAMES_KEPT = 64
@@ -14,6 +13,8 @@ FRAMES_KEPT = 64
 
 def bind(instance: Any, frames: Sequence[Frame]) -> None:
     """Let calls of an instance of a native type try these frames, in this order, and no others."""
+    from pullback.backends.native.entry.machine_code import entry_address  # noqa: PLC0415 - imports what compiles
+
     let_go_of_finished()
     kept = list(frames[:FRAMES_KEPT])
     before = bound_frames(instance)

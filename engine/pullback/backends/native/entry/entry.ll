@@ -1,8 +1,8 @@
 ; How a native program is called from Python: the vectorcall of every callable of the native tier.
 ;
 ; The code is the same for all programs. What differs is data: a frame (frames.py) says how to fetch and check each thing that
-; a program reads, where its results go and what the caller gets. A frame is one block of 64-bit words; what is inside it is
-; referred to by its offset in bytes, so that a copy of the block is a frame too.
+; a program reads, where its results go and what the caller gets. A frame is made of 64-bit words in one piece; what is inside it is
+; referred to by its offset in bytes, so that a copy of it is a frame too.
 ;
 ; A check that does not hold goes on to the next frame, and after the last one to the callable's __call__, in Python, which is
 ; always right. Nothing has been changed by then but words that every call writes before it reads them.

@@ -1,7 +1,7 @@
-"""Frames: a block of words each, and what it refers to, for as long as it is used.
+"""Frames: words each, and what it refers to, for as long as it is used.
 
 The words refer to objects without counting it; the frame keeps them alive. Only the arrays that were returned last are
-references of the block's own, which the frame gives up when it goes. It never goes while a run is on in it: then what it
+references of the frame's own, which the frame gives up when it goes. It never goes while a run is on in it: then what it
 has is left for later.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.entry.arenas import Arena
-from pullback.backends.native.entry.blocks import CLOSED, IDLE, OUTPUT, RUNNING, WATCH, Block, Head, watch_words
 from pullback.backends.native.entry.programs import NativeProgram
+from pullback.backends.native.entry.templates import CLOSED, IDLE, OUTPUT, RUNNING, WATCH, Head, Template, watch_words
 
 _Array = np.ndarray[Any, Any]
 
@@ -24,7 +24,7 @@ class _Memory:
     """What the words of a frame refer to."""
 
     words: _Array
-    block: Block
+    template: Template
     arena: Arena
     constants: list[_Array]
     given: Any = ()
@@ -41,33 +41,35 @@ class _Memory:
 
 
 class Frame:
-    """A copy of a block in which calls run; frames of one program may share its arena, and then run one at a time."""
+    """A copy of a template in which calls run; frames of one program may share its arena, and then run one at a time."""
 
-    def __init__(self, block: Block, arena: Arena | None = None) -> None:
-        program = block.program
-        words = block.words.copy()
-        words[block.inside] += words.ctypes.data
+    def __init__(self, template: Template, arena: Arena | None = None) -> None:
+        program = template.program
+        words = template.words.copy()
+        words[template.inside] += words.ctypes.data
         arena = arena or Arena(program.arena_nbytes)
         constants = [np.require(constant, requirements=("C", "A")) for constant in program.constants]
-        first = block.table + len(program.inputs) - len(constants)
+        first = template.table + len(program.inputs) - len(constants)
         for place, constant in enumerate(constants, first):
             words[place] = constant.ctypes.data
-        words[block.table + len(program.inputs) + len(program.outputs)] = arena.block.ctypes.data
+        words[template.table + len(program.inputs) + len(program.outputs)] = arena.block.ctypes.data
         words[Head.LOCK] = arena.lock.ctypes.data
-        outputs = range(block.outputs, block.outputs + OUTPUT * len(program.outputs), OUTPUT)
+        outputs = range(template.outputs, template.outputs + OUTPUT * len(program.outputs), OUTPUT)
         self.words = words
-        self._memory = _Memory(words, block, arena, constants, (), [place for at in outputs for place in (at, at + 1)])
+        self._memory = _Memory(
+            words, template, arena, constants, (), [place for at in outputs for place in (at, at + 1)]
+        )
         self._following: Frame | None = None
 
     @property
-    def block(self) -> Block:
+    def template(self) -> Template:
         """What its words are a copy of."""
-        return self._memory.block
+        return self._memory.template
 
     @property
     def program(self) -> NativeProgram:
         """What runs in it."""
-        return self.block.program
+        return self.template.program
 
     @property
     def address(self) -> int:
@@ -93,16 +95,16 @@ class Frame:
 
     def give(self, values: Mapping[int, Any], held: Mapping[int, bytes]) -> None:
         """Put inputs in that are not fetched on each call; and of those that are watched, what they hold."""
-        block, words = self._memory.block, self.words
-        words[Head.RUNS] = block.words[Head.RUNS]
+        template, words = self._memory.template, self.words
+        words[Head.RUNS] = template.words[Head.RUNS]
         for place, value in values.items():
-            if block.program.inputs[place].shape == ():
-                number = block.number(place)
-                words[number : number + 1].view(block.program.inputs[place].dtype)[0] = value
+            if template.program.inputs[place].shape == ():
+                number = template.number(place)
+                words[number : number + 1].view(template.program.inputs[place].dtype)[0] = value
             else:
-                words[block.table + place] = value.ctypes.data
-        for number, watched in enumerate(block.watched):
-            begin = block.watches + WATCH * number
+                words[template.table + place] = value.ctypes.data
+        for number, watched in enumerate(template.watched):
+            begin = template.watches + WATCH * number
             words[begin : begin + WATCH] = watch_words(watched, values[watched.input], held[watched.input])
         self._memory.given = (values, held)
 

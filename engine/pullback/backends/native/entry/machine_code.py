@@ -2,8 +2,8 @@
 
 import ctypes
 import functools
-import importlib.resources
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -26,8 +26,7 @@ def entry_address(frame_offset: int) -> int:
 
 def text(frame_offset: int) -> str:
     """The code as LLVM IR."""
-    template = importlib.resources.files(__package__).joinpath("entry.ll").read_text(encoding="utf-8")
-    return template.replace("FRAME_OFFSET", str(frame_offset))
+    return Path(__file__).with_name("entry.ll").read_text(encoding="utf-8").replace("FRAME_OFFSET", str(frame_offset))
 
 
 #: The code stays as long as the process does: callables may be called until its end.

@@ -24,6 +24,8 @@ def why_unknown() -> str | None:
     """One sentence that says why objects are not read natively; None where they are laid out as expected."""
     if sys.implementation.name != "cpython":
         return f"Objects of {sys.implementation.name} are not read natively."
+    if hasattr(sys, "gettotalrefcount"):
+        return "A debugging build of Python takes no type that is called natively and has no call of its own."
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return "Without the interpreter's lock nothing tells who else refers to an array."
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":

@@ -9,12 +9,12 @@ import numpy as np
 from pullback.backends.interpreter import Changed
 from pullback.backends.native.entry.arenas import aligned_block
 from pullback.backends.native.entry.binding import bind, bound_frames
-from pullback.backends.native.entry.blocks import Block
 from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.forms import NotNativeError, Out
 from pullback.backends.native.entry.frames import Frame
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.steps import Check, Leaf, argument_steps, leaf_like, steps_of
+from pullback.backends.native.entry.templates import Template
 from pullback.ir.types import ArrayType
 
 #: Calls through Python after which a program gets a frame of its own; most are called by plans, which have theirs.
@@ -57,12 +57,12 @@ class _Plain:
         if calls != CALLS_WITHOUT_FRAME + 1 or not is_native(self):
             return
         try:
-            frame = Frame(self._block(args))
+            frame = Frame(self._template(args))
         except NotNativeError:
             return
         bind(self, [frame, *bound_frames(self)])
 
-    def _block(self, args: tuple[Any, ...]) -> Block:
+    def _template(self, args: tuple[Any, ...]) -> Template:
         raise NotImplementedError
 
 
@@ -89,8 +89,8 @@ class Runner(_Plain):
                 return Changed(number, type(seen)(value))
         return tuple(results[: len(program.results)])
 
-    def _block(self, args: tuple[Any, ...]) -> Block:
-        return Block(self.program, self._count, argument_steps(args), plain_form(self.program.results))
+    def _template(self, args: tuple[Any, ...]) -> Template:
+        return Template(self.program, self._count, argument_steps(args), plain_form(self.program.results))
 
 
 class Writer(_Plain):
@@ -115,11 +115,11 @@ class Writer(_Plain):
             if out is not output:
                 out[...] = output
 
-    def _block(self, args: tuple[Any, ...]) -> Block:
+    def _template(self, args: tuple[Any, ...]) -> Template:
         inputs = [leaf_like(place, value) for place, value in enumerate(args[: self._count])]
         first = len(self.program.inputs)
         outputs = [Leaf(first + number, Check.WRITTEN, np.ndarray) for number in range(len(self.program.outputs))]
-        return Block(self.program, len(args), steps_of([*inputs, *outputs]), None)
+        return Template(self.program, len(args), steps_of([*inputs, *outputs]), None)
 
 
 def writer(program: NativeProgram, otherwise: Callable[..., Any]) -> Writer:

@@ -7,7 +7,12 @@ that both or neither are reduced. The last axis becomes the one that vectors lie
 import math
 from dataclasses import dataclass, replace
 
+from pullback.backends.native.kernels.costs import cost_of_a_turn
 from pullback.backends.native.kernels.nest import Nest
+
+#: Vectors, and instructions, about, of a turn that goes along several short rows.
+_MOST_VECTORS = 8
+_MOST_COST = 400
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,18 +26,24 @@ class Axis:
 
 def with_few_axes(nest: Nest, vector_bits: int) -> Nest:
     """The same nest over axes dropped, merged and ordered; there must be points in its space."""
+    if nest.period:
+        return nest
     axes = _merged([axis for axis in _axes_of(nest) if axis.size != 1])
-    return _with_axes(nest, _ordered(axes, len(nest.reads), vector_bits))
+    return _with_period(_with_axes(nest, _ordered(axes, len(nest.reads), vector_bits)), vector_bits)
+
+
+def _strides(nest: Nest) -> list[tuple[int, ...]]:
+    """Of reads, writes and results, in this order."""
+    strides = [read.strides for read in nest.reads]
+    strides += [write.strides for write in nest.writes]
+    return strides + [reduction.strides for reduction in nest.reductions]
 
 
 def _axes_of(nest: Nest) -> list[Axis]:
-    strides = [operand.strides for operand in nest.reads]
-    strides += [operand.strides for operand in nest.writes]
-    strides += [operand.strides for operand in nest.reductions]
     return [
         Axis(
             size,
-            tuple(along[axis] for along in strides),
+            tuple(along[axis] for along in _strides(nest)),
             tuple(axis in reduction.axes for reduction in nest.reductions),
         )
         for axis, size in enumerate(nest.space)
@@ -101,3 +112,53 @@ def _cost_along(axis: Axis, axes: list[Axis], reads: int, lanes: int) -> float:
     vectors = math.ceil(axis.size / lanes)
     across = 4.0 * sum(axis.reduced)
     return (per_vector * vectors + across) / axis.size
+
+
+def _with_period(nest: Nest, vector_bits: int) -> Nest:
+    """Rows too short for vectors as one line, if all but what is the same for each row is contiguous: that has a period.
+
+    A row of 10 numbers takes two vectors of 8 lanes; 4 of them take 5 as one line. Every turn takes such a round.
+    """
+    *outer, width = nest.space or (0,)
+    lanes = vector_bits // (8 * nest.widest)
+    turn = math.lcm(width or 1, lanes)
+    body = cost_of_a_turn(nest)
+    if not outer or width > 4 * lanes or not width % lanes or turn > _MOST_VECTORS * lanes:
+        return nest
+    for rows, height in enumerate(outer):
+        joint = [(strides[rows], strides[-1]) for strides in _strides(nest)]
+        again = [number for number, (far, near) in enumerate(joint) if near and not far]
+        in_line = all(far == near * width for number, (far, near) in enumerate(joint) if number not in again)
+        same = all((rows in reduction.axes) == (len(outer) in reduction.axes) for reduction in nest.reductions)
+        reads = range(len(nest.reads))
+        if again and in_line and same and all(k in reads for k in again) and height * width >= turn:
+            if body * turn // lanes > _MOST_COST:
+                return nest
+            return _one_line(nest, rows, set(again))
+    return nest
+
+
+def _one_line(nest: Nest, rows: int, again: set[int]) -> Nest:
+    kept = [axis for axis in range(len(nest.space)) if axis != rows]
+    space = (*(nest.space[axis] for axis in kept[:-1]), nest.space[rows] * nest.space[-1])
+
+    def along(strides: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(strides[axis] for axis in kept)
+
+    return replace(
+        nest,
+        space=space,
+        reads=tuple(
+            replace(read, strides=along(read.strides), period=nest.space[-1] if number in again else 0)
+            for number, read in enumerate(nest.reads)
+        ),
+        writes=tuple(replace(write, strides=along(write.strides)) for write in nest.writes),
+        reductions=tuple(
+            replace(
+                reduction,
+                strides=along(reduction.strides),
+                axes=frozenset(kept.index(axis) for axis in reduction.axes if axis != rows),
+            )
+            for reduction in nest.reductions
+        ),
+    )

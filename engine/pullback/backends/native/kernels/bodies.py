@@ -19,7 +19,7 @@ from pullback.backends.native.kernels.accumulators import Combiner, add_finely, 
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
-from pullback.backends.native.kernels.turning import turned
+from pullback.backends.native.kernels.turning import shuffled, turned
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.rules.activations import identity
@@ -76,7 +76,9 @@ class _Writer:
         self.along = len(nest.space) - 1
         self.walks = {loop.axis: loop for loop in self.tiling.loops if isinstance(loop, Walk)}
         self.axes = nest.axes_of_values()
-        self.depths = [max((self.tiling.walk_depth(axis) for axis in axes), default=0) for axes in self.axes]
+        self.depths = [
+            max((self.tiling.walk_depth(axis) for axis in axes), default=0) for axes in self._axes_of_turns()
+        ]
         self.forms = self._forms_asked_for()
         self.operands: dict[str, _Operand] = {
             **{f"read {k}": read for k, read in enumerate(nest.reads)},
@@ -84,6 +86,14 @@ class _Writer:
             **{f"result {k}": reduction for k, reduction in enumerate(nest.reductions)},
         }
         self.columns: dict[str, tuple[str, np.dtype[Any]]] = {}
+
+    def _axes_of_turns(self) -> list[frozenset[int]]:
+        """The axes along which values differ from turn to turn: not the last, if they have a period."""
+        last = frozenset({self.along})
+        axes = [own - last if read.period else own for own, read in zip(self.axes, self.nest.reads, strict=False)]
+        for step in self.nest.steps:
+            axes.append(frozenset().union(*(axes[one] for one in step.operands if not isinstance(one, Constant))))
+        return axes
 
     @property
     def lanes(self) -> int:
@@ -171,7 +181,9 @@ class _Writer:
 
     def _stride(self, name: str, axis: int) -> int:
         if name in self.operands:
-            return self.operands[name].strides[axis]
+            operand = self.operands[name]
+            begins_again = axis == self.along and isinstance(operand, Read) and operand.period
+            return 0 if begins_again else operand.strides[axis]
         return 1 if axis == self.along else 0
 
     def _dtype(self, name: str) -> np.dtype[Any]:
@@ -179,8 +191,14 @@ class _Writer:
 
     # --- copies -----------------------------------------------------------------------------------------------------
     def _copies(self, here: _Here, axes: frozenset[int]) -> Iterator[_Key]:
-        """Positions of a turn along some axes, of all axes of the space; 0 along the others."""
-        counts = [here.copies.get(axis, 1) if axis in axes else 1 for axis in range(len(self.nest.space))]
+        """Positions of a turn along some axes, of all axes of the space; 0 along the others.
+
+        An axis that is not bound yet is one along which there is a period.
+        """
+        counts = [
+            (here.copies[axis] if axis in here.copies else self.walks[axis].copies) if axis in axes else 1
+            for axis in range(len(self.nest.space))
+        ]
         return itertools.product(*map(range, counts))
 
     def _of(self, copy: _Key, axes: frozenset[int]) -> _Key:
@@ -256,7 +274,23 @@ class _Writer:
         offset = self._offset(read, copy)
         if not form.in_lanes:
             return self._lanes(form).load(pointer, offset)
+        if read.period:
+            return self._read_period(read, pointer, copy, self._lanes(form))
         return load_strided(self._lanes(form), pointer, offset, read.strides[self.along], self._active(copy, here))
+
+    def _read_period(self, read: Read, pointer: str, copy: _Key, lanes: Lanes) -> str:
+        """What lies along a copy of an operand that begins again and again: lanes of the registers that hold it once."""
+        stride, width = read.strides[self.along], self.lanes
+        first = self._offset(read, self._of(copy, frozenset(range(self.along))))
+        places = [(copy[self.along] * width + lane) % read.period for lane in range(width)]
+        chosen = ""
+        for start in sorted({place // width * width for place in places}):
+            row = load_strided(lanes, pointer, first + start * stride, stride, min(width, read.period - start))
+            order = [
+                width + place - start if start <= place < start + width else lane for lane, place in enumerate(places)
+            ]
+            chosen = shuffled(lanes, chosen or row, row, order)
+        return chosen
 
     def _is_turned(self, operand: _Operand) -> bool:
         """Whether an operand is loaded or stored by squares."""

@@ -19,10 +19,15 @@ from pullback.backends.native.kernels.product import Product, places
 
 _OPERATION, _LOADED, _STORED = 0.5, 0.5, 1.0
 _DATAPATH = 32  # bytes that one operation handles; wider vectors take two
+_CONTENTION = 0.15  # of what loads take, that operations are late for them
 _LATENCY = 4.0  # until the result of a multiplication and addition can be added to
 _DECODED = 5.0  # instructions begun per cycle
 _TILE = 8.0  # before and after the steps of a tile
-_ROW_COPIED, _BLOCK_TRANSPOSED, _ONE_COPIED = 0.15, 0.5, 2.0  # for a number of a panel
+_PANEL = 30.0  # before and after a panel is copied
+_LINE_COPIED = 3.0  # for a line of what is copied, beside its vectors
+_BLOCK_TRANSPOSED, _ONE_COPIED = 0.5, 2.0  # for a number of what is copied otherwise
+_DOUBT = 0.03  # how much copying must gain: what is counted here is not more exact than that
+_AGAIN = 0.125  # for a byte of the result that is read and written once more
 
 _LINE = 64
 #: Bytes, and cycles for a line that is not there but in the next: one far from the last, and one that follows it.
@@ -32,7 +37,7 @@ _EXPOSED = 0.5  # of the cycles for rows that lie far apart, while nothing else 
 
 #: How many bytes panels and strips that are copied may have: they lie on the stack, and in the second cache.
 _PANEL_BYTES, _STRIP_BYTES = 96 * 1024, 192 * 1024
-_STRIP_ROWS = 192
+_STRIP_ROWS = (192, 96)
 
 #: A matrix of more bytes is read a few lines at a time for a product with a vector.
 _STREAMED_BYTES, _STREAMED_STEPS = 256 * 1024, 8
@@ -140,8 +145,8 @@ def _packing(plain: Choice, product: Product) -> Iterator[Choice]:
     step_bytes = plain.columns * plain.width * product.dtype.itemsize
     packing = replace(plain, packs=True, depth=_block(product.k, _PANEL_BYTES // step_bytes, 8))
     yield packing
-    if product.m > plain.rows and product.a_strides[0] == 1:
-        height = _block(product.m, _STRIP_ROWS, plain.rows)
+    for most in _STRIP_ROWS if product.m > plain.rows and product.a_strides[0] == 1 else ():
+        height = _block(product.m, most, plain.rows)
         depth = _block(product.k, min(packing.depth, _STRIP_BYTES // (height * product.dtype.itemsize)), 8)
         yield replace(packing, packs_rows=True, height=height, depth=depth)
         yield replace(plain, packs_rows=True, height=height, depth=depth)
@@ -192,7 +197,8 @@ def _cost(choice: Choice, product: Product) -> float:
             columns = [choice.width] * (wide // unit) + ([1 << (wide % unit - 1).bit_length()] if wide % unit else [])
             total += panels * whole * _tile(choice, product, choice.rows, columns, steps)
             total += panels * _tile(choice, product, rest, columns, steps) if rest else 0.0
-    return (total + _packing_cost(choice, product)) * _rounds(choice, product)
+    doubt = 1.0 + _DOUBT * (choice.packs + choice.packs_rows)
+    return (total * doubt + _packing_cost(choice, product)) * _rounds(choice, product)
 
 
 def _tile(choice: Choice, product: Product, rows: int, columns: list[int], steps: int) -> float:
@@ -200,10 +206,11 @@ def _tile(choice: Choice, product: Product, rows: int, columns: list[int], steps
     size = product.dtype.itemsize
     operations = rows * sum(max(1.0, size * width / _DATAPATH) * _OPERATION for width in columns)
     loads = rows * _load(a_lane, columns[0], size)
-    loads += sum(_load(1 if choice.packs else b_lane, width, size) for width in columns)
+    loads += sum(_load(1 if choice.packs else b_lane, width, size, aligned=choice.packs) for width in columns)
     instructions = rows * len(columns) + rows + len(columns)
     beside, on_top = _fetching(choice, product, rows, columns)
-    step = max(operations, loads + beside, instructions / _DECODED, _LATENCY / choice.chains) + on_top
+    step = max(operations, loads + beside, instructions / _DECODED, _LATENCY / choice.chains)
+    step += _CONTENTION * loads + on_top
     chains = rows * len(columns) * (choice.chains - 1) * _OPERATION
     return steps * step + chains + _storing(choice, product, rows, columns) + _TILE
 
@@ -216,20 +223,26 @@ def _rounds(choice: Choice, product: Product) -> int:
 
 
 def _packing_cost(choice: Choice, product: Product) -> float:
+    """Cycles for what is copied, and for reading and writing the result once more for every block of steps."""
     total = 0.0
     if choice.packs:
         inner, across = product.b_strides
-        inner, across = (inner, across) if choice.along == "columns" else (across, inner)
-        total += -(-product.m // choice.height) * product.k * product.n * _copied(inner, across)
+        if choice.along == "columns":
+            together, strips = min(product.n, choice.columns * choice.width), -(-product.m // choice.height)
+        else:
+            inner, across, together, strips = across, inner, product.k, 1
+        total += strips * product.n * (product.k * _copied(inner, across, together) + _PANEL / together)
     if choice.packs_rows:
-        total += product.m * product.k * _copied(product.a_strides[1], product.a_strides[0])
-    blocks = -(-product.k // choice.depth)
-    return total + (blocks - 1) * product.m * product.n * 0.3
+        total += product.m * product.k * _copied(product.a_strides[1], product.a_strides[0], choice.rows)
+    again = -(-product.k // choice.depth) - 1
+    return total + again * product.m * product.n * product.dtype.itemsize * _AGAIN
 
 
-def _copied(step: int, across: int) -> float:
+def _copied(step: int, across: int, together: int) -> float:
+    """Cycles to copy a number of lines of so many."""
     if across == 1:
-        return _ROW_COPIED
+        vectors, rest = divmod(together, 8)
+        return (vectors + rest.bit_count() + _LINE_COPIED) / together
     return _BLOCK_TRANSPOSED if step == 1 else _ONE_COPIED
 
 
@@ -242,11 +255,13 @@ def _lane_strides(choice: Choice, product: Product) -> tuple[int, int, int]:
     return product.a_batch[axis], product.b_batch[axis], product.c_batch[axis]
 
 
-def _load(stride: int, width: int, size: int) -> float:
-    """Cycles to load a vector: numbers apart are put together one by one."""
+def _load(stride: int, width: int, size: int, *, aligned: bool = False) -> float:
+    """Cycles to load a vector: one that is not aligned may take two lines; numbers apart are put together one by one."""
     if width == 1 or stride == 0:
         return _LOADED
-    return _LOADED * max(1.0, size * width / _DATAPATH) if stride == 1 else 1.5 * width
+    if stride != 1:
+        return 1.5 * width
+    return _LOADED * max(1.0, size * width / _DATAPATH) * (1.0 if aligned else 1.0 + size * width / _LINE)
 
 
 def _storing(choice: Choice, product: Product, rows: int, columns: list[int]) -> float:

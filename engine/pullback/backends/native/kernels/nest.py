@@ -4,9 +4,12 @@ A nest computes values at every point of its space, from what it reads there; it
 them along axes of the space. Values are numbered: the reads first, then the steps.
 
     Nest -> axes         the same nest with as few axes as it needs, in an order that suits memory      axes.py
-         -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py
-         -> bodies       the text: every value where its operands are first there                       bodies.py,
-                         reductions in registers, on the stack or in their result                       accumulators.py
+         -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py, costs.py
+         -> bodies       the text: every value where its operands are first there,                      bodies.py,
+                         reductions in registers, on the stack or in their result,                      accumulators.py,
+                         operands that lie across the vectors, apart or backwards                       turning.py, strided.py
+         -> nests        one function of the program, or one for each pass                              nests.py
+    Nests -> blocks      several over the same outer axes, a block of these at a time                   blocks.py
 
 What is written may be the very memory of something read with the same strides; nothing else overlaps.
 """
@@ -25,11 +28,15 @@ ReductionKind: TypeAlias = Literal["sum", "prod", "max", "min", "any", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space."""
+    """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space.
+
+    With a period it begins again after so many elements of the last axis; only `axes.with_few_axes` makes such.
+    """
 
     pointer: int
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
+    period: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +97,28 @@ class Nest:
             axes.append(frozenset().union(*operands))
         return axes
 
+    @property
+    def period(self) -> int:
+        """The period of the reads that have one; it is the same for all."""
+        return max((read.period for read in self.reads), default=0)
+
     def dtype_of(self, value: int) -> np.dtype[Any]:
         """The dtype of a value."""
         first = len(self.reads)
         return self.reads[value].dtype if value < first else self.steps[value - first].dtype
+
+    @property
+    def widest(self) -> int:
+        """Bytes of the widest dtype of what varies over the space; 4 at least, since masks are of that width."""
+        depends = self.axes_of_values()
+        dtypes = [read.dtype for read in self.reads if any(read.strides)]
+        for number, step in enumerate(self.steps, len(self.reads)):
+            if depends[number]:
+                dtypes.append(step.dtype)
+                dtypes += step.operand_dtypes
+        dtypes += [write.dtype for write in self.writes]
+        dtypes += [self.dtype_reduced(reduction) for reduction in self.reductions]
+        return max([4, *(dtype.itemsize for dtype in dtypes)])
 
     def dtype_reduced(self, reduction: Reduction) -> np.dtype[Any]:
         """The dtype that values are reduced in: that of the result, but truth values are counted in half as wide integers."""

@@ -3,6 +3,7 @@
 Lane by lane it takes two instructions a number; this way as many a vector as the stride says, and as many loads.
 """
 
+from pullback.backends.native.kernels.turning import shuffled
 from pullback.backends.native.writing.lanes import Lanes
 
 _MOST_APART = 4
@@ -14,7 +15,9 @@ def load_strided(lanes: Lanes, pointer: str, offset: int, stride: int, active: i
         return lanes.load(pointer, offset, stride=stride, active=active)
     if stride == -1:
         loaded = lanes.load(pointer, offset - (active - 1), active=active)
-        return _chosen(lanes, loaded, lanes.constant(0), [_backwards(lane, active) for lane in range(lanes.width)])
+        last = 2 * lanes.width - 1
+        order = [active - 1 - lane if lane < active else last for lane in range(lanes.width)]
+        return shuffled(lanes, loaded, lanes.constant(0), order)
     chosen, reach = lanes.constant(0), (active - 1) * stride + 1
     for start in range(0, reach, lanes.width):
         row = lanes.load(pointer, offset + start, active=min(lanes.width, reach - start))
@@ -23,16 +26,5 @@ def load_strided(lanes: Lanes, pointer: str, offset: int, stride: int, active: i
         order = [
             lanes.width + place if own else lane for lane, (place, own) in enumerate(zip(places, here, strict=True))
         ]
-        chosen = _chosen(lanes, chosen, row, order)
+        chosen = shuffled(lanes, chosen, row, order)
     return chosen
-
-
-def _backwards(lane: int, active: int) -> int:
-    """Where a lane comes from: from the other end, or from a register of zeros as wide that follows."""
-    return active - 1 - lane if lane < active else -1
-
-
-def _chosen(lanes: Lanes, a: str, b: str, order: list[int]) -> str:
-    """Lanes of two registers one after the other; -1 is the last, of the second."""
-    places = ", ".join(f"i32 {place % (2 * lanes.width)}" for place in order)
-    return lanes.function.value(f"shufflevector {lanes.type} {a}, {lanes.type} {b}, <{lanes.width} x i32> <{places}>")

@@ -11,12 +11,11 @@ something is done about the reductions inside.
 
 import math
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
 
-from pullback.backends.native.elementary import scalars
+from pullback.backends.native.kernels.costs import cost_of_a_turn
 from pullback.backends.native.kernels.nest import Nest, Reduction
 
 #: So many numbers at most are added to one accumulator one after the other; then it is added to another of more precision.
@@ -106,14 +105,22 @@ def tile(nest: Nest, vector_bits: int) -> Tiling:
         return Tiling((), 1, kept)
     lanes = _lanes(nest, vector_bits)
     across = _across(nest, lanes)
-    walks = _walks(nest, lanes) if across is None else _walks_by_squares(nest, lanes, across)
-    loops, on_stack = _arranged(nest, walks, turning=across is not None)
+    if nest.period:
+        walks = _walks_by_periods(nest, lanes)
+    elif across is not None:
+        walks = _walks_by_squares(nest, lanes, across)
+    else:
+        walks = _walks(nest, lanes)
+    loops, on_stack = _arranged(nest, walks, fixed=across is not None or nest.period > 0)
     keeping = tuple(_kept(nest, loops, reduction, on_stack=on_stack) for reduction in nest.reductions)
     return Tiling(tuple(loops), lanes, keeping, across)
 
 
-def _arranged(nest: Nest, walks: list[Walk], *, turning: bool) -> tuple[list[Loop], bool]:
-    """Walks in the order that suits the reductions, with spans; and whether sums of columns are on the stack."""
+def _arranged(nest: Nest, walks: list[Walk], *, fixed: bool) -> tuple[list[Loop], bool]:
+    """Walks in the order that suits the reductions, with spans; and whether sums of columns are on the stack.
+
+    That takes turns of other lengths, so it is not for those that are fixed.
+    """
     # What takes one turn is no loop: outside the others, what varies along it alone is computed once.
     once = [walk for walk in walks if walk.length >= nest.space[walk.axis]]
     again = [walk for walk in walks if walk not in once]
@@ -124,11 +131,11 @@ def _arranged(nest: Nest, walks: list[Walk], *, turning: bool) -> tuple[list[Loo
         reduced = [walk for walk in again if walk.axis in axes]
         kept = [walk for walk in again if walk.axis not in axes]
         height = math.prod(nest.space[axis] for axis in axes)
-        far = height * nest.space[along] * _widest(nest) > _NEAR
-        if far and kept and kept[-1].axis == along and not turning:
+        far = height * nest.space[along] * nest.widest > _NEAR
+        if far and kept and kept[-1].axis == along and not fixed:
             return _with_strips(nest, [*once, *kept[:-1]], reduced, kept[-1]), True
         return _with_blocks(nest, [*once, *kept, *reduced]), False
-    if len(inside) > 1 and len(again) == 2 and again[-1].axis == along and not turning:
+    if len(inside) > 1 and len(again) == 2 and again[-1].axis == along and not fixed:
         rows, line = again
         return _with_strips(nest, once, [rows], line), True
     return _with_blocks(nest, [*once, *again]), False
@@ -137,7 +144,7 @@ def _arranged(nest: Nest, walks: list[Walk], *, turning: bool) -> tuple[list[Loo
 def _across(nest: Nest, lanes: int) -> int | None:
     """The axis along which operands are contiguous that are not so along the last, if squares are worth turning."""
     along = len(nest.space) - 1
-    if lanes < 2 or lanes * _cost_of_a_turn(nest) > _TURNED:
+    if nest.period or lanes < 2 or lanes * cost_of_a_turn(nest) > _TURNED:
         return None
     strides = [read.strides for read in nest.reads] + [write.strides for write in nest.writes]
     found = [
@@ -149,35 +156,29 @@ def _across(nest: Nest, lanes: int) -> int | None:
     return max(set(axes), key=axes.count) if axes else None
 
 
+def _walks_by_periods(nest: Nest, lanes: int) -> list[Walk]:
+    """Every turn takes as many vectors as it takes until a period ends where a vector does."""
+    along = len(nest.space) - 1
+    turn = Walk(along, lanes, nest.period // math.gcd(nest.period, lanes))
+    return [*(Walk(axis, 1, 1) for axis in range(along)), turn]
+
+
 def _walks_by_squares(nest: Nest, lanes: int, across: int) -> list[Walk]:
     along = len(nest.space) - 1
     others = [Walk(axis, 1, 1) for axis in range(along) if axis != across]
     return [*others, Walk(across, 1, min(lanes, nest.space[across])), Walk(along, lanes, 1)]
 
 
-def _widest(nest: Nest) -> int:
-    """Bytes of the widest dtype of what varies over the space."""
-    depends = nest.axes_of_values()
-    dtypes = [read.dtype for read in nest.reads if any(read.strides)]
-    for number, step in enumerate(nest.steps, len(nest.reads)):
-        if depends[number]:
-            dtypes.append(step.dtype)
-            dtypes += step.operand_dtypes
-    dtypes += [write.dtype for write in nest.writes]
-    dtypes += [nest.dtype_reduced(reduction) for reduction in nest.reductions]
-    return max((dtype.itemsize for dtype in dtypes), default=1)
-
-
 def _lanes(nest: Nest, vector_bits: int) -> int:
     """As many as the widest dtype leaves; no more than a power of two that holds the line."""
     line = 1 << (nest.space[-1] - 1).bit_length()
-    return min(vector_bits // (8 * max(4, _widest(nest))), line)
+    return min(vector_bits // (8 * nest.widest), line)
 
 
 def _walks(nest: Nest, lanes: int) -> list[Walk]:
     """Walks over all axes in their order; a turn takes several positions where bodies are cheap, all where they are few."""
     along = len(nest.space) - 1
-    body = _cost_of_a_turn(nest)
+    body = cost_of_a_turn(nest)
     vectors = math.ceil(nest.space[along] / lanes)
     copies = max(1, min(4, 32 // body, vectors))
     if vectors <= _MOST_COPIES and vectors * body <= _UNROLLED:
@@ -195,23 +196,17 @@ def _walks(nest: Nest, lanes: int) -> list[Walk]:
     return walks
 
 
-def _cost_of_a_turn(nest: Nest) -> int:
-    """Cycles, about, for one vector of every value."""
-    steps = sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
-    return 1 + len(nest.reads) + len(nest.writes) + len(nest.reductions) + steps
-
-
 def _with_strips(nest: Nest, outside: list[Walk], reduced: list[Walk], line: Walk) -> list[Loop]:
     """Columns are summed by strips of them, whose sums are on the stack; each row is gone along as far as the strip."""
-    body = _cost_of_a_turn(nest)
+    body = cost_of_a_turn(nest)
     *outer, rows = reduced
     # Sums along the rows too have an accumulator in registers for each row of a turn.
-    far = math.prod(nest.space) * _widest(nest) > _FAR
+    far = math.prod(nest.space) * nest.widest > _FAR
     together = 8 if far and not any(line.axis in reduction.axes for reduction in nest.reductions) else 4
     rows = replace(rows, copies=max(1, min(together, 4 * together // body, nest.space[rows.axis])))
     line = replace(line, copies=max(1, min(2, 8 * together // (body * rows.copies))))
     walks = [*outer, rows]
-    strip = (FAR_STRIP if far else STRIP) // _widest(nest) // line.length * line.length
+    strip = (FAR_STRIP if far else STRIP) // nest.widest // line.length * line.length
     block = _block([(nest.space[walk.axis], walk) for walk in walks], 1.0)
     loops: list[Loop] = [*outside, *walks, line]
     if block is not None:
@@ -277,35 +272,31 @@ def _partials(nest: Nest, loops: "list[Walk] | list[Loop]", reduction: Reduction
 
 
 def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool) -> Keeping:
-    begins = _begins(reduction, loops)
-    outside = [loop for loop in loops[:begins] if loop.axis in reduction.axes and loop.length < nest.space[loop.axis]]
-    along = len(nest.space) - 1
+    begins, turns = _begins(reduction, loops), _turns(nest, loops)
     again = [loop.axis in reduction.axes and loop.length < nest.space[loop.axis] for loop in loops]
-    if on_stack and along not in reduction.axes and any(again):
+    if on_stack and len(nest.space) - 1 not in reduction.axes and any(again):
         spans = [depth for depth, loop in enumerate(loops) if isinstance(loop, Span) and loop.axis in reduction.axes]
-        begins = again.index(True)
         block = spans[0] + 1 if spans and is_float_sum(reduction) else None
-        return Keeping(begins, block, returns=0, on_stack=True, partials=1)
+        return Keeping(again.index(True), block, returns=0, on_stack=True, partials=1)
     block = begins
     if is_float_sum(reduction):
-        while block < len(loops) and _terms(nest, loops, reduction, block) > BLOCK:
+        terms = _terms_of_a_turn(nest, loops, reduction)
+        while block < len(loops) and terms * math.prod(turns[block:]) > BLOCK:
             block += 1
+    times = math.prod(turns[depth] for depth in range(begins) if again[depth])
     return Keeping(
         begins,
         block if block > begins else None,
-        returns=math.prod(math.ceil(nest.space[loop.axis] / loop.length) for loop in outside) - 1,
+        returns=times - 1,
         on_stack=False,
         partials=_partials(nest, loops, reduction),
     )
 
 
-def _terms(nest: Nest, loops: list[Loop], reduction: Reduction, depth: int) -> float:
-    """How many terms one accumulator takes that lives inside so many loops."""
-    turns = [math.ceil(_reach(nest, loops, number) / loop.length) for number, loop in enumerate(loops)]
-    return reduce(lambda total, turn: total * turn, turns[depth:], _terms_of_a_turn(nest, loops, reduction))
-
-
-def _reach(nest: Nest, loops: list[Loop], number: int) -> int:
-    """How far a loop goes: to the end of its axis, or of the span around it."""
-    around = [loop.length for loop in loops[:number] if loop.axis == loops[number].axis]
-    return around[-1] if around else nest.space[loops[number].axis]
+def _turns(nest: Nest, loops: list[Loop]) -> list[int]:
+    """How often each loop turns: to the end of its axis, or of the span around it."""
+    turns = []
+    for number, loop in enumerate(loops):
+        around = [span.length for span in loops[:number] if span.axis == loop.axis]
+        turns.append(math.ceil((around[-1] if around else nest.space[loop.axis]) / loop.length))
+    return turns

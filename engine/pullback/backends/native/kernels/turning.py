@@ -37,7 +37,7 @@ def _interleaved(lanes: Lanes, a: str, b: str, piece: int) -> tuple[str, str]:
     """Numbers of a and b by turns, within each piece: those of its lower half, and those of its upper."""
     starts = range(0, lanes.width, piece)
     lower = [start + k // 2 + lanes.width * (k % 2) for start in starts for k in range(piece)]
-    return _shuffled(lanes, a, b, lower), _shuffled(lanes, a, b, [place + piece // 2 for place in lower])
+    return shuffled(lanes, a, b, lower), shuffled(lanes, a, b, [place + piece // 2 for place in lower])
 
 
 def _pieces_turned(lanes: Lanes, rows: list[str], piece: int) -> list[str]:
@@ -59,9 +59,10 @@ def _pieces_turned(lanes: Lanes, rows: list[str], piece: int) -> list[str]:
 
 
 def _pieces_shuffled(lanes: Lanes, a: str, b: str, order: Sequence[int], piece: int) -> str:
-    return _shuffled(lanes, a, b, [place * piece + k for place in order for k in range(piece)])
+    return shuffled(lanes, a, b, [place * piece + k for place in order for k in range(piece)])
 
 
-def _shuffled(lanes: Lanes, a: str, b: str, order: Sequence[int]) -> str:
+def shuffled(lanes: Lanes, a: str, b: str, order: Sequence[int]) -> str:
+    """Lanes chosen from two registers, numbered one after the other."""
     places = ", ".join(f"i32 {place}" for place in order)
     return lanes.function.value(f"shufflevector {lanes.type} {a}, {lanes.type} {b}, <{len(order)} x i32> <{places}>")

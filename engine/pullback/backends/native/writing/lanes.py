@@ -109,8 +109,9 @@ class Lanes:
 
     def known(self, value: str) -> Any | None:
         """The number that a value from `constant` is; None for what is computed when the program runs."""
-        text = value if self.width == 1 else value.removeprefix("<").split(",", 1)[0].rpartition(" ")[2].rstrip(">")
-        if value.startswith("%") or value == "zeroinitializer":
+        lanes = {lane.strip() for lane in value.removeprefix("<").removesuffix(">").split(",")}
+        text = lanes.pop().rpartition(" ")[2]
+        if lanes or (not text[:1].isdigit() and text[:1] != "-" and text not in ("true", "false")):
             return None
         if self.is_float:
             return struct.unpack("<d", struct.pack("<Q", int(text, 16)))[0]

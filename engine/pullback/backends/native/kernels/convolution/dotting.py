@@ -1,4 +1,4 @@
-"""The gradient of a convolution with respect to its weights, of few channels: products of rows.
+"""The gradient of a convolution with respect to its weights (weight_sums.py), of few channels, with vectors along rows.
 
 Every weight is a sum of products of two rows, one of y and one of x at the tap's offset in a padded copy
 (`planes.py`). Vectors lie along rows, the last of them masked, so nothing is summed but what belongs to a result.

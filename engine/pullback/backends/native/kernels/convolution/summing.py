@@ -1,6 +1,4 @@
-"""The gradient of a convolution with respect to its weights, as a kernel.
-
-    weights[o, i, k] = sum over examples n and results q of y[n, o, q] * x[n, i, stride * q + dilation * k - low]
+"""The gradient of a convolution with respect to its weights (weight_sums.py), with vectors across channels.
 
 x is copied with its zeros, channels last: what one result meets along the last axis of the kernel is then one run of
 numbers, which are multiplied with that result of a few outputs and added to sums in registers. Nothing is summed but what
@@ -10,8 +8,8 @@ belongs to a result: an infinity that no result meets at a tap does not touch th
         for groups, tiles of outputs, rows of taps, tiles of the run:  sums over the block's results, added to those in memory
     the sums to where the weights lie
 
-Sums over a block are added up apart and then to those of the blocks before, so rounding errors grow with the root of the
-number of blocks, not of all results.
+Sums over a block are added up apart, and then to those of the blocks before: errors of rounding grow with the results of
+one block and with the number of blocks, not with all results.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +26,7 @@ from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.ir.types import Shape
 
 #: What is copied of the data at a time.
-BLOCK_BYTES = 256 * 1024
+_BLOCK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ def make_summing_plan(sums: WeightSums, vector_bits: int) -> SummingPlan:
     whole = SummingPlan(sums, lanes, tile, sums.sliding.out[0])
     row = sums.groups * whole.pitches[0] * sums.dtype.itemsize * sums.sliding.stride[0]
     reach = sums.sliding.dilation[0] * (sums.sliding.kernel[0] - 1)
-    rows = max(1, (BLOCK_BYTES // row) - reach // sums.sliding.stride[0])
+    rows = max(1, (_BLOCK_BYTES // row) - reach // sums.sliding.stride[0])
     turns = -(-whole.rows // min(whole.rows, rows))
     return SummingPlan(sums, lanes, tile, -(-whole.rows // turns))
 

@@ -1,12 +1,12 @@
-"""The block of a frame: which of its words is what.
+"""The words of a frame: which of them is what.
 
-A block is made of 64-bit words. Its head says where the rest is, in bytes from the beginning:
+A template is made of 64-bit words, which every frame for calls of one kind has a copy of. Its head says where the rest is, in bytes from the beginning:
 
     head | steps | table of pointers for the program | objects fetched | outputs | makings | stack | numbers | shapes
          | guards | watches | pairs
 
-Numbers that the program reads or writes are in the block itself, and the table points at them: these words change when the
-block is copied, all others stay.
+Numbers that the program reads or writes are among the words, and the table points at them: what points changes when the words
+are copied, all else stays.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,8 +19,7 @@ import numpy as np
 from pullback.backends.native.entry.forms import Form, Make, Making, NotNativeError, Out, makings
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
-from pullback.blocks import Block as ParameterBlock
-from pullback.blocks import block_of
+from pullback.blocks import Block, block_of
 
 WORD = 8
 
@@ -89,7 +88,7 @@ class Watched:
     step: int
 
 
-class Block:
+class Template:
     """The words that all frames for calls of one kind begin with.
 
     Calls have `nargs` arguments; `steps` fetch what is not given to the frame once; what they return has the `form`. The
@@ -130,7 +129,7 @@ class Block:
         self._pairs = self._place(PAIR * len(apart))
         self.words = np.zeros(self._size, np.int64)
         self.inside: list[int] = []
-        """Words that are places in the block itself, from its beginning until they are in a block of their own."""
+        """Words that are places among the words themselves, from the beginning until they are in a frame."""
         self.steps = tuple(steps)
         self.makings = made
         calls = any(making.kind is Make.CALL for making in made)
@@ -144,8 +143,8 @@ class Block:
         for number, pair in enumerate(apart):
             self._write(self._pairs, PAIR, number, pair)
 
-    def expects_the_same(self, other: "Block") -> bool:
-        """Whether another block, for the same calls, is of steps that look for the very same things."""
+    def expects_the_same(self, other: "Template") -> bool:
+        """Whether another template, for the same calls, is of steps that look for the very same things."""
         return len(self.steps) == len(other.steps) and all(
             own.expected is others.expected for own, others in zip(self.steps, other.steps, strict=True)
         )
@@ -297,7 +296,7 @@ def _written(form: Form, first: int) -> Any:
         if form.kind not in (np.ndarray, np.generic) and np.result_type(form.kind) != form.dtype:
             raise NotNativeError(f"a {form.kind.__name__} is converted from {form.dtype}")
         return Leaf(first + form.number, Check.WRITTEN, np.ndarray)
-    if isinstance(form, ParameterBlock):
+    if isinstance(form, Block):
         return block_of(_written(form.array, first), form.layout)
     if type(form) is dict:
         return {key: _written(part, first) for key, part in form.items()}
