@@ -76,9 +76,10 @@ def texts_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[s
     """What is compiled at the first call of a plan."""
     seen: list[str] = []
 
-    def listening(text: str, **options: Any) -> linking.Loaded:
-        seen.append(text)
-        return linking.load(text, **options)
+    def listening(text: str | Callable[[], str], *, key: str = "") -> linking.Loaded:
+        seen.append(text if isinstance(text, str) else text())
+        del key  # so that the object is found by its text
+        return linking.load(seen[-1])
 
     with patch.object(running, "load", listening):
         pb.compile(function, tier="native")(*arguments)

@@ -1,6 +1,7 @@
 """One row: start everyone, check everyone, then let them take turns batch by batch."""
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ BATCH_S = 0.003
 """A batch lasts at least this long, or one call."""
 
 LEAST_ROUNDS = 5
-GUEST_ROUNDS = 7
+GUEST_ROUNDS = 5
 """Rounds of a participant that no ratio is asked against."""
 
 
@@ -49,7 +50,7 @@ def measure(row: Row, settings: Settings) -> dict[str, Any]:
         members = dict(_started(row, settings, record, Path(folder), stack))
         if OURS not in members:
             return record
-        _calibrate(members, record)
+        _calibrate(members, record, settings.cpu)
         _take_turns(row, members, settings, record)
     record["counts"] = _counted(row, settings)
     return record
@@ -58,26 +59,29 @@ def measure(row: Row, settings: Settings) -> dict[str, Any]:
 def _started(
     row: Row, settings: Settings, record: dict[str, Any], folder: Path, stack: contextlib.ExitStack
 ) -> Iterator[tuple[str, Participant]]:
-    """Start participants one after the other; those whose answer is right stay."""
+    """Start participants side by side, since imports and compilation take longest; those whose answer is right stay."""
     entrants: list[tuple[str, str | None, Case]] = [(OURS, OURS, row.case)]
     entrants += [(name, OURS, case) for name, case in row.own_others.items()]
     entrants += [(peer, peer, row.case) for peer in row.peers if peer in settings.peers]
     if row.work is not None:
         entrants.append((row.work.resource, None, row.case))
-    expected: dict[str, Any] = {}
-    for name, engine, case in entrants:
+    started: list[tuple[str, str | None, Case, Path, Participant]] = []
+    for number, (name, engine, case) in enumerate(entrants):
         reason = find_peer(engine).available() if engine not in (OURS, None) else None
         if reason is not None:
             record["absent"][name] = reason
             continue
-        result = folder / f"{len(record['participants'])}.npz"
+        result = folder / f"{number}.npz"
         member = Participant(_orders(row, settings, engine, name, case, result), _environment(engine))
         stack.callback(member.end)
+        started.append((name, engine, case, result, member))
+    expected: dict[str, Any] = {}
+    for name, engine, case, result, member in started:
         try:
             introduction = member.answer()
             if engine is not None:
                 if case.name not in expected:
-                    expected[case.name] = _expected(row, case)
+                    expected[case.name] = _expected(case)
                 introduction["error"] = _error(result, expected[case.name], case)
         except ParticipantError as error:
             record["absent"][name] = str(error)
@@ -98,20 +102,27 @@ def _orders(
         "kind": row.kind,
         "keep": row.keep and engine is not None,
         "tier": settings.tier,
-        "cpu": settings.cpu,
+        "cpu": _starting_cpu(result, settings.cpu),
         "result": str(result),
     }
+
+
+def _starting_cpu(result: Path | None, cpu: int | None) -> int | None:
+    """One CPU, for pools of threads are made as large as there are CPUs; all of them by turns, until everyone is moved to one."""
+    if cpu is None or result is None or not result.stem.isdecimal():
+        return cpu
+    cpus = sorted(os.sched_getaffinity(0))
+    return cpus[int(result.stem) % len(cpus)]
 
 
 def _environment(engine: str | None) -> dict[str, str]:
     return {} if engine in (OURS, None) else dict(find_peer(str(engine)).environment)
 
 
-def _expected(row: Row, case: Case) -> dict[str, Any]:
+def _expected(case: Case) -> dict[str, Any]:
     """Value and gradients by the closed form in double precision, no engine's."""
     workload = find_workload(case.workload)
     value, gradients = workload.closed_form(case, workload.draw_inputs(case))
-    del row
     return {"value": np.asarray(value), **{name: array_of(gradient) for name, gradient in gradients.items()}}
 
 
@@ -129,10 +140,10 @@ def _error(result: Path, expected: dict[str, Any], case: Case) -> float:
     return errors[worst]
 
 
-def _calibrate(members: dict[str, Participant], record: dict[str, Any]) -> None:
+def _calibrate(members: dict[str, Participant], record: dict[str, Any], cpu: int | None) -> None:
     for name in list(members):
         try:
-            record["participants"][name]["calls"] = members[name].ask(do="warm", seconds=BATCH_S)["calls"]
+            record["participants"][name]["calls"] = members[name].ask(do="warm", seconds=BATCH_S, cpu=cpu)["calls"]
         except ParticipantError as error:
             _leave(name, members, record, error)
 

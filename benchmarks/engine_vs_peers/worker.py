@@ -3,7 +3,7 @@
 The first order says who it is. It answers with what it computed, for the coordinator to check, and then obeys:
 
     count            memory of one warm call, layer by layer
-    warm seconds     call for so long, then say how many calls fill a batch of that length
+    warm seconds     move to a CPU, then say how many calls fill a batch of so many seconds
     batch calls      process CPU seconds of so many calls
 """
 
@@ -57,8 +57,7 @@ def main() -> int:
     first = next(orders, None)
     if first is None:
         return 0
-    if first["cpu"] is not None:
-        os.sched_setaffinity(0, {first["cpu"]})
+    _move_to(first["cpu"])
     try:
         call, introduction = _introduced(first)
         answer(introduction)
@@ -146,11 +145,19 @@ def _obey(order: dict[str, Any], call: Callable[[], Any], *, keep: bool) -> Answ
         case "count":
             return _counted(call)
         case "warm":
+            _move_to(order["cpu"])
             return {"calls": _calls_per_batch(call, order["seconds"])}
         case "batch":
             return {"seconds": (time_kept if keep else time_dropped)(call, order["calls"])}
         case unknown:
             raise ValueError(f"no order {unknown!r}")
+
+
+def _move_to(cpu: int | None) -> None:
+    """Pin every thread of this process."""
+    if cpu is not None:
+        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - names are all that is wanted
+            os.sched_setaffinity(int(thread), {cpu})
 
 
 def time_dropped(call: Callable[[], Any], calls: int) -> float:

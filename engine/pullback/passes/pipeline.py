@@ -15,6 +15,8 @@ from pullback.passes.loops.packing import pack_before_loops
 from pullback.passes.loops.products import split_products
 from pullback.passes.loops.sums import sum_after_loops
 from pullback.passes.lowering import lower
+from pullback.passes.parts import join_parts
+from pullback.passes.turning import turn_products
 from pullback.passes.unwriting import drop_undone_writes
 
 Pass = tuple[str, Callable[[Graph], Graph]]
@@ -75,8 +77,12 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False) -> Graph:
         graph = stages.add("undone writes", drop_undone_writes(graph))
     if lowered:
         graph = stages.add("lowered", lower(graph))
+        if not any(node.primitive.effect.writes for node in graph.nodes):
+            graph = stages.add("parts", join_parts(graph))
     for name, run_pass in _passes_for(graph):
         graph = stages.add(name, run_pass(graph))
+    if lowered and not any(node.primitive.effect.writes for node in graph.nodes):
+        graph = stages.add("products", turn_products(graph))
     if lowered and any(node.bodies() for node in graph.nodes):
         graph = stages.add("loops: packing", pack_before_loops(graph))
     return stages.add("layouts", copy_for_layouts(graph)) if lowered else graph

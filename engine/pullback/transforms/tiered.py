@@ -4,12 +4,17 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from pullback import trees
 from pullback.compiling.plan import Plan
 from pullback.core.primitive import Traced
 from pullback.tiers import current_tier, gradients_are_planned
 from pullback.transforms.arguments import Wrt, chosen
 from pullback.transforms.gradients import Gradient
+
+#: Arguments that no transformation follows, and that need no look into.
+_PLAIN = frozenset({np.ndarray, float, int, bool, complex})
 
 
 class TieredGradient(Gradient):
@@ -18,6 +23,10 @@ class TieredGradient(Gradient):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run in the tier in force; under an outer transformation always on the tape."""
         tier = current_tier()
+        if not keywords and gradients_are_planned() and _PLAIN.issuperset(map(type, args)):
+            known = self._plans.get(tier)
+            if known is not None:  # the usual case: nothing to bind, nothing that could be traced
+                return known(*args)
         args, by_keyword = self.selection.bind(args, keywords)
         on_the_tape = not gradients_are_planned() or self.holomorphic
         if on_the_tape or any(isinstance(leaf, Traced) for leaf in trees.flatten((args, by_keyword))[0]):

@@ -46,7 +46,7 @@ def _take_out(loop: Loop, one: Carried, outer: dict[Var, Node]) -> None:
     for _, term in chain:
         total = None
         if isinstance(term, Var) and term.type == one.inside.type:
-            total = _product_of_stacks(loop, term, makers) or _sum_of_stack(loop, term)
+            total = _product_of_stacks(loop, term, makers) or _sum_of_stack(loop, term, makers)
         if total is None:
             rest.append(term)
             continue
@@ -157,9 +157,19 @@ def _without_ones(atom: Atom, makers: dict[Var, Node]) -> Atom:
     return maker.inputs[0] if maker is not None and is_reshape else atom
 
 
-def _sum_of_stack(loop: Loop, term: Var) -> tuple[list[Node], Var] | None:
-    """Only of what is stacked anyway: the sum in the loop needs no memory."""
-    if not any(term is atom for atom, _ in loop.ys) and not any(term is var for var, _ in loop.xs):
+def _sum_of_stack(loop: Loop, term: Var, makers: dict[Var, Node]) -> tuple[list[Node], Var] | None:
+    """Only of what is stacked anyway, or of a sum of that: the sum in the loop needs no memory."""
+    summed, axes = term, (0,)
+    maker = makers.get(term)
+    if maker is not None and maker.primitive is sum_ and not dict(maker.params)["keepdims"]:
+        within = maker.inputs[0]
+        if isinstance(within, Var) and within.type.dtype == term.type.dtype and _is_stacked(loop, within):
+            summed, axes = within, (0, *(axis + 1 for axis in dict(maker.params)["axes"]))
+    if not _is_stacked(loop, summed):
         return None
-    total = applied(sum_, [loop.stack(term)], loop.source, axes=(0,), keepdims=False)
+    total = applied(sum_, [loop.stack(summed)], loop.source, axes=axes, keepdims=False)
     return ([total], total.outputs[0]) if total.outputs[0].type == term.type else None
+
+
+def _is_stacked(loop: Loop, atom: Atom) -> bool:
+    return any(atom is given for given, _ in loop.ys) or any(atom is var for var, _ in loop.xs)

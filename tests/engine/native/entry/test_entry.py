@@ -505,6 +505,14 @@ def test_out_is_a_tree_like_the_result():
         assert copies(*args, out=other) == "python"
 
 
+def test_out_has_a_place_for_every_output_once():
+    outs = plain_form(copying(type_of(A), type_of(C)).results)
+    for form, out in ((outs[:1], (np.zeros((2, 3)),)), ((*outs, outs[0]), tuple(np.zeros((2, 3)) for _ in range(3)))):
+        copies = bound_copying((A, C), form)
+        assert copies(A, C, out=out) == "python"
+        np.testing.assert_array_equal(copies(A, C)[-1], A)
+
+
 # --- guards, recursion, threads --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("seen", "type_", "same", "other"),

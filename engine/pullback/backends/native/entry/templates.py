@@ -279,6 +279,9 @@ def _out(
         found = steps_of([_written(form, len(program.inputs))], nargs, len(steps))
     except NotNativeError:
         return [], []
+    written = sorted(step.place for step in found if step.check is Check.WRITTEN)
+    if written != list(range(len(program.inputs), len(program.inputs) + len(program.results))):
+        return [], []  # an output would have no memory
     arrays = [number for number, step in enumerate(steps) if step.check is Check.ARRAY]
     pairs: list[tuple[int, int]] = []
     for number, step in enumerate(found, len(steps)):
