@@ -182,6 +182,8 @@ def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
     if isinstance(length, int):
         low = int(below)
         high = min(low + 1, length - 1)
+        if low == high or (isinstance(share, float) and share == 0):
+            return ordered[..., low]  # also where it is infinite, and has no distance to itself
         return ordered[..., low] + (ordered[..., high] - ordered[..., low]) * share
     at = np.maximum(below, 0).astype(np.intp)
     return (

@@ -308,7 +308,8 @@ def _chosen(a: Any, where: Any, instead: Any) -> Any:
 def _divided(total: Any, count: Any) -> Any:
     """A sum over the number of its terms, in the precision of the sum: counts are whole numbers and would widen it."""
     is_exact = total.dtype.kind in "biu"
-    return total / (count if is_exact or not np.ndim(count) else astype(count, np.abs(np.zeros(1, total.dtype)).dtype))
+    is_plain = not hasattr(count, "dtype")
+    return total / (count if is_exact or is_plain else astype(count, np.abs(np.zeros(1, total.dtype)).dtype))
 
 
 def _count(a: Any, axis: Any, keepdims: Any, where: Any) -> Any:

@@ -122,3 +122,22 @@ def test_an_output_that_is_one_element_of_an_argument_is_that_element():
     plan = pb.compile(lambda x: (x[2, 1], x[1:, ::2][1, 1], np.exp(x)[3, 0]), tier="native")
     assert plan(X)[:2] == (X[2, 1], X[2, 2])
     np.testing.assert_allclose(plan(X)[2], np.exp(X[3, 0]), rtol=1e-15)
+
+
+def test_python_integers_that_do_not_fit_are_refused_as_numpy_refuses_them():
+    x = np.ones(3, np.int32)
+    with pytest.raises(OverflowError):
+        pb.compile(lambda x: x * 10**12, tier="native")(x)
+    with pytest.raises(OverflowError):
+        pb.compile(lambda x, s: x * s, tier="native")(x, 10**12)
+    np.testing.assert_array_equal(pb.compile(lambda x: x * 7, tier="native")(x), [7, 7, 7])
+
+
+def test_powers_at_the_borders_are_those_of_numpy():
+    x = np.array([-np.inf, -0.0, 0.0, np.inf, 2.0])
+    plan = pb.compile(lambda x: (x**-0.5, x**1.5, x**7, x**-2.0), tier="native")
+    with np.errstate(all="ignore"):
+        for found, exponent in zip(plan(x), (-0.5, 1.5, 7, -2.0), strict=True):
+            expected = np.power(x, exponent)
+            np.testing.assert_allclose(found, expected, rtol=1e-15)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))

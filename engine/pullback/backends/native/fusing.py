@@ -119,7 +119,20 @@ def why_not_fused(node: Node) -> str | None:
     result = node.outputs[0].type
     if result.weak and not _is_safe_on_python_numbers(node):
         return f"{node.primitive.name} of Python numbers, which may raise or outgrow 64 bits"
-    return scalars.why_not(node.primitive, loop_dtypes(node), result.dtype)
+    dtypes = loop_dtypes(node)
+    if any(map(_may_not_fit, node.inputs, dtypes)):
+        return f"{node.primitive.name} of a Python integer that {result.dtype} may not hold"
+    return scalars.why_not(node.primitive, dtypes, result.dtype)
+
+
+def _may_not_fit(atom: Atom, dtype: np.dtype[np.generic]) -> bool:
+    """Whether a Python integer may be too large for the dtype it is taken in, which NumPy raises an error for."""
+    if not atom.type.weak or atom.type.dtype.kind != "i" or dtype.kind != "i":
+        return False
+    if isinstance(atom, Literal):
+        limits = np.iinfo(dtype)
+        return not limits.min <= atom.value <= limits.max
+    return dtype.itemsize < atom.type.dtype.itemsize
 
 
 def _is_safe_on_python_numbers(node: Node) -> bool:

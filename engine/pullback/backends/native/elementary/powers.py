@@ -128,7 +128,18 @@ def power(lanes: Lanes, x: str, y: str) -> str:
 
 
 def _inverse_root(lanes: Lanes, x: str) -> str:
-    return reciprocal(lanes, lanes.sqrt(lanes.add(x, lanes.constant(0.0))))  # -0 gives infinity
+    found = reciprocal(lanes, lanes.sqrt(lanes.add(x, lanes.constant(0.0))))  # -0 gives infinity
+    return _at_minus_infinity(lanes, x, 0.0, found)
+
+
+def _root_times(lanes: Lanes, x: str) -> str:
+    return _at_minus_infinity(lanes, x, float("inf"), lanes.mul(x, lanes.sqrt(x)))
+
+
+def _at_minus_infinity(lanes: Lanes, x: str, there: float, elsewhere: str) -> str:
+    """Of a power that is no whole number the root knows nothing at -infinity; C's pow has a value."""
+    is_there = lanes.compare("==", x, lanes.constant(float("-inf")))
+    return lanes.select(is_there, lanes.constant(there), elsewhere)
 
 
 _SIMPLE: dict[float, Callable[[Lanes, str], str]] = {
@@ -139,7 +150,7 @@ _SIMPLE: dict[float, Callable[[Lanes, str], str]] = {
     -1.0: reciprocal,
     0.5: lambda lanes, x: lanes.sqrt(x),
     -0.5: _inverse_root,
-    1.5: lambda lanes, x: lanes.mul(x, lanes.sqrt(x)),
+    1.5: _root_times,
 }
 
 
@@ -157,10 +168,12 @@ def _product(lanes: Lanes, x: str, exponent: int) -> str:
         missing = lanes.mul(first, lanes.fma(lanes.neg(x), first, lanes.constant(1.0)))
         factor = (first, lanes.select(lanes.is_nan(missing), zero, missing))
     high, low = _by_squaring(factor, abs(exponent), lambda a, b: _multiply(lanes, a, b))
-    # Where the product has outgrown the format the second float is not a number.
-    return lanes.select(
-        lanes.compare("<", lanes.absolute(high), lanes.constant(float("inf"))), lanes.add(high, low), high
+    # Where the product has outgrown the format the second float is not a number; a zero keeps its sign.
+    is_sum = lanes.function.value(
+        f"and {lanes.mask_type} {lanes.compare('<', lanes.absolute(high), lanes.constant(float('inf')))}, "
+        f"{lanes.compare('!=', low, zero)}"
     )
+    return lanes.select(is_sum, lanes.add(high, low), high)
 
 
 def _by_squaring(factor: T, exponent: int, multiply: Callable[[T, T], T]) -> T:
