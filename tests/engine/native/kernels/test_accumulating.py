@@ -5,6 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native import availability
+from pullback.backends.native.linking.target import available_widths, forced_width
 
 pytestmark = pytest.mark.skipif(not availability.is_available(), reason="native programs cannot be made here")
 
@@ -12,6 +13,12 @@ X = np.rint(np.random.default_rng(2).normal(size=(3, 19, 21)) * 3)
 
 
 def check(function, *args):
+    for bits in available_widths():
+        with forced_width(bits):
+            check_here(function, *args)
+
+
+def check_here(function, *args):
     plan = pb.compile(function, tier="native")
     for _ in range(2):
         found, expected = plan(*args), function(*args)
