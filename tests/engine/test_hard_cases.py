@@ -977,3 +977,33 @@ def test_an_argument_is_asked_whether_it_is_an_array(tier):
         return x * 2 if isinstance(x, np.ndarray) else x * 3
 
     np.testing.assert_array_equal(pb.compile(function, tier=tier)(THREE), THREE * 2)
+
+
+@TIERS
+@pytest.mark.parametrize("position", [2, np.int64(2), np.array(2), np.array([2])])
+def test_a_position_that_is_an_argument_leaves_the_array_as_it_is(tier, position):
+    """Of a number NumPy makes a view, which is not the plan's to write to; and a position stays a whole number."""
+
+    def function(w, i):
+        return np.sum(w[i] ** 2)
+
+    w = np.arange(6.0).reshape(3, 2)
+    plan = pb.compile(pb.value_and_grad(function), tier=tier)
+    for _ in range(2):
+        value, slope = plan(w, position)
+        np.testing.assert_allclose(value, 41.0)
+        np.testing.assert_allclose(slope, [[0, 0], [0, 0], [8, 10]])
+    np.testing.assert_array_equal(w, np.arange(6.0).reshape(3, 2))
+    assert pb.compile(pb.grad(lambda w, i: w[i, 1]), tier=tier)(w, 2)[2, 1] == 1.0
+
+
+@TIERS
+def test_a_counter_of_a_loop_may_be_a_position(tier):
+    def function(w):
+        return pb.fori_loop(0, 3, lambda i, total: total + (i + 1) * w[i], 0.0 * w[0])
+
+    w = np.array([1.0, 2.0, 3.0])
+    plan = pb.compile(pb.value_and_grad(function), tier=tier)
+    value, slope = plan(w)
+    np.testing.assert_allclose(value, 14.0)
+    np.testing.assert_allclose(slope, [1.0, 2.0, 3.0])

@@ -37,6 +37,7 @@ from pullback.planning.arena import lay_out
 from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_memory
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
+from pullback.rules.gathering import gather, scatter_add
 from pullback.rules.indexing import add_at, index
 from pullback.rules.inplace import restore
 from pullback.rules.reductions import sum_
@@ -410,6 +411,8 @@ def _loop_dtypes(node: Node) -> list[np.dtype[Any] | None]:
     ufunc = getattr(node.primitive, "ufunc", None)
     types = [atom.type for atom in node.inputs]
     loop: Sequence[np.dtype[Any]] = [result.dtype if type_.weak else type_.dtype for type_ in types]
+    if node.primitive in (gather, scatter_add):  # positions are no values: they stay whole numbers
+        loop = [loop[0], *(type_.dtype for type_ in types[1:])]
     if isinstance(ufunc, np.ufunc):
         loop = ufunc.resolve_dtypes((*map(promotable, types), *([None] * ufunc.nout)))
     return [dtype if type_.shape == () else None for dtype, type_ in zip(loop, types, strict=False)]

@@ -122,9 +122,9 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
     summary: dict[str, Any] = {
         "arrays": 0,
         "bytes": 0,
-        "copies": len(memory.copied),
+        "copies": 0 if memory.in_registers else len(memory.copied),
         "state_bytes": state_bytes,
-        "kernels": len(memory.kernels.kernels) + len(memory.copied),
+        "kernels": 1 if memory.in_registers else len(memory.kernels.kernels) + len(memory.copied),
         "flops": sum(map(flops_of, whole.nodes)),
         "peak_bytes": state_bytes,
         "transient": [],

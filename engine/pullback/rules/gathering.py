@@ -154,6 +154,13 @@ def _copied(out: Any, x: Any) -> Any:
     return out
 
 
+def _gathered(x: Any, *positions: Any, key: Any) -> Any:
+    found = x[filled(key, positions)]
+    return (
+        found if any(map(np.ndim, positions)) or not np.ndim(found) else found.copy()
+    )  # of numbers NumPy makes a view
+
+
 class _Gather(Selection):
     def makes_arrays(self, *types: ArrayType, **params: Any) -> bool:
         return not _is_taken(types[0], params["key"], len(types) - 1)
@@ -161,7 +168,7 @@ class _Gather(Selection):
 
 gather: Selection = _Gather(
     "gather",
-    lambda x, *positions, key: x[filled(key, positions)],
+    _gathered,
     _gathered_type,
     lambda v, x, *positions, key: Scattered(v, key, np.shape(x), x.dtype, positions),
     _gather_batch,

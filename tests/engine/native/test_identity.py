@@ -88,7 +88,8 @@ def test_the_width_of_vectors_and_the_memory_are_in_the_key():
     memory = plan_memory(graph(outputs=2), 256)
     more = dataclasses.replace(memory, nbytes=memory.nbytes + 64)
     elsewhere = dataclasses.replace(memory, scratch={0: 128})
-    assert len({identity.program_key(changed, 256) for changed in (memory, more, elsewhere)}) == 3
+    registers = dataclasses.replace(memory, in_registers=True)
+    assert len({identity.program_key(changed, 256) for changed in (memory, more, elsewhere, registers)}) == 4
 
 
 def test_layouts_of_what_is_given_are_in_the_key():
@@ -105,7 +106,8 @@ def test_all_that_a_program_is_written_from_is_known_here():
     def fields(of):
         return [field.name for field in dataclasses.fields(of)]
 
-    assert fields(Memory) == ["graph", "kernels", "kept", "offsets", "scratch", "returned", "copied", "nbytes"]
+    memory = ["graph", "kernels", "kept", "offsets", "scratch", "returned", "copied", "nbytes", "in_registers"]
+    assert fields(Memory) == memory
     assert fields(Kernels) == ["kernels", "views"]
     assert fields(Fused) == ["space", "nodes", "values", "read"]
     assert fields(Alone) == ["node"]

@@ -74,7 +74,7 @@ def _of_memory(memory: Memory) -> Iterator[str]:
     yield f"kept {sorted(numbers[var] for var in memory.kept)}"
     yield f"offsets {sorted((numbers[var], offset) for var, offset in memory.offsets.items())}"
     yield f"returned {sorted((numbers[var], output) for var, output in memory.returned.items())}"
-    yield f"scratch {sorted(memory.scratch.items())} copied {memory.copied} bytes {memory.nbytes}"
+    yield f"scratch {sorted(memory.scratch.items())} copied {memory.copied} bytes {memory.nbytes} in registers {memory.in_registers}"
 
 
 def _of_graph(graph: Graph, numbers: dict[Var, int]) -> Iterator[str]:

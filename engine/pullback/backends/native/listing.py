@@ -29,7 +29,7 @@ def format_kernels(memory: Memory) -> str:
     graph = memory.graph
     names = value_names(graph)
     given = ", ".join(f"{names[var]}: {var.type}" for var in graph.inputs)
-    lines = [f"native program({given}):"]
+    lines = [f"native program({given}){', in registers' if memory.in_registers else ''}:"]
     for number, kernel in enumerate(memory.kernels.kernels):
         inner = "    " if isinstance(kernel, Fused) else "  "
         if isinstance(kernel, Fused):

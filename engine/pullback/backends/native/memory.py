@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 
 from pullback.backends.native.emission import EMITTERS, contiguous_strides
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
+from pullback.backends.native.kernels.registers import pays
 from pullback.backends.native.views import Layouts
 from pullback.ir.graph import Graph, Var
 from pullback.planning.arena import ALIGNMENT, Placed
 from pullback.rules.indexing import add_at
+
+#: Fewer kernels are left as they are: there is little to save.
+_FEWEST_KERNELS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class Memory:
     copied: tuple[int, ...]
     """The outputs that are copies: of what the caller gave, of numbers, of views, and of other outputs."""
     nbytes: int
+    in_registers: bool
+    """Whether it is a few numbers, computed by one kernel that has no memory at all."""
 
 
 @dataclass(slots=True)
@@ -90,6 +96,7 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) 
         returned,
         copied,
         nbytes,
+        len(kernels.kernels) + len(copied) >= _FEWEST_KERNELS and pays(graph, vector_bits),
     )
 
 

@@ -7,14 +7,16 @@ where all went well; anything else says that these values cannot be computed her
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored, contiguous_strides
 from pullback.backends.native.fusing import COPIES, REDUCTIONS, Alone, Fused, loop_dtypes
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.memory import Memory
 from pullback.backends.native.views import Access
+from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import memory_type, number
 from pullback.backends.native.writing.module import Module
 from pullback.ir.graph import Atom, Literal, Node, Var
@@ -66,6 +68,9 @@ def emit_graph(
     """Emit calls of the kernels of a graph into the function that is open, from and to values that are in C order."""
     graph = memory.graph
     variables = (*graph.inputs, *(capture.var for capture in graph.captures))
+    if memory.in_registers:
+        _emit_in_registers(emission, memory, inputs, outputs)
+        return
     places = Places(emission, memory, dict(zip(variables, inputs, strict=True)), outputs, arena)
     for position, kernel in enumerate(memory.kernels.kernels):
         if isinstance(kernel, Fused):
@@ -74,6 +79,23 @@ def emit_graph(
             _emit_alone(kernel, places, position)
     for position in memory.copied:
         _emit_copy(graph.outputs[position], outputs[position], places)
+
+
+def _emit_in_registers(emission: Emission, memory: Memory, inputs: Sequence[Stored], outputs: Sequence[Stored]) -> None:
+    views, graph = memory.kernels.views, memory.graph
+    variables = (*graph.inputs, *(capture.var for capture in graph.captures))
+    given = [replace(one, strides=views.access(var).strides) for one, var in zip(inputs, variables, strict=True)]
+
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        registers = Registers(function)
+        taken = [replace(one, pointer=pointer) for one, pointer in zip((*given, *outputs), pointers, strict=True)]
+        read = [registers.load(one) for one in taken[: len(given)]]
+        values = registers.run(replace(graph, inputs=variables, captures=()), read)
+        for cells, one in zip(values, taken[len(given) :], strict=True):
+            registers.store(cells, one)
+
+    pointers = [one.pointer for one in (*given, *outputs)]
+    emission.kernel(("registers", len(emission.module.kernels)), "registers", pointers, build)
 
 
 def emit_program(memory: Memory, vector_bits: int, name: str = "program") -> Module:

@@ -174,3 +174,27 @@ def test_a_part_that_is_not_a_number_stays_one():
         return pb.scan(lambda c, x: (np.where(x > 0, c * x, np.nan), np.maximum(c, x)), c, xs)
 
     check(risky, XS[0], XS)
+
+
+def unrolled(y, p):
+    for _ in range(3):
+        y = y + 0.01 * flow(y + 0.005 * flow(y, p), p)
+    return y[0] * y[1]
+
+
+def test_a_whole_program_on_a_few_numbers_is_one_kernel():
+    gradient = pb.value_and_grad(unrolled, wrt=(0, 1))
+    check(gradient, START, RATES)
+    plan = pb.compile(gradient, tier="native")
+    plan(START, RATES)
+    assert plan.summary()["kernels"] == 1
+    assert "in registers" in plan.explain()
+
+
+def test_a_program_on_numbers_of_python_and_views_is_one_kernel():
+    def mixed(a, k, y):
+        turned = np.stack([y, y * k])[:, ::-1]
+        joined = np.concatenate([turned[0], turned[1].T, y])
+        return np.sum(joined * a) + joined[0], turned.T
+
+    check(mixed, 0.5, 3.0, XS[0])
