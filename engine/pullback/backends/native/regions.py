@@ -21,6 +21,7 @@ from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.dead_code import drop_dead
+from pullback.planning.schedule import flops_of
 
 
 class Region(Primitive):
@@ -47,6 +48,11 @@ class Region(Primitive):
     def into(self, out: Any, *operands: Any) -> None:
         """Run into arrays that are there."""
         self.native.write(*operands, *(out if self.results > 1 else (out,)))
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        """Those of its nodes."""
+        del types, result
+        return sum(map(flops_of, self.graph.nodes))
 
     def pull(self, *_: Any) -> Any:
         """Refuse: gradients are taken before."""
