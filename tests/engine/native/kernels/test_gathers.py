@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.backends.native import availability
+from pullback.backends.native.linking.target import available_widths, forced_width
 
 pytestmark = pytest.mark.skipif(not availability.is_available(), reason="native programs cannot be made here")
 
@@ -16,6 +17,13 @@ I = np.array([[1, -1, 3], [0, 1, -4]])  # noqa: E741 - indices
 
 
 def check(function, *args):
+    for bits in available_widths():
+        with forced_width(bits):
+            plan = check_here(function, *args)
+    return plan
+
+
+def check_here(function, *args):
     plan = pb.compile(function, tier="native")
     for _ in range(2):
         same(plan(*args), function(*args))

@@ -1,0 +1,87 @@
+"""What goes along an axis element by element: running sums, and where the largest or smallest element is."""
+
+from collections.abc import Sequence
+
+from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.kernels.places import each
+from pullback.backends.native.writing.function import Function, Index
+from pullback.backends.native.writing.lanes import Lanes, memory_type
+from pullback.ir.graph import Node
+from pullback.rules.cumulative import cumsum
+from pullback.rules.ordering import argmax, argmin
+
+
+@emits(cumsum)
+def _emit_cumsum(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (x,), (result,), axis = operands, results, dict(node.params)["axis"]
+
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        given, lanes = Lanes(function, x.dtype, 1), Lanes(function, result.dtype, 1)
+
+        def line(_places: Sequence[Index], at: Index, to: Index) -> None:
+            total = function.slot(lanes.type)
+            first = given.convert(given.load(pointers[0], at), lanes)
+            function.store(lanes.type, first, total)
+            lanes.store(first, pointers[1], to)
+            if x.shape[axis] == 1:
+                return
+            with function.loop(1, x.shape[axis]) as place:
+                value = given.load(pointers[0], function.offset((at, 1), (place, x.strides[axis])))
+                after = lanes.add(function.load(lanes.type, total), given.convert(value, lanes))
+                function.store(lanes.type, after, total)
+                lanes.store(after, pointers[1], function.offset((to, 1), (place, result.strides[axis])))
+
+        each(function, [other for other in range(len(x.shape)) if other != axis], (x, result), line)
+
+    key = ("cumsum", axis, x.layout, result.dtype.str)
+    emission.kernel(key, "cumsum", [x.pointer, result.pointer], build)
+
+
+def _why_no_position(node: Node) -> str | None:
+    dtype = node.inputs[0].type.dtype
+    return f"{node.primitive.name} of {dtype}" if dtype.kind == "b" else None
+
+
+@emits(argmax, argmin, supports=_why_no_position)
+def _emit_position(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    """The first of the largest elements, or of the smallest; NaN goes before all of them."""
+    (x,), (result,), params = operands, results, dict(node.params)
+    axis, is_largest = params["axis"], node.primitive is argmax
+    kept = list(result.strides)
+    if not params["keepdims"]:
+        kept.insert(axis, 0)
+    stretched = Stored(result.pointer, x.shape, tuple(kept), result.dtype)
+
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        lanes = Lanes(function, x.dtype, 1)
+
+        def line(_places: Sequence[Index], at: Index, to: Index) -> None:
+            best, where = function.slot(lanes.type), function.slot("i64", 0)
+            function.store(lanes.type, lanes.load(pointers[0], at), best)
+            if x.shape[axis] > 1:
+                with function.loop(1, x.shape[axis]) as place:
+                    value = lanes.load(pointers[0], function.offset((at, 1), (place, x.strides[axis])))
+                    before = function.load(lanes.type, best)
+                    better = _is_better(function, lanes, value, before, is_largest=is_largest)
+                    function.store(lanes.type, lanes.select(better, value, before), best)
+                    chosen = function.value(f"select i1 {better}, i64 {place}, i64 {function.load('i64', where)}")
+                    function.store("i64", chosen, where)
+            memory = memory_type(result.dtype)
+            function.store("i64", function.load("i64", where), function.element(pointers[1], to, memory), align=8)
+
+        each(function, [other for other in range(len(x.shape)) if other != axis], (x, stretched), line)
+
+    key = ("position", is_largest, axis, params["keepdims"], x.layout)
+    emission.kernel(key, "position", [x.pointer, result.pointer], build)
+
+
+def _is_better(function: Function, lanes: Lanes, value: str, before: str, *, is_largest: bool) -> str:
+    if not lanes.is_float:
+        return lanes.compare(">" if is_largest else "<", value, before)
+    ahead = function.value(f"fcmp {'ugt' if is_largest else 'ult'} {lanes.type} {value}, {before}")
+    is_number = function.value(f"fcmp ord {lanes.type} {before}, {before}")
+    return function.value(f"and i1 {ahead}, {is_number}")

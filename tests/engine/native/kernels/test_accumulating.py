@@ -1,0 +1,49 @@
+"""Running sums and positions of extremes as machine code: exactly what NumPy gives."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.backends.native import availability
+from pullback.backends.native.linking.target import available_widths, forced_width
+
+pytestmark = pytest.mark.skipif(not availability.is_available(), reason="native programs cannot be made here")
+
+X = np.rint(np.random.default_rng(2).normal(size=(3, 19, 21)) * 3)
+
+
+def check(function, *args):
+    for bits in available_widths():
+        with forced_width(bits):
+            check_here(function, *args)
+
+
+def check_here(function, *args):
+    plan = pb.compile(function, tier="native")
+    for _ in range(2):
+        found, expected = plan(*args), function(*args)
+        for one, other in zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]:
+            assert type(one) is type(other)
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+    assert plan.summary()["fallbacks"] == []
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i8", "?"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_running_sums(axis, dtype):
+    check(lambda x: (np.cumsum(x, axis), np.cumsum(x[:, ::-1, :1], axis)), X.astype(dtype))
+
+
+def test_gradients_of_running_sums_and_triangles():
+    check(pb.value_and_grad(lambda x: np.sum(np.cumsum(x, 1) ** 2) + np.sum(np.tril(x) ** 2)), X)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i8"])
+@pytest.mark.parametrize("axis", [0, 1, 2, None])
+def test_positions_of_extremes(axis, dtype):
+    x = X.astype(dtype)
+    if dtype[0] == "f":
+        x[1, 3, ::4] = x[0, 5, 7] = np.nan
+        x[:, 0, 0] = np.nan
+    check(lambda x: (np.argmax(x, axis), np.argmin(x.T, axis), np.argmin(x, axis, keepdims=True)), x)
