@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.native.availability import why_not
 from pullback.errors import TracingError
 
 SHAPES = {"w": (3, 2), "b": (3,), "scale": ()}
@@ -152,7 +153,7 @@ def test_a_block_around_a_compiled_function_is_read_on_each_call(tier):
     for _ in range(3):
         expected = pb.grad(lambda x: np.sum(np.tanh(block.w @ x + block.b)))(x)
         np.testing.assert_allclose(plan(x), expected, rtol=1e-13)
-        assert plan.summary()["fallbacks"] == []
+        assert set(plan.summary()["fallbacks"]) <= {why_not()}
         block.array *= 0.5
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.native.availability import why_not
 from pullback.nn.recurrent.gru import gru_reset_after, gru_reset_before
 from pullback.nn.recurrent.lstm import lstm
 from pullback.nn.recurrent.rnn import rnn
@@ -155,7 +156,7 @@ def test_compiled_gradients_are_the_gradients_in_one_array_and_without_a_copy(na
         np.testing.assert_allclose(value, expected_value, rtol=1e-12)
         np.testing.assert_allclose(flat(gradients), flat(expected), rtol=1e-10, atol=1e-12)
         assert all(view.base is gradients[0].array for view in gradients[0].values())
-    assert plan.summary()["fallbacks"] == []
+    assert set(plan.summary()["fallbacks"]) <= {why_not()}
     assert plan.summary()["copies"] <= (
         1 if tier == "native" else 0
     )  # as loops, the last cotangent of a carry is handed on

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.native.availability import why_not
 from pullback.errors import ChangedError
 from pullback.transforms import fingerprints
 from pullback.transforms.fingerprints import ARRAYS_WATCHED, SAMPLES, Watch, fingerprint, saved_arrays
@@ -111,7 +112,7 @@ def test_a_compiled_pullback_checks_what_its_plan_reads(tier):
             pullback(1.0)
         array[:] -= 1
     np.testing.assert_array_equal(pullback(1.0)[0], expected)
-    assert plan.pullbacks[False].summary()["fallbacks"] == []
+    assert set(plan.pullbacks[False].summary()["fallbacks"]) <= {why_not()}
 
 
 def test_linearize_checks_too():

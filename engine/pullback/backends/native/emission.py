@@ -82,21 +82,42 @@ class Emission:
         return max(1, self.vector_bits // (8 * dtype.itemsize))
 
     def kernel(
-        self, key: Hashable, name: str, pointers: Sequence[str], build: Build, indices: Sequence[Index] = ()
+        self,
+        key: Hashable,
+        name: str,
+        pointers: Sequence[str],
+        build: Build,
+        indices: Sequence[Index] = (),
+        *,
+        can_fail: bool = False,
     ) -> None:
         """Call the kernel of a key; `build(function, arguments)` writes it when it is met for the first time.
 
-        Its arguments are the pointers, then the indices: i64 numbers that are not known before it runs.
+        Its arguments are the pointers, then the indices: i64 numbers that are not known before it runs. One that `can_fail`
+        gives something else than 0 where these values are not for native code, and the program ends there.
         """
         function = self.module.kernels.get(key)
         if function is None:
             parameters = [("ptr", f"p{k}") for k in range(len(pointers))]
             parameters += [("i64", f"i{k}") for k in range(len(indices))]
-            function = self.module.kernels[key] = self.module.function(name, parameters)
+            function = self.module.kernels[key] = self.module.function(
+                name, parameters, returns="i64" if can_fail else "void"
+            )
             build(function, [f"%{parameter}" for _, parameter in parameters])
+            if can_fail:
+                function.give(0)
         arguments: list[tuple[str, Index]] = [("ptr", pointer) for pointer in pointers]
         arguments += [("i64", index) for index in indices]
-        self.function.call("void", f"@{function.name}", *arguments)
+        if can_fail:
+            self.attempt(function.name, *arguments)
+        else:
+            self.function.call("void", f"@{function.name}", *arguments)
+
+    def attempt(self, name: str, *arguments: tuple[str, Index]) -> None:
+        """Call a function that gives 0 where all went well; where it did not, the function that is open ends as well."""
+        status = self.function.call("i64", f"@{name}", *arguments)
+        with self.function.when(self.function.value(f"icmp ne i64 {status}, 0")):
+            self.function.give(status)
 
 
 Emit: TypeAlias = Callable[[Emission, Node, Sequence[Stored], Sequence[Stored], str], None]

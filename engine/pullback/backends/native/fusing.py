@@ -28,6 +28,7 @@ from pullback.ir.types import Shape
 from pullback.rules import elementwise, reductions
 from pullback.rules.inplace import copy
 from pullback.rules.shapes import astype
+from pullback.rules.softmax import quiet_log
 
 #: Reductions that close a nest.
 REDUCTIONS: dict[Primitive, ReductionKind] = {
@@ -86,7 +87,7 @@ class Kernels:
 
 def is_elementwise(node: Node) -> bool:
     """Whether a node computes every element from the elements at the same place."""
-    return isinstance(node.primitive, Scalar) or node.primitive in COPIES
+    return isinstance(node.primitive, Scalar) or node.primitive in COPIES or node.primitive is quiet_log
 
 
 def space_of(node: Node) -> Shape | None:

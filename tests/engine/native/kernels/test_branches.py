@@ -75,11 +75,13 @@ def test_branches_in_a_loop():
     check(pb.value_and_grad(lambda x, xs: np.sum(run(x, xs)[0] ** 2), wrt=(0, 1)), X, rng.normal(size=(6, 5)))
 
 
-def test_branches_by_number_in_a_loop_stay_with_the_interpreter():
+def test_branches_by_number_in_a_loop():
     def run(ks, x):
         return pb.scan(lambda c, k: (by_number(k, c), None), x, ks)[0]
 
     ks = np.array([1, 0, 2])
     plan = pb.compile(run, tier="native")
     np.testing.assert_allclose(plan(ks, X), run(ks, X))
-    assert any("by number" in reason for reason in plan.summary()["fallbacks"])
+    assert plan.summary()["fallbacks"] == []
+    with pytest.raises(ControlFlowError, match="index is 3"):
+        plan(np.array([1, 3, 2]), X)

@@ -181,6 +181,7 @@ ROWS: Mapping[str, Row] = {
     "exp10": Row(exp.exp10, "f", 24),
     "expm1": Row(exp.expm1, "f", 20),
     "log": Row(log.log, "f", 28),
+    "quiet_log": Row(log.log, "f", 28),
     "log2": Row(log.log2, "f", 34),
     "log10": Row(log.log10, "f", 36),
     "log1p": Row(log.log1p, "f", 38),

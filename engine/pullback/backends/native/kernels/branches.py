@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.steps import (
-    has_integer_branches,
     memory_of,
     nbytes_of,
     why_not_steps,
@@ -28,8 +27,6 @@ def _why_not(node: Node) -> str | None:
     reason = next((reason for reason in reasons if reason is not None), None)
     if reason is not None:
         return f"switch, as {reason}"
-    if any(has_integer_branches(inner) for branch in _branches(node) for inner in branch.nodes):
-        return "switch with branches by number inside"
     return None
 
 
@@ -54,4 +51,4 @@ def _emit_switch(
         name = write_step(emission, memory, "branch")
         wanted = ("false", "true")[number] if operands[0].dtype.kind == "b" else number
         with function.when(function.value(f"icmp eq {type_} {index}, {wanted}")):
-            function.call("void", f"@{name}", *pointers, ("ptr", scratch))
+            emission.attempt(name, *pointers, ("ptr", scratch))

@@ -1,5 +1,5 @@
 """All emitters: importing this enters them into the table."""
 
-from pullback.backends.native.kernels import branches, convolutions, loops, moving, pooling, products, whiles
+from pullback.backends.native.kernels import branches, convolutions, gathers, loops, moving, pooling, products, whiles
 
-__all__ = ["branches", "convolutions", "loops", "moving", "pooling", "products", "whiles"]
+__all__ = ["branches", "convolutions", "gathers", "loops", "moving", "pooling", "products", "whiles"]

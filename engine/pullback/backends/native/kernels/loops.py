@@ -14,7 +14,6 @@ from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.registers import Registers, pays
 from pullback.backends.native.kernels.steps import (
     Carries,
-    has_integer_branches,
     memory_of,
     nbytes_of,
     why_not_steps,
@@ -33,8 +32,6 @@ def why_not_scanned(node: Node) -> str | None:
     reason = why_not_steps(layout.body, starts)
     if reason is not None:
         return f"scan, as {reason}"
-    if any(map(has_integer_branches, layout.body.nodes)):
-        return "scan with branches by number"
     return None if layout.length else "scan of no steps"
 
 
@@ -93,7 +90,7 @@ def emit_scan(
         outputs = [place for place, is_elsewhere in zip(written, elsewhere, strict=True) if not is_elsewhere]
         consts = [operands[number].pointer for number in layout.const_inputs]
         arguments = [*consts, *carries.now(), *xs, *outputs, *ys, scratch]
-        function.call("void", f"@{body}", *(("ptr", argument) for argument in arguments))
+        emission.attempt(body, *(("ptr", argument) for argument in arguments))
         carries.turn(written, elsewhere)
     carries.finish(results[: layout.carries])
 

@@ -12,7 +12,7 @@ from pullback.backends.native.kernels.moving import copy_into
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_graph
 from pullback.backends.native.support import why_not
-from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.ir.graph import Atom, Graph, Literal, Var
 from pullback.ir.types import ArrayType
 from pullback.planning.arena import ALIGNMENT
 from pullback.rules import elementwise
@@ -62,15 +62,16 @@ def nbytes_of(graph: Graph, vector_bits: int) -> int:
 
 
 def write_step(emission: Emission, memory: Memory, name: str) -> str:
-    """A function of the inputs of a graph, of its outputs and of its arena; gives its name."""
+    """A function of the inputs of a graph, of its outputs and of its arena, to be `attempt`ed; gives its name."""
     graph = memory.graph
     types = [*(var.type for var in graph.inputs), *(atom.type for atom in graph.outputs)]
     parameters = [("ptr", f"p{number}") for number in range(len(types))]
-    function = emission.module.function(name, [*parameters, ("ptr", "arena")])
+    function = emission.module.function(name, [*parameters, ("ptr", "arena")], returns="i64")
     # Where something lies is all that counts of what is given: the views of the graph know its strides.
     stored = [Stored.in_order(f"%{name}", type_) for (_, name), type_ in zip(parameters, types, strict=True)]
     given = len(graph.inputs)
     emit_graph(Emission(emission.module, function), memory, stored[:given], stored[given:], "%arena")
+    function.give(0)
     return function.name
 
 
@@ -140,9 +141,3 @@ def copy_bytes(emission: Emission, source: str, target: Stored) -> None:
 
 #: Up to so many bytes are copied by a few instructions.
 _INLINE = 64
-
-
-def has_integer_branches(node: Node) -> bool:
-    """Whether there is a branch by number anywhere in a node: such a number may be none of a branch, which fails."""
-    own = node.primitive.name == "switch" and node.inputs[0].type.dtype.kind != "b"
-    return own or any(has_integer_branches(inner) for _, body in node.bodies() for inner in body.nodes)

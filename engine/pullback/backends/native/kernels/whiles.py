@@ -12,7 +12,6 @@ from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.registers import Cells, Registers, pays
 from pullback.backends.native.kernels.steps import (
     Carries,
-    has_integer_branches,
     memory_of,
     nbytes_of,
     room,
@@ -35,11 +34,7 @@ def _why_not(node: Node) -> str | None:
     condition, body, consts = _parts(node)
     starts = dict(zip(body.inputs[consts:], node.inputs[consts:], strict=True))
     reason = why_not_steps(condition) or why_not_steps(body, starts)
-    if reason is not None:
-        return f"while, as {reason}"
-    if any(map(has_integer_branches, (*condition.nodes, *body.nodes))):
-        return "while with branches by number"
-    return None
+    return None if reason is None else f"while, as {reason}"
 
 
 def _scratch(node: Node, vector_bits: int) -> int:
@@ -74,13 +69,13 @@ def _emit_while(
 
     def goes_on() -> str:
         places = [("ptr", place) for place in carries.now()]
-        function.call("void", f"@{test}", *constants, *places, ("ptr", scratch), ("ptr", arena))
+        emission.attempt(test, *constants, *places, ("ptr", scratch), ("ptr", arena))
         return Lanes(function, _ANSWER.dtype, 1).load(scratch, 0)
 
     with function.loop_while(goes_on):
         written = carries.following()
         places = [("ptr", place) for place in (*carries.now(), *written)]
-        function.call("void", f"@{step}", *constants, *places, ("ptr", arena))
+        emission.attempt(step, *constants, *places, ("ptr", arena))
         carries.turn(written, [False] * len(written))
     carries.finish(results)
 

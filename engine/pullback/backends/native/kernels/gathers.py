@@ -1,0 +1,293 @@
+"""Reading and adding up elements by positions that are computed.
+
+Where an element of the array is, is a sum: what its place among the gathered elements says by itself, and a position that
+is read, times a stride. All four rules are such a sum, so they are one kernel that runs one way or the other:
+
+    for places that positions depend on:   read the positions; a position out of bounds ends the program, saying so
+        for the other places:              result[place] = x[sum]   or   result[sum] += v[place]
+
+Every position is looked at before anything is read or written by it. Where one is out of bounds the results hold rubbish,
+and the slow path raises. What is added to one element comes in the order of `np.add.at`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.native.emission import Emission, Stored, contiguous_strides, emits
+from pullback.backends.native.kernels.moving import fill
+from pullback.backends.native.writing.function import Function, Index
+from pullback.backends.native.writing.lanes import Lanes
+from pullback.ir.graph import Node
+from pullback.ir.types import Shape
+from pullback.rules.gathering import ARRAY, gather, put_along, scatter_add, take_along
+from pullback.rules.softmax import class_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Positions along one axis of the array."""
+
+    operand: int
+    size: int
+    axis: int
+    strides: tuple[int, ...]
+    """Of the positions, along the axes of the space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Which element of an array belongs to each place of a space."""
+
+    space: Shape
+    places: tuple[tuple[int, int, int, int], ...]
+    """The axis of the space, that of the array, and the start and step along it."""
+    starts: tuple[tuple[int, int], ...]
+    """Axes of the array with the one number that is taken there."""
+    picks: tuple[Pick, ...]
+
+    def offset(self, strides: Sequence[int]) -> int:
+        """Where the first element is, but for what is picked."""
+        starts = sum(start * strides[axis] for axis, start in self.starts)
+        return starts + sum(start * strides[axis] for _, axis, start, _ in self.places)
+
+    def steps(self, strides: Sequence[int]) -> tuple[int, ...]:
+        """How far apart elements are along the axes of the space, but for what is picked."""
+        steps = [0] * len(self.space)
+        for place, axis, _, step in self.places:
+            steps[place] = step * strides[axis]
+        return tuple(steps)
+
+
+def picked_by_key(shape: Shape, key: Sequence[Any], positions: Sequence[Stored]) -> Picked:
+    """What a key of arrays, numbers, slices and new axes selects, the arrays given apart."""
+    advanced = [place for place, part in enumerate(key) if isinstance(part, str | int)]
+    together = np.broadcast_shapes(*(array.shape for array in positions))
+    adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
+    space: list[int] = [] if adjacent else list(together)
+    begin = 0  # of the axes that the positions have together
+    places, starts, picked = [], [], []
+    axis = operand = 0
+    for place, part in enumerate([*key, *[slice(None)] * (len(shape) - sum(part is not None for part in key))]):
+        if adjacent and place == advanced[0]:
+            begin = len(space)
+            space.extend(together)
+        if part is None:
+            space.append(1)
+            continue
+        if isinstance(part, slice):
+            start, stop, step = part.indices(shape[axis])
+            places.append((len(space), axis, start, step))
+            space.append(len(range(start, stop, step)))
+        elif isinstance(part, str):
+            picked.append((operand, axis))
+            operand += 1
+        else:
+            starts.append((axis, part + shape[axis] * (part < 0)))
+        axis += 1
+    rank, picks = len(space), []
+    for operand, axis in picked:
+        array = positions[operand]
+        own = [0 if size == 1 else stride for size, stride in zip(array.shape, array.strides, strict=True)]
+        behind = rank - begin - len(together)
+        strides = (*[0] * (rank - behind - len(own)), *own, *[0] * behind)
+        picks.append(Pick(operand, shape[axis], axis, strides))
+    return Picked(tuple(space), tuple(places), tuple(starts), tuple(picks))
+
+
+def picked_along(shape: Shape, axis: int, positions: Stored) -> Picked:
+    """What positions along one axis select, in step along the others."""
+    places = tuple((other, other, 0, 1) for other in range(len(shape)) if other != axis)
+    return Picked(positions.shape, places, (), (Pick(0, shape[axis], axis, positions.strides),))
+
+
+def _picked(node: Node, shape: Shape, positions: Sequence[Stored]) -> Picked:
+    params = dict(node.params)
+    if "axis" in params:
+        return picked_along(shape, params["axis"], positions[0])
+    return picked_by_key(shape, params["key"], positions)
+
+
+def _why_not(node: Node) -> str | None:
+    name, params = node.primitive.name, dict(node.params)
+    if any(atom.type.dtype.kind != "i" for atom in node.inputs[1:]):
+        return f"{name} by positions that are no integers"
+    if node.primitive in (scatter_add, put_along):
+        shape = params["shape"]
+        if node.inputs[0].type.dtype != node.outputs[0].type.dtype or node.outputs[0].type.dtype.kind == "b":
+            return f"{name} of {node.inputs[0].type.dtype} to {node.outputs[0].type.dtype}"
+    else:
+        shape = node.inputs[0].type.shape
+    if "axis" in params:
+        axis, positions = params["axis"], node.inputs[1].type.shape
+        others = len(shape) == len(positions) and shape[:axis] + shape[axis + 1 :] == (
+            positions[:axis] + positions[axis + 1 :]
+        )
+        return None if others else f"{name} of {shape} by positions of {positions}"
+    return None if all(map(_is_plain, params["key"])) else f"{name} by an ellipsis or truth values"
+
+
+def _is_plain(part: Any) -> bool:
+    if isinstance(part, str):
+        return part == ARRAY
+    return part is None or isinstance(part, slice) or (isinstance(part, int) and not isinstance(part, bool))
+
+
+@emits(gather, take_along, supports=_why_not)
+def _emit_gather(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (x, *positions), (result,) = operands, results
+    _emit(emission, _picked(node, x.shape, positions), x, result, positions, adds=False)
+
+
+@emits(scatter_add, put_along, supports=_why_not)
+def _emit_scatter_add(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (v, *positions), (result,) = operands, results
+    fill(emission, result, 0)
+    picked = _picked(node, result.shape, positions)
+    missing = len(picked.space) - len(v.shape)
+    strides = (*[0] * missing, *(0 if size == 1 else step for size, step in zip(v.shape, v.strides, strict=True)))
+    spread = Stored(v.pointer, picked.space, strides, v.dtype)
+    _emit(emission, picked, result, spread, positions, adds=True)
+
+
+def _emit(
+    emission: Emission, picked: Picked, array: Stored, gathered: Stored, positions: Sequence[Stored], *, adds: bool
+) -> None:
+    """Move between an array and what is gathered of it; `adds` to the array."""
+    steps, offset = picked.steps(array.strides), picked.offset(array.strides)
+    by_positions = [place for place in range(len(picked.space)) if any(pick.strides[place] for pick in picked.picks)]
+    others = [place for place in range(len(picked.space)) if place not in by_positions]
+    width = emission.lanes_of(array.dtype)
+
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        moving = _Moving(function, Lanes(function, array.dtype, width), pointers[0], pointers[1], adds)
+
+        def outer(left: Sequence[int], coordinates: dict[int, Index]) -> None:
+            if left:
+                with function.loop(0, picked.space[left[0]]) as coordinate:
+                    outer(left[1:], {**coordinates, left[0]: coordinate})
+                return
+            base: Index = function.offset((offset, 1), *((at, steps[place]) for place, at in coordinates.items()))
+            for pick in picked.picks:
+                lanes = Lanes(function, positions[pick.operand].dtype, 1)
+                at = function.offset(*((at, pick.strides[place]) for place, at in coordinates.items()))
+                position = lanes.convert(lanes.load(pointers[2 + pick.operand], at), lanes.as_dtype("i8"))
+                within = _checked(function, position, pick.size)
+                base = function.add(base, function.mul(within, array.strides[pick.axis]))
+            other = function.offset(*((at, gathered.strides[place]) for place, at in coordinates.items()))
+            rows = _joined([(picked.space[place], steps[place], gathered.strides[place]) for place in others])
+            moving.rows(rows, base, other)
+
+        outer(by_positions, {})
+
+    layouts = (array.strides, array.dtype.str, gathered.strides, *(one.dtype.str for one in positions))
+    pointers = [array.pointer, gathered.pointer, *(one.pointer for one in positions)]
+    emission.kernel(("gather", adds, picked, layouts), "gather", pointers, build, can_fail=True)
+
+
+def _checked(function: Function, position: str, size: int) -> str:
+    """A position counted from the begin; one out of bounds ends the kernel."""
+    below = function.value(f"icmp slt i64 {position}, 0")
+    from_end = function.value(f"add i64 {position}, {size}")
+    within = function.value(f"select i1 {below}, i64 {from_end}, i64 {position}")
+    with function.when(function.value(f"icmp uge i64 {within}, {size}")):
+        function.give(1)
+    return within
+
+
+#: The size of an axis, and the strides along it of the array and of what is gathered.
+_Axis = tuple[int, int, int]
+
+
+def _joined(axes: Sequence[_Axis]) -> list[_Axis]:
+    """The same places with fewer axes: where one goes on where the next one ends, they are one."""
+    joined: list[_Axis] = []
+    for size, step, other in axes:
+        if size == 1:
+            continue
+        if joined and joined[-1][1:] == (step * size, other * size):
+            joined[-1] = (joined[-1][0] * size, step, other)
+        else:
+            joined.append((size, step, other))
+    return joined
+
+
+@dataclass(frozen=True, slots=True)
+class _Moving:
+    """Moves between an array and what is gathered of it."""
+
+    function: Function
+    lanes: Lanes
+    array: str
+    gathered: str
+    adds: bool
+
+    def rows(self, axes: Sequence[_Axis], base: Index, other: Index) -> None:
+        """All places of these axes."""
+        if not axes:
+            self._move(self.lanes.narrowed(), base, other)
+            return
+        (size, step, other_step), *inner = axes
+        if not inner and step == other_step == 1:
+            self._row(size, base, other)
+            return
+        function = self.function
+        with function.loop(0, size) as at:
+            self.rows(inner, function.offset((base, 1), (at, step)), function.offset((other, 1), (at, other_step)))
+
+    def _row(self, size: int, base: Index, other: Index) -> None:
+        function, width = self.function, self.lanes.width
+        whole = size - size % width
+        if whole:
+            with function.loop(0, whole, width) as at:
+                self._move(self.lanes, function.add(base, at), function.add(other, at))
+        if size > whole:
+            self._move(self.lanes, function.add(base, whole), function.add(other, whole), size - whole)
+
+    def _move(self, lanes: Lanes, base: Index, other: Index, active: int | None = None) -> None:
+        if self.adds:
+            before, added = (
+                lanes.load(pointer, at, active=active) for pointer, at in ((self.array, base), (self.gathered, other))
+            )
+            lanes.store(lanes.add(before, added), self.array, base, active=active)
+        else:
+            lanes.store(lanes.load(self.array, base, active=active), self.gathered, other, active=active)
+
+
+def _why_no_classes(node: Node) -> str | None:
+    dtype = node.inputs[0].type.dtype
+    return None if dtype.kind == "i" else f"class_numbers of {dtype}"
+
+
+@emits(class_numbers, supports=_why_no_classes)
+def _emit_class_numbers(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (labels,), (result,), classes = operands, results, dict(node.params)["classes"]
+    strides = contiguous_strides(result.shape)
+
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        lanes = Lanes(function, labels.dtype, 1)
+
+        def copy(axis: int, at: Index, to: Index) -> None:
+            if axis < len(labels.shape):
+                with function.loop(0, labels.shape[axis]) as place:
+                    further = function.offset((at, 1), (place, labels.strides[axis]))
+                    copy(axis + 1, further, function.offset((to, 1), (place, strides[axis])))
+                return
+            label = lanes.load(pointers[0], at)
+            wide = lanes.convert(label, lanes.as_dtype("i8"))
+            with function.when(function.value(f"icmp uge i64 {wide}, {classes}")):
+                function.give(1)
+            lanes.store(label, pointers[1], to)
+
+        copy(0, 0, 0)
+
+    key = ("class_numbers", labels.layout, classes)
+    emission.kernel(key, "class_numbers", [labels.pointer, result.pointer], build, can_fail=True)
