@@ -107,7 +107,11 @@ def times(program: Program, name: str, dtype: np.dtype[Any]) -> tuple[float, flo
 
 def main() -> None:
     """Print a line for each function."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.elementary",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("names", nargs="*", choices=[*MEASURED, []], metavar="function")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--only", choices=["f4", "f8"], help="one format")

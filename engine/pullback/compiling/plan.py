@@ -96,8 +96,8 @@ class Plan:
     def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
         """Run, compiling first if arguments of these types have not been seen.
 
-        In the stateful tier a result is an array of the plan's state as long as the caller does not have it any more: what
-        is still referred to is never written to again, what was dropped is. With `out`, arrays in the structure of the
+        In the tiers stateful and native results are memory of the plan: what is still referred to is never written to
+        again, what was dropped is. With `out`, arrays in the structure of the
         result, the result is written into them, and they are what is returned.
 
             dw = plan(w, x, out=dw)
@@ -354,8 +354,8 @@ def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  
     """A plan for a function or for a gradient: recorded at the first call, then run from a program of its own.
 
     Call the plan like the function; it records once for each combination of types and of values that the function looks
-    at. `tier` is that in force, or the last of `pb.TIERS` where that is `unfused`. `plan.summary()` counts what a call does,
-    `plan.explain()` prints how it came to be.
+    at. `tier` is one of `pb.TIERS`; without it the one in force, or the last (`native`) where that is `unfused`.
+    `plan.summary()` counts what a call does and says what is not native; `plan.explain()` gives the page of how it came to be.
 
     The function must depend on its arguments and its surroundings only; what it draws from a random generator or a
     clock while being recorded would be drawn once.
