@@ -97,6 +97,12 @@ def space_of(node: Node) -> Shape | None:
     return node.outputs[0].type.shape if is_elementwise(node) else None
 
 
+def reduced_axes(node: Node) -> frozenset[int]:
+    """The axes of its operand that a reduction takes."""
+    params = dict(node.params)
+    return frozenset(params["axes"] if "axes" in params else (params["axis"],))
+
+
 def loop_dtypes(node: Node) -> tuple[np.dtype[np.generic], ...]:
     """The dtype in which an elementwise node takes each operand."""
     result = node.outputs[0].type.dtype

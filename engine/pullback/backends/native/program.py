@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored, contiguous_strides
-from pullback.backends.native.fusing import COPIES, REDUCTIONS, Alone, Fused, loop_dtypes
+from pullback.backends.native.fusing import COPIES, REDUCTIONS, Alone, Fused, loop_dtypes, reduced_axes
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
@@ -221,8 +221,7 @@ def _step(node: Node, values: Sequence[int | Constant]) -> Step:
 
 
 def _reduction(node: Node, value: int, pointer: int, space: Shape) -> Reduction:
-    params = dict(node.params)
-    axes = frozenset(params["axes"] if "axes" in params else (params["axis"],))
+    axes = reduced_axes(node)
     result = node.outputs[0].type
     own = iter(contiguous_strides(tuple(size for axis, size in enumerate(space) if axis not in axes)))
     strides = tuple(0 if axis in axes else next(own) for axis in range(len(space)))

@@ -112,6 +112,7 @@ STEPS = {
     "parts": lambda c, x: (c[::-1] * x, c[1:] - c[:2]),
     "joined": lambda c, x: (np.concatenate([x[1:], c[:1]]), np.stack([c, x])),
     "sums": lambda c, x: (c * np.sum(x) + np.max(c), np.sum(np.stack([c, x]), axis=0)),
+    "extremes": lambda c, x: (c + np.min(np.stack([c, x]), axis=0), np.max(x, keepdims=True)),
     "products": lambda c, x: (A.T @ (A @ x) + 0.5 * c, A @ c),
     "questions": lambda c, x: (np.where(x > 0, c, -x), np.maximum(c, x)),
     "functions": lambda c, x: (np.tanh(c) + np.exp(-x * x), np.log1p(c * c) / (1.0 + np.sqrt(c * c + x * x))),
@@ -198,3 +199,8 @@ def test_a_program_on_numbers_of_python_and_views_is_one_kernel():
         return np.sum(joined * a) + joined[0], turned.T
 
     check(mixed, 0.5, 3.0, XS[0])
+
+
+@pytest.mark.usefixtures("whenever_possible")
+def test_products_of_all_numbers():
+    check(lambda c, xs: pb.scan(lambda c, x: (c * np.prod(x) + x, np.prod(c)), c, xs), XS[0], XS)

@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.emission import Stored
-from pullback.backends.native.fusing import COPIES, REDUCTIONS, is_elementwise, loop_dtypes
+from pullback.backends.native.fusing import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
 from pullback.backends.native.kernels.accumulators import Combiner
 from pullback.backends.native.views import is_view
 from pullback.backends.native.writing.function import Function
@@ -221,11 +221,11 @@ class Registers:
         return converted
 
     def _reduced(self, node: Node, operand: Cells) -> Cells:
-        params, result = dict(node.params), node.outputs[0].type
+        result = node.outputs[0].type
         kind = REDUCTIONS[node.primitive]
         combiner = Combiner(kind, self._lanes(result))
         cells = self._converted(operand, node.inputs[0].type.dtype, result.dtype)
-        axes = tuple(params["axes"])
+        axes = sorted(axis % max(cells.ndim, 1) for axis in reduced_axes(node))
         last = np.moveaxis(cells, axes, range(cells.ndim - len(axes), cells.ndim))
         kept = last.shape[: cells.ndim - len(axes)]
         rows = last.reshape((*kept, -1))
