@@ -136,8 +136,8 @@ def _may_not_fit(atom: Atom, dtype: np.dtype[np.generic]) -> bool:
     if not atom.type.weak or atom.type.dtype.kind != "i" or dtype.kind != "i":
         return False
     if isinstance(atom, Literal):
-        limits = np.iinfo(dtype)
-        return not limits.min <= atom.value <= limits.max
+        most = 2 ** (8 * dtype.itemsize - 1)
+        return not -most <= atom.value < most
     return dtype.itemsize < atom.type.dtype.itemsize
 
 
