@@ -2,8 +2,8 @@
 
 An argument is brought to |r| <= pi/4 by taking off n pi/2 in three parts. With fused multiply-adds the first step is
 exact, though the first part has all digits: the difference is a whole multiple of that part's last place, and below one.
-What the second step rounds off is relative to r, and the third puts back what the second part lacks, which counts where
-x is next to a multiple of pi/2 (Cody and Waite, with a fused multiply-add). Arguments too large for that are left to the
+What the second step rounds off is relative to r; it is put back together with the third part, which counts where x is
+next to a multiple of pi/2 (Cody and Waite, with a fused multiply-add). Arguments too large for that are left to the
 C library, lane by lane: they are rare.
 """
 
@@ -92,15 +92,16 @@ _TAN_OF_EIGHTH = math.sqrt(2) - 1
 
 # --- sin, cos, tan --------------------------------------------------------------------------------------------------
 def _reduce(lanes: Lanes, a: str) -> tuple[str, str, str]:
-    """The rest r of a = |x| without quarters of a turn, bits whose lowest are their number, and what rounding r has lost."""
+    """The rest r of a = |x| without quarters of a turn, bits whose lowest are their number, and what r lacks."""
     n, quarters = round_to_whole(lanes, a, 2 / math.pi, 0)
     first, second, third = (lanes.constant(-part) for part in _QUARTER[lanes.dtype.itemsize])
     exact = lanes.fma(n, first, a)
-    r = lanes.fma(n, third, lanes.fma(n, second, exact))
-    lost = lanes.fma(n, third, lanes.fma(n, second, lanes.rounding_each().sub(exact, r)))
-    # Next to a multiple the difference of exact and r is none that can be held, and rounding r has lost nothing that counts.
-    is_exact = lanes.compare(">", lanes.absolute(r), lanes.constant(2.0**-6))
-    return r, quarters, lanes.select(is_exact, lost, lanes.constant(0.0))
+    r = lanes.fma(n, second, exact)
+    rounded_off = lanes.fma(n, second, lanes.rounding_each().sub(exact, r))
+    # Next to a multiple the difference of exact and r is none that can be held; r is then the smaller part of them.
+    is_held = lanes.compare(">", lanes.absolute(r), lanes.constant(2.0**-6))
+    rounded_off = lanes.select(is_held, rounded_off, lanes.constant(0.0))
+    return r, quarters, lanes.fma(n, third, rounded_off)
 
 
 @dataclass(frozen=True, slots=True)
