@@ -38,7 +38,7 @@ def test_a_measured_ratio_is_seen_on_the_overview_and_on_the_workload_page(produ
         if cell["log_ratio"] is not None
     ]
     assert cells
-    assert all(0.05 < math.exp(cell["log_ratio"]) < 20 for cell in cells)
+    assert all(0.001 < math.exp(cell["log_ratio"]) < 20 for cell in cells)
 
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
     page = context.new_page()
