@@ -47,7 +47,7 @@ def test_from_nothing_to_measured_ratios_and_back_to_nothing(product, connect, g
         assert case["gradient"]["ok"]
         times = [pair for pair in case["paired"] if pair["metric"] == "time"]
         assert times
-        assert all(0.05 < math.exp(pair["log_ratio"]) < 20 for pair in times)
+        assert all(0.001 < math.exp(pair["log_ratio"]) < 20 for pair in times)
         assert "poly9_broadcast" in api.http.get(f"/api/v1/jobs/{job['id']}/log").text
     assert api.http.get("/").is_success
 
