@@ -5,12 +5,13 @@ last time, element for element. What is returned is computed straight into its p
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pullback.backends.native.emission import EMITTERS, contiguous_strides
+from pullback.backends.native.arranging import arranged
+from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
 from pullback.backends.native.kernels.registers import pays
-from pullback.backends.native.views import Layouts
+from pullback.backends.native.views import Layouts, views_of
 from pullback.ir.graph import Graph, Var
 from pullback.planning.arena import ALIGNMENT, Placed
 from pullback.rules.indexing import add_at
@@ -65,6 +66,9 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) 
     """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
     kernels = fuse(graph, layouts)
     kept = kept_values(kernels, graph)
+    own = arranged(graph, kernels.kernels, kept, vector_bits)
+    if own:
+        kernels = replace(kernels, views=views_of(graph, {**(layouts or {}), **own}))
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)
     plan = _Plan()
@@ -155,17 +159,17 @@ def _overwritten(
         return None
     if any(result in node.outputs and node.primitive in REDUCTIONS for node in kernel.nodes):
         return None
-    straight = contiguous_strides(kernel.space)
+    own = kernels.views.access(result).strides
     found: dict[Var, bool] = {}
     for node in kernel.nodes:
         for atom in node.inputs:
             access = kernels.views.access(atom)
             if atom in kernel.values or not isinstance(access.root, Var) or access.root not in plan.slots:
                 continue
-            in_order = atom.type.shape == kernel.space and access.strides == straight and access.offset == 0
+            in_order = atom.type.shape == kernel.space and access.strides == own and access.offset == 0
             found[access.root] = found.get(access.root, True) and in_order
     for root, in_order in found.items():
-        same = root.type.dtype.itemsize == result.type.dtype.itemsize and root.type.shape == kernel.space
+        same = root.type.dtype.itemsize == result.type.dtype.itemsize and root.type.size == result.type.size
         if in_order and same and root not in taken and last_use.get(root) == number and plan.slots[root].last == number:
             return root
     return None
