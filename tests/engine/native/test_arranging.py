@@ -41,7 +41,9 @@ def arranged(function, *args):
 
 def test_what_products_and_nests_share_lies_as_the_products_have_it():
     found = arranged(lambda *args: np.sum(products(*args) ** 2), X, M, W)
-    assert found == {"sub": (1, SIZE * POINTS, POINTS)}  # parts, size, points; the product has them in this order anyhow
+    assert found == {
+        "sub": (1, SIZE * POINTS, POINTS)
+    }  # parts, size, points; the product has them in this order anyhow
 
 
 def test_a_sum_over_an_axis_lies_as_what_is_summed():

@@ -20,7 +20,6 @@ from pullback.backends.native.emission import Stored, contiguous_strides
 from pullback.backends.native.fusing import REDUCTIONS, Fused, Kernel, is_elementwise, nodes_of, reduced_axes
 from pullback.backends.native.kernels.axes import cycles_of_nest
 from pullback.backends.native.kernels.choosing import cycles_of_product
-from pullback.backends.native.kernels.nest import Read, Write
 from pullback.backends.native.kernels.product import described
 from pullback.backends.native.nesting import nest_of
 from pullback.backends.native.views import Layouts, Views, holding_views, is_view, views_of
@@ -145,11 +144,12 @@ def _disputed(kernels: Sequence[Kernel], views: Views, kept: Collection[Var]) ->
             continue
         nest, operands = nest_of(kernel, views, kept)
         along: defaultdict[int, set[_Axis]] = defaultdict(set)
-        whole: tuple[Read | Write, ...] = (*nest.reads, *nest.writes)
-        for one in whole:
-            root = operands[one.pointer].root
-            if 1 in one.strides and 0 not in one.strides and isinstance(root, Var):
-                along[one.strides.index(1)].add((root, _last(root)))
+        lying = [(read.pointer, read.strides) for read in nest.reads]
+        lying += [(write.pointer, write.strides) for write in nest.writes]
+        for pointer, strides in lying:
+            root = operands[pointer].root
+            if 1 in strides and 0 not in strides and isinstance(root, Var):
+                along[strides.index(1)].add((root, _last(root)))
         if len(along) > 1:
             found.update(axis for axes in along.values() for axis in axes)
     return found

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.arranging import arranged
-from pullback.backends.native.emission import EMITTERS
+from pullback.backends.native.emission import EMITTERS, contiguous_strides
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
 from pullback.backends.native.kernels.registers import pays
 from pullback.backends.native.views import Layouts, views_of
-from pullback.ir.graph import Graph, Var
+from pullback.ir.graph import Atom, Graph, Var
 from pullback.planning.arena import ALIGNMENT, Placed
 from pullback.rules.indexing import add_at
 
@@ -118,11 +118,23 @@ def _outputs(graph: Graph, kernels: Kernels) -> tuple[dict[Var, int], tuple[int,
     returned: dict[Var, int] = {}
     copied = []
     for number, atom in enumerate(graph.outputs):
-        if isinstance(atom, Var) and atom in made and atom not in returned:
-            returned[atom] = number
+        root = kernels.views.access(atom).root
+        # What is a view of all of it in order is returned as it is, unless it is an output under its own name.
+        own = isinstance(root, Var) and (
+            root is atom or (root not in graph.outputs and _is_all_in_order(atom, kernels))
+        )
+        if isinstance(root, Var) and own and root in made and root not in returned:
+            returned[root] = number
         else:
             copied.append(number)
     return returned, tuple(copied)
+
+
+def _is_all_in_order(atom: Atom, kernels: Kernels) -> bool:
+    access, shape = kernels.views.access(atom), atom.type.shape
+    in_order = contiguous_strides(shape)
+    same = (size == 1 or own == other for size, own, other in zip(shape, access.strides, in_order, strict=True))
+    return access.offset == 0 and access.root.type.size == atom.type.size and all(same)
 
 
 def _last_uses(graph: Graph, kernels: Kernels) -> dict[Var, int]:
