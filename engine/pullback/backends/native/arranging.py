@@ -26,6 +26,7 @@ from pullback.backends.native.views import Layouts, Views, holding_views, is_vie
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import Shape
 from pullback.rules.contractions import matmul
+from pullback.rules.shapes import transpose
 
 #: Elements of a value from which on it matters how it lies.
 _LARGE = 4096
@@ -42,6 +43,8 @@ _Axis = tuple[Var, int]
 
 def arranged(graph: Graph, kernels: Sequence[Kernel], kept: Collection[Var], vector_bits: int) -> Layouts:
     """Strides of the values that do not lie in C order. What the graph is given has no say: its layout is not known yet."""
+    if not any(node.primitive is transpose for node in graph.nodes):
+        return {}  # everything lies in C order, and nobody sees it otherwise
     views = views_of(graph, {})
     disputed = _disputed(kernels, views, kept)
     if not disputed:
@@ -143,13 +146,13 @@ def _disputed(kernels: Sequence[Kernel], views: Views, kept: Collection[Var]) ->
         if not isinstance(kernel, Fused) or math.prod(kernel.space) < _LARGE:
             continue
         nest, operands = nest_of(kernel, views, kept)
-        along: defaultdict[int, set[_Axis]] = defaultdict(set)
+        along: defaultdict[int, list[_Axis]] = defaultdict(list)
         lying = [(read.pointer, read.strides) for read in nest.reads]
         lying += [(write.pointer, write.strides) for write in nest.writes]
         for pointer, strides in lying:
             root = operands[pointer].root
             if 1 in strides and 0 not in strides and isinstance(root, Var):
-                along[strides.index(1)].add((root, _last(root)))
+                along[strides.index(1)].append((root, _last(root)))
         if len(along) > 1:
             found.update(axis for axes in along.values() for axis in axes)
     return found
