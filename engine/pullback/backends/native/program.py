@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored, contiguous_strides
 from pullback.backends.native.fusing import COPIES, REDUCTIONS, Alone, Fused, loop_dtypes, reduced_axes
+from pullback.backends.native.joining import is_in_place
+from pullback.backends.native.kernels.moving import emit_joined
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
@@ -22,6 +24,7 @@ from pullback.backends.native.writing.module import Module
 from pullback.ir.graph import Atom, Literal, Node, Var
 from pullback.ir.types import Shape
 from pullback.rules.activations import identity
+from pullback.rules.joining import concatenate
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,11 @@ def _emit_alone(kernel: Alone, places: Places, position: int) -> None:
     node, memory = kernel.node, places.memory
     operands = [places.stored(atom) for atom in node.inputs]
     results = [places.stored(var) for var in node.outputs]
+    if node.primitive is concatenate:
+        views = memory.kernels.views
+        left = [number for number in range(len(operands)) if not is_in_place(node, number, views)]
+        emit_joined(places.emission, node, operands, results[0], left)
+        return
     scratch = places.inside(memory.scratch[position]) if position in memory.scratch else "null"
     EMITTERS[node.primitive].emit(places.emission, node, operands, results, scratch)
 
@@ -198,12 +206,13 @@ def _emit_fused(kernel: Fused, places: Places) -> None:
             if isinstance(value, Constant):  # a number that is stretched and summed
                 value = _number_of(steps, source, Step(identity, (value,), (result.type.dtype,), result.type.dtype))
             reduced.append(_reduction(node, value, len(pointers), space))
-            pointers.append(places.root(result))
+            pointers.append(places.first(views.access(result)))
             continue
         numbers[result] = _number_of(steps, source, _step(node, [value_of(atom) for atom in node.inputs]))
         if result in places.memory.kept:
-            writes.append(Write(numbers[result], len(pointers), contiguous_strides(space), result.type.dtype))
-            pointers.append(places.root(result))
+            access = views.access(result)
+            writes.append(Write(numbers[result], len(pointers), access.strides, result.type.dtype))
+            pointers.append(places.first(access))
     nest = Nest(space, tuple(source.reads), tuple(steps), tuple(writes), tuple(reduced))
     emit_shared_nest(places.emission, nest, pointers)
 
