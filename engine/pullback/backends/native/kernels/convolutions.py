@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from pullback.backends.native.emission import Emission, Stored, emits
@@ -12,6 +13,8 @@ from pullback.backends.native.kernels.convolution.plans import make_plan, scratc
 from pullback.backends.native.kernels.convolution.rows import clear_all
 from pullback.backends.native.kernels.convolution.summing import SummingPlan, make_summing_plan, write_sums
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
+from pullback.backends.native.kernels.convolution.winograd.correlating import write_quads
+from pullback.backends.native.kernels.convolution.winograd.plans import QuadPlan, make_quad_plan
 from pullback.backends.native.writing.function import Function
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
@@ -39,10 +42,27 @@ def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correla
     return transposed(_sliding(params, params["size"], w.shape[2:]), params["groups"], w, data, result)
 
 
+def _in_order(node: Node) -> Correlation:
+    return _correlation(node, *(Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs)))
+
+
 def _scratch(node: Node, vector_bits: int) -> int:
-    w, data, result = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
-    correlation = _correlation(node, w, data, result)
-    return 0 if correlation.is_empty or not result.size else scratch_bytes(correlation, vector_bits)
+    correlation = _in_order(node)
+    if correlation.is_empty or not node.outputs[0].type.size:
+        return 0
+    direct = scratch_bytes(correlation, vector_bits)
+    quads = quads_that_pay(correlation, vector_bits)
+    return max(direct, quads.bytes) if quads else direct
+
+
+@lru_cache(maxsize=256)
+def quads_that_pay(correlation: Correlation, vector_bits: int) -> QuadPlan | None:
+    """The plan by quads where it is expected to be faster than the direct one; of operands in C order, whatever their layouts."""
+    quads = make_quad_plan(correlation, vector_bits)
+    if quads is None:
+        return None
+    direct = make_plan(correlation, vector_bits, scratch_bytes(correlation, vector_bits))
+    return quads if quads.cycles < direct.cycles else None
 
 
 @emits(conv, conv_data_gradient, supports=_refusal, scratch=_scratch)
@@ -58,12 +78,19 @@ def emit_correlation(
         _emit_zeros(emission, result)
         return
 
+    quads = quads_that_pay(_in_order(node), emission.vector_bits)
+
     def build(function: Function, pointers: Sequence[str]) -> None:
         plan = make_plan(correlation, emission.vector_bits, _scratch(node, emission.vector_bits))
-        write_correlation(function, plan, *pointers)
+        if quads is None:
+            write_correlation(function, plan, *pointers)
+            return
+        is_doubtful = write_quads(function, replace(quads, correlation=correlation), *pointers)
+        with function.when(is_doubtful):
+            write_correlation(function, plan, *pointers)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
-    emission.kernel(correlation, node.primitive.name, pointers, build)
+    emission.kernel((correlation, quads is not None), node.primitive.name, pointers, build)
 
 
 def _emit_zeros(emission: Emission, result: Stored) -> None:
