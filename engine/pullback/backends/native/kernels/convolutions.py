@@ -1,6 +1,7 @@
 """Convolutions and their two transposes: nodes to kernels."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,8 @@ from pullback.backends.native.kernels.convolution.summing import SummingPlan, ma
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
 from pullback.backends.native.kernels.convolution.winograd.correlating import write_quads
 from pullback.backends.native.kernels.convolution.winograd.plans import QuadPlan, make_quad_plan
+from pullback.backends.native.kernels.convolution.winograd.summing import write_quad_sums
+from pullback.backends.native.kernels.convolution.winograd.weight_plans import QuadSumsPlan, make_quad_sums_plan
 from pullback.backends.native.writing.function import Function
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
@@ -114,13 +117,22 @@ def _sums_scratch(node: Node, vector_bits: int) -> int:
     if not _has_terms(node):
         return 0
     y, x, w = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
-    return _summing(_sums_of(node, y, x, w), vector_bits).bytes
+    sums = _sums_of(node, y, x, w)
+    direct, quads = _summing(sums, vector_bits), quad_sums_that_pay(sums, vector_bits)
+    return max(direct.bytes, quads.bytes) if quads else direct.bytes
 
 
 def _summing(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
     """The way that is expected to be the faster; it depends on sizes, not on layouts."""
     summing, dotting = make_summing_plan(sums, vector_bits), make_dotting_plan(sums, vector_bits)
     return dotting if dotting and dotting.cycles < summing.cycles else summing
+
+
+@lru_cache(maxsize=256)
+def quad_sums_that_pay(sums: WeightSums, vector_bits: int) -> QuadSumsPlan | None:
+    """The plan by quads where it is expected to be faster than the direct one; it depends on sizes, not on layouts."""
+    quads = make_quad_sums_plan(sums, vector_bits)
+    return quads if quads and quads.cycles < _summing(sums, vector_bits).cycles else None
 
 
 @emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)
@@ -136,12 +148,18 @@ def emit_weight_gradient(
         return
     sums = _sums_of(node, operands[0], operands[1], result)
 
+    quads = quad_sums_that_pay(sums, emission.vector_bits)
+
     def build(function: Function, pointers: Sequence[str]) -> None:
         plan = _summing(sums, emission.vector_bits)
-        if isinstance(plan, DottingPlan):
-            write_dots(function, plan, *pointers)
-        else:
-            write_sums(function, plan, *pointers)
+        with ExitStack() as stack:
+            if quads is not None:
+                is_doubtful = write_quad_sums(function, quads, *pointers)
+                stack.enter_context(function.when(is_doubtful))
+            if isinstance(plan, DottingPlan):
+                write_dots(function, plan, *pointers)
+            else:
+                write_sums(function, plan, *pointers)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
     emission.kernel(sums, node.primitive.name, pointers, build)

@@ -70,25 +70,51 @@ def _masks_stores(function: Function) -> bool:
     return function.module.vector_bits >= 512
 
 
-def _copy_shuffled(function: Function, lanes: Lanes, source: str, stride: int, target: str, count: int) -> None:
+def _copy_shuffled(
+    function: Function, lanes: Lanes, source: str, stride: int, target: str, count: int
+) -> None:
     """Steps of two: from two vectors every other number, or into every other place of two vectors."""
-    width, start = lanes.width, 0
-    # Read in pairs; what follows the last number may be nobody's, so that is copied alone.
-    whole = (count - 1) // width * width if stride == 2 else count // width * width
+    if stride == 2:
+        along(function, lanes, count, lambda index, active: _copy_evens(lanes, source, target, index, active))
+        return
+    width, whole = lanes.width, count // lanes.width * lanes.width
     if whole:
         with function.loop(0, whole, width) as index:
-            if stride == 2:
-                pair = [lanes.load(source, function.add(function.mul(index, 2), half)) for half in (0, width)]
-                even = shuffled(lanes, pair[0], pair[1], [2 * lane for lane in range(width)])
-                lanes.store(even, target, index)
-            else:
-                value = lanes.load(source, index)
-                place = function.mul(index, 2)
-                for half in range(2):
-                    wide = shuffled(lanes, value, value, [(lane + half * width) // 2 for lane in range(width)])
-                    _store_every_other(lanes, wide, target, function.add(place, half * width))
-        start = whole
-    _copy_singly(function, lanes, (source, stride), (target, 3 - stride), start, count)
+            value = lanes.load(source, index)
+            place = function.mul(index, 2)
+            for half in range(2):
+                wide = shuffled(lanes, value, value, [(lane + half * width) // 2 for lane in range(width)])
+                _store_every_other(lanes, wide, target, function.add(place, half * width))
+    _copy_singly(function, lanes, (source, 1), (target, 2), whole, count)
+
+
+def _copy_evens(lanes: Lanes, source: str, target: str, index: Index, active: int | None) -> None:
+    """Every other number of a pair of vectors; what follows the last of them may be nobody's."""
+    width, function = lanes.width, lanes.function
+    met = 2 * (active or width) - 1
+    place = function.mul(index, 2)
+    halves = [lanes.load(source, place, active=min(width, met))]
+    if met > width:
+        halves.append(lanes.load(source, function.add(place, width), active=met - width))
+    even = shuffled(lanes, halves[0], halves[-1], [2 * lane if lane < width // 2 or len(halves) > 1 else 0 for lane in range(width)])
+    lanes.store(even, target, index, active=active)
+
+
+def evens_and_odds(lanes: Lanes, source: str, stride: int, met: int) -> list[str]:
+    """The first `met` numbers of a row by turns into two vectors, and zeros."""
+    width, function = lanes.width, lanes.function
+    if stride != 1:
+        return [
+            lanes.load(source, part * stride, stride=2 * stride, active=min(width, (met + 1 - part) // 2))
+            for part in range(2)
+        ]
+    halves = [
+        lanes.load(source, half * width, active=min(width, met - half * width))
+        if met > half * width
+        else lanes.constant(0)
+        for half in range(2)
+    ]
+    return [shuffled(lanes, *halves, [2 * lane + part for lane in range(width)]) for part in range(2)]
 
 
 def _store_every_other(lanes: Lanes, value: str, target: str, index: Index) -> None:

@@ -20,12 +20,18 @@ _TRANSFORMED = {512: (64.0, 48.0), 256: (32.0, 24.0), 128: (32.0, 24.0)}
 _COPIED, _WRITTEN, _WEIGHED = 0.5, 0.25, 20.0
 
 #: What is written and read soon after stays in a second-level cache of a megabyte; a byte that does not takes some cycles.
-_NEAR_BYTES, _FAR = 768 * 1024, 0.1
+NEAR_BYTES, FAR = 768 * 1024, 0.1
 
 #: The most bytes of the source that are copied at a time.
 _LARGEST_BLOCK = 2 * 1024 * 1024
 
-_LINE_BYTES = 64
+LINE_BYTES = 64
+
+
+def apart(count: int, line: int) -> int:
+    """So many numbers as an odd number of lines of the cache: what is an even number of them apart would share its places."""
+    lines = -(-count // line)
+    return (lines + 1 - lines % 2) * line
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +68,10 @@ class QuadPlan:
 
     @property
     def _line(self) -> int:
-        return _LINE_BYTES // self.correlation.dtype.itemsize
+        return LINE_BYTES // self.correlation.dtype.itemsize
 
     def _apart(self, count: int) -> int:
-        """An odd number of lines of the cache, for those an even number apart would share places of it."""
-        lines = -(-count // self._line)
-        return (lines + 1 - lines % 2) * self._line
+        return apart(count, self._line)
 
     @property
     def is_by_inputs(self) -> bool:
@@ -127,8 +131,8 @@ class QuadPlan:
         )
         transforms = self.vectors * (ins * of_patches + outs * of_quads)
         copies = _COPIED * self.planes.size + _WRITTEN * self.lines
-        near = self.bytes > _NEAR_BYTES
-        far = _FAR * near * (self.planes.size + self.lines) * correlation.dtype.itemsize
+        near = self.bytes > NEAR_BYTES
+        far = FAR * near * (self.planes.size + self.lines) * correlation.dtype.itemsize
         axes = correlation.axes
         blocks = prod(-(-axis.count // count) for axis, count in zip(self.planes.axes, self.block, strict=True))
         return ((products + transforms + copies + far) * blocks + _WEIGHED * ins * outs) / axes[0].count
@@ -172,7 +176,7 @@ def quad_axis(axis: Axis) -> Axis:
 def _plans(correlation: Correlation, vector_bits: int) -> Iterator[QuadPlan]:
     lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
     axes = (correlation.axes[0], *map(quad_axis, correlation.axes[1:]))
-    line = _LINE_BYTES // correlation.dtype.itemsize
+    line = LINE_BYTES // correlation.dtype.itemsize
     for block in _blocks(axes):
         planes = Planes(axes, block, correlation.ins, tuple(range(len(axes))), line)
         if planes.size * correlation.dtype.itemsize > _LARGEST_BLOCK and block[:2] != (1, 1):
