@@ -23,6 +23,9 @@ from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 from pullback.rules.sliding import Sliding
 
+#: What quads must gain: they take more memory, and both ways are compiled.
+_WORTH = 0.92
+
 
 def _refusal(node: Node) -> str | None:
     """Why a node is not emitted."""
@@ -65,7 +68,7 @@ def quads_that_pay(correlation: Correlation, vector_bits: int) -> QuadPlan | Non
     if quads is None:
         return None
     direct = make_plan(correlation, vector_bits, scratch_bytes(correlation, vector_bits))
-    return quads if quads.cycles < direct.cycles else None
+    return quads if quads.cycles < _WORTH * direct.cycles else None
 
 
 @emits(conv, conv_data_gradient, supports=_refusal, scratch=_scratch)
@@ -132,7 +135,7 @@ def _summing(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
 def quad_sums_that_pay(sums: WeightSums, vector_bits: int) -> QuadSumsPlan | None:
     """The plan by quads where it is expected to be faster than the direct one; it depends on sizes, not on layouts."""
     quads = make_quad_sums_plan(sums, vector_bits)
-    return quads if quads and quads.cycles < _summing(sums, vector_bits).cycles else None
+    return quads if quads and quads.cycles < _WORTH * _summing(sums, vector_bits).cycles else None
 
 
 @emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes
+from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 #: Squares of numbers are transposed in registers: 4 x 4, whatever the width of a register.
 _SQUARE = 4
@@ -70,9 +70,7 @@ def _masks_stores(function: Function) -> bool:
     return function.module.vector_bits >= 512
 
 
-def _copy_shuffled(
-    function: Function, lanes: Lanes, source: str, stride: int, target: str, count: int
-) -> None:
+def _copy_shuffled(function: Function, lanes: Lanes, source: str, stride: int, target: str, count: int) -> None:
     """Steps of two: from two vectors every other number, or into every other place of two vectors."""
     if stride == 2:
         along(function, lanes, count, lambda index, active: _copy_evens(lanes, source, target, index, active))
@@ -90,31 +88,23 @@ def _copy_shuffled(
 
 def _copy_evens(lanes: Lanes, source: str, target: str, index: Index, active: int | None) -> None:
     """Every other number of a pair of vectors; what follows the last of them may be nobody's."""
-    width, function = lanes.width, lanes.function
-    met = 2 * (active or width) - 1
-    place = function.mul(index, 2)
-    halves = [lanes.load(source, place, active=min(width, met))]
-    if met > width:
-        halves.append(lanes.load(source, function.add(place, width), active=met - width))
-    even = shuffled(lanes, halves[0], halves[-1], [2 * lane if lane < width // 2 or len(halves) > 1 else 0 for lane in range(width)])
+    function = lanes.function
+    pair = function.element(source, function.mul(index, 2), memory_type(lanes.dtype))
+    even, _ = evens_and_odds(lanes, pair, 1, 2 * (active or lanes.width) - 1)
     lanes.store(even, target, index, active=active)
 
 
 def evens_and_odds(lanes: Lanes, source: str, stride: int, met: int) -> list[str]:
     """The first `met` numbers of a row by turns into two vectors, and zeros."""
-    width, function = lanes.width, lanes.function
+    width = lanes.width
     if stride != 1:
         return [
             lanes.load(source, part * stride, stride=2 * stride, active=min(width, (met + 1 - part) // 2))
             for part in range(2)
         ]
-    halves = [
-        lanes.load(source, half * width, active=min(width, met - half * width))
-        if met > half * width
-        else lanes.constant(0)
-        for half in range(2)
-    ]
-    return [shuffled(lanes, *halves, [2 * lane + part for lane in range(width)]) for part in range(2)]
+    first = lanes.load(source, active=min(width, met))
+    second = lanes.load(source, width, active=min(width, met - width)) if met > width else lanes.constant(0)
+    return [shuffled(lanes, first, second, [2 * lane + part for lane in range(width)]) for part in range(2)]
 
 
 def _store_every_other(lanes: Lanes, value: str, target: str, index: Index) -> None:

@@ -34,7 +34,9 @@ def write_quads(function: Function, plan: QuadPlan, weights: str, source: str, t
 
 
 class _Writer:
-    def __init__(self, function: Function, plan: QuadPlan, weights: str, source: str, target: str, scratch: str) -> None:
+    def __init__(
+        self, function: Function, plan: QuadPlan, weights: str, source: str, target: str, scratch: str
+    ) -> None:
         self.function = function
         self.plan = plan
         self.correlation = plan.correlation
@@ -112,7 +114,9 @@ class _Writer:
     # --- a panel ----------------------------------------------------------------------------------------------------
     def _write_patch_terms(self, start: Index, vectors: int) -> None:
         function, lanes, planes = self.function, self.lanes, self.plan.planes
-        rows, columns = ([planes.place(number, tap) for tap in planes.axes[number].courses[0].taps] for number in (1, 2))
+        rows, columns = (
+            [planes.place(number, tap) for tap in planes.axes[number].courses[0].taps] for number in (1, 2)
+        )
         with function.loop(0, self.correlation.ins) as channel:
             source = self._at(self._at(self.copy, function.mul(channel, planes.channel_pitch)), start)
             target = self._at(self.patch_terms, function.mul(channel, vectors * lanes.width))
@@ -128,7 +132,9 @@ class _Writer:
         entry, step = (plan.weight_pitch, 1) if plan.is_by_inputs else (1, plan.weight_pitch)
         products = Products(outs, (Column(lanes),) * vectors, self.correlation.ins)
         with function.loop(0, TERMS) as term, overlapping(function, self.correlation.outs, outs) as out:
-            weights = self._at(self._at(self.weight_terms, function.mul(term, plan.weight_terms)), function.mul(out, entry))
+            weights = self._at(
+                self._at(self.weight_terms, function.mul(term, plan.weight_terms)), function.mul(out, entry)
+            )
             patches = self._at(self.patch_terms, function.mul(term, plan.patch_terms))
             left = Factor(weights, entry, step, 0, dtype)
             right = Factor(patches, lanes.width, length, 1, dtype)
@@ -165,7 +171,7 @@ class _Writer:
     def _write_rows(self, starts: Sequence[Index]) -> None:
         """From lines to where results belong, leaving out what is between rows."""
         function, plan = self.function, self.plan
-        layout, (examples, rows, columns) = self.correlation.target, self.correlation.axes
+        layout, (_, rows, columns) = self.correlation.target, self.correlation.axes
         pitches = plan.planes.pitches
         with (
             function.loop(0, self.correlation.outs) as out,

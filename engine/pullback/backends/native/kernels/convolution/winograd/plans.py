@@ -17,10 +17,14 @@ TERMS, QUAD = 16, 2
 _TRANSFORMED = {512: (64.0, 48.0), 256: (32.0, 24.0), 128: (32.0, 24.0)}
 
 #: Cycles to copy a number of the source, to copy a result, and to compute the terms of a window.
-_COPIED, _WRITTEN, _WEIGHED = 0.5, 0.25, 20.0
+_COPIED, _WRITTEN, WEIGHED = 0.5, 0.25, 20.0
 
-#: What is written and read soon after stays in a second-level cache of a megabyte; a byte that does not takes some cycles.
-NEAR_BYTES, FAR = 768 * 1024, 0.1
+#: What is written and read soon after stays in a second-level cache of a megabyte; cycles for a byte that does not, and for one
+#: that is read in order again and again.
+NEAR_BYTES, FAR, STREAMED = 768 * 1024, 0.1, 0.045
+
+#: Terms of weights that take more bytes do not stay in any cache, and each window takes so many cycles more to write.
+_MOST_WEIGHT_BYTES, _WEIGHED_AFAR = 8 * 1024 * 1024, 140.0
 
 #: The most bytes of the source that are copied at a time.
 _LARGEST_BLOCK = 2 * 1024 * 1024
@@ -125,17 +129,25 @@ class QuadPlan:
         """What it is expected to take for one example, as that of a direct plan."""
         correlation, outs, ins = self.correlation, self.correlation.outs, self.correlation.ins
         of_patches, of_quads = _TRANSFORMED.get(self.vector_bits, _TRANSFORMED[128])
-        products = TERMS * ins * sum(
-            panels * tile_cycles(tile, outs, tile.vectors * self.lanes, self.lanes, self.vector_bits)
-            for tile, panels in self.panels
+        products = (
+            TERMS
+            * ins
+            * sum(
+                panels * tile_cycles(tile, outs, tile.vectors * self.lanes, self.lanes, self.vector_bits)
+                for tile, panels in self.panels
+            )
         )
         transforms = self.vectors * (ins * of_patches + outs * of_quads)
         copies = _COPIED * self.planes.size + _WRITTEN * self.lines
-        near = self.bytes > NEAR_BYTES
-        far = FAR * near * (self.planes.size + self.lines) * correlation.dtype.itemsize
+        size = correlation.dtype.itemsize
+        far = FAR * (self.planes.size + self.lines) * size * (self.bytes > NEAR_BYTES)
+        terms = TERMS * (self.weight_terms + self.patch_terms + self.quad_terms) * size
+        if terms > NEAR_BYTES:
+            far += STREAMED * terms * sum(panels for _, panels in self.panels)
+        window = WEIGHED + _WEIGHED_AFAR * (TERMS * self.weight_terms * size > _MOST_WEIGHT_BYTES)
         axes = correlation.axes
         blocks = prod(-(-axis.count // count) for axis, count in zip(self.planes.axes, self.block, strict=True))
-        return ((products + transforms + copies + far) * blocks + _WEIGHED * ins * outs) / axes[0].count
+        return ((products + transforms + copies + far) * blocks + window * ins * outs) / axes[0].count
 
     @property
     def panels(self) -> list[tuple[Tile, int]]:

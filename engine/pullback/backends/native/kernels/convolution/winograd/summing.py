@@ -96,9 +96,7 @@ class _Writer:
                 place = function.offset((example, x.examples), (position, x.spatial[0]), (begin - left, x.spatial[1]))
                 source, strides = self._at(self.x, place), (x.channels, x.spatial[1])
                 turned = self._at(row, begin * plan.ins)
-                transpose_rows(
-                    function, self.lanes, source, strides, turned, plan.ins, self.sums.ins, end - begin
-                )
+                transpose_rows(function, self.lanes, source, strides, turned, plan.ins, self.sums.ins, end - begin)
             with function.when(function.value(f"xor i1 {inside}, true")):
                 clear_row(function, self.lanes, row, columns * plan.ins)
 
@@ -160,7 +158,10 @@ class _Writer:
             source = self._at(line, self.function.mul(column, QUAD * stride))
             pair = evens_and_odds(lanes, source, stride, met)
             if there is not None:
-                pair = [lanes.function.value(f"select i1 {there}, {lanes.type} {value}, {lanes.type} {lanes.constant(0)}") for value in pair]
+                pair = [
+                    lanes.function.value(f"select i1 {there}, {lanes.type} {value}, {lanes.type} {lanes.constant(0)}")
+                    for value in pair
+                ]
             quad.append(pair)
         self._store_terms(terms_of_quad(lanes, quad), self._at(target, column), self.plan.quad_terms)
 

@@ -6,19 +6,27 @@ from functools import lru_cache
 
 from pullback.backends.native.kernels.convolution.tiles import Tile, tile_cycles, tiles_in_registers
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums
-from pullback.backends.native.kernels.convolution.winograd.plans import FAR, LINE_BYTES, NEAR_BYTES, QUAD, TERMS, apart
+from pullback.backends.native.kernels.convolution.winograd.plans import (
+    LINE_BYTES,
+    NEAR_BYTES,
+    QUAD,
+    STREAMED,
+    TERMS,
+    WEIGHED,
+    apart,
+)
 
 #: Cycles, by width of vectors, to compute the terms of a vector of patches and of a vector of quads.
 _TRANSFORMED = {512: (56.0, 48.0), 256: (28.0, 24.0), 128: (28.0, 24.0)}
 
-#: Cycles to copy a number across rows, to read and write a sum, and for each term to write a window.
-_TURNED, _ADDED, _WEIGHED = 0.75, 0.125, 20.0
+#: Cycles to copy a number across rows, and to read and write a sum.
+_TURNED, _ADDED = 0.75, 0.25
 
 #: The most outputs of a tile.
 _MOST_OUTS = 16
 
-#: The most quads of a block.
-_MOST_QUADS = 1024
+#: The most quads of a block, and bytes of their terms, beside those of the sums: these are read again for each block.
+_MOST_QUADS, _MOST_BYTES = 1024, 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +110,14 @@ class QuadSumsPlan:
     @property
     def products(self) -> float:
         """Cycles that the products of a block are expected to take."""
-        return TERMS * self.depth * sum(
-            tall
-            * wide
-            * tile_cycles(Tile(outs, vectors), outs, vectors * self.lanes, self.lanes, self.vector_bits)
-            for tall, outs in self.strips
-            for wide, vectors in self.panels
+        return (
+            TERMS
+            * self.depth
+            * sum(
+                tall * wide * tile_cycles(Tile(outs, vectors), outs, vectors * self.lanes, self.lanes, self.vector_bits)
+                for tall, outs in self.strips
+                for wide, vectors in self.panels
+            )
         )
 
     @property
@@ -125,10 +135,12 @@ class QuadSumsPlan:
         patches = of_patches * self.depth * self.ins / self.lanes
         quads = of_quads * sums.outs * examples * rows * -(-self.quads[1] // self.lanes)
         streamed = TERMS * (self.quad_terms + self.patch_terms + self.summed) * sums.dtype.itemsize
-        far = FAR * streamed * (self.bytes > NEAR_BYTES)
+        far = STREAMED * streamed * (self.bytes > NEAR_BYTES)
         blocks = -(-sums.examples // examples) * -(-self.quads[0] // rows)
         turned = _TURNED * self.copied
-        return (blocks * (self.products + added + patches + quads + turned + far) + _WEIGHED * sums.outs * self.ins) / sums.examples
+        return (
+            blocks * (self.products + added + patches + quads + turned + far) + WEIGHED * sums.outs * self.ins
+        ) / sums.examples
 
 
 def _pieces(size: int, step: int) -> list[tuple[int, int]]:
@@ -152,9 +164,13 @@ def _plans(sums: WeightSums, vector_bits: int) -> Iterator[QuadSumsPlan]:
     tiles = tiles_in_registers(min(sums.outs, _MOST_OUTS), plan.ins // lanes, vector_bits)
     plan = min((replace(plan, tile=tile) for tile in tiles), key=lambda some: some.products)
     rows, columns = plan.quads
-    blocks = [(1, -(-rows // turns)) for turns in sorted({-(-rows // count) for count in range(1, rows + 1)})]
+    blocks = [
+        (1, -(-rows // turns)) for turns in sorted({-(-rows // count) for count in range(1, rows + 1)}, reverse=True)
+    ]
     most = max(1, _MOST_QUADS // (rows * columns))
     blocks += [(examples, rows) for examples in range(2, min(sums.examples, most) + 1)]
     for block in blocks:
-        if block == (1, 1) or block[0] * block[1] * columns <= _MOST_QUADS:
-            yield replace(plan, block=block)
+        some = replace(plan, block=block)
+        terms = TERMS * (some.quad_terms + some.patch_terms - some.summed) * sums.dtype.itemsize
+        if block == blocks[0] or (some.depth <= _MOST_QUADS and terms <= _MOST_BYTES):
+            yield some
