@@ -17,6 +17,7 @@ from pullback.ir.printer import format_graph
 from pullback.ir.types import ArrayType
 from pullback.passes.factoring import take_numbers_out_of_sums
 from pullback.passes.powers import share_powers
+from pullback.passes.sums import sum_factors
 from pullback.planning.arena import lay_out, peak_bytes
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
@@ -71,7 +72,7 @@ def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Co
     obstacle = "poisoning looks into the interpreter's memory" if is_poisoning() else availability.why_not()
     if obstacle is not None:
         return _interpreted(graph, keeps=True, owned=owned, fallbacks=[obstacle])
-    return _native(share_powers(graph), owned)
+    return _native(share_powers(sum_factors(graph)), owned)
 
 
 def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:
