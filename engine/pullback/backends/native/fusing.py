@@ -45,7 +45,7 @@ COPIES = frozenset({astype, copy})
 
 #: Nests that are looked at for a node to join, and the most nodes of one: both bound the time that long programs take.
 _NESTS_SEEN = 32
-_MOST_NODES = 400
+MOST_NODES = 400
 
 
 @dataclass(slots=True, eq=False)
@@ -209,7 +209,7 @@ def _nest_for(
     reading: int | None = None
     for number in reversed(nests[-_NESTS_SEEN:]):
         nest = kernels[number]
-        if not isinstance(nest, Fused) or nest.space != space or len(nest.nodes) >= _MOST_NODES:
+        if not isinstance(nest, Fused) or nest.space != space or len(nest.nodes) >= MOST_NODES:
             continue
         if not all(_is_there(atom, number, nest, made_by, views) for atom in node.inputs):
             continue

@@ -11,6 +11,7 @@ from pullback.backends.native.arranging import arranged
 from pullback.backends.native.emission import EMITTERS, contiguous_strides
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
 from pullback.backends.native.kernels.registers import pays
+from pullback.backends.native.sinking import sunk
 from pullback.backends.native.views import Layouts, views_of
 from pullback.ir.graph import Atom, Graph, Var
 from pullback.planning.arena import ALIGNMENT, Placed
@@ -64,7 +65,7 @@ class _Plan:
 
 def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) -> Memory:
     """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
-    kernels = fuse(graph, layouts)
+    kernels = sunk(fuse(graph, layouts), graph)
     kept = kept_values(kernels, graph)
     own = arranged(graph, kernels.kernels, kept, vector_bits)
     if own:
