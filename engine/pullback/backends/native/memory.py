@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from pullback.backends.native.arranging import arranged
 from pullback.backends.native.emission import EMITTERS, contiguous_strides
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
+from pullback.backends.native.joining import joined_in_place
 from pullback.backends.native.kernels.registers import pays
+from pullback.backends.native.merging import merged
 from pullback.backends.native.sinking import sunk
 from pullback.backends.native.views import Layouts, views_of
 from pullback.ir.graph import Atom, Graph, Var
@@ -65,11 +67,10 @@ class _Plan:
 
 def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) -> Memory:
     """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
-    kernels = sunk(fuse(graph, layouts), graph)
+    kernels = sunk(merged(fuse(graph, layouts)), graph)
+    layouts = {**(layouts or {}), **arranged(graph, kernels.kernels, kept_values(kernels, graph), vector_bits)}
+    kernels = joined_in_place(graph, replace(kernels, views=views_of(graph, layouts)), layouts)
     kept = kept_values(kernels, graph)
-    own = arranged(graph, kernels.kernels, kept, vector_bits)
-    if own:
-        kernels = replace(kernels, views=views_of(graph, {**(layouts or {}), **own}))
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)
     plan = _Plan()
@@ -77,9 +78,13 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) 
     for number, kernel in enumerate(kernels.kernels):
         taken: set[Var] = set()
         for result in (var for node in nodes_of(kernel) for var in node.outputs):
-            if result not in kept or result in returned:
+            root = kernels.views.access(result).root
+            if result not in kept or root in returned or root in plan.slots or not isinstance(root, Var):
                 continue
-            last = max(number, last_use.get(result, number))
+            last = max(number, last_use.get(root, number))
+            if root is not result:  # the first part of what is joined
+                plan.slots[root] = plan.new(root.type.nbytes, number, last)
+                continue
             before = _overwritten(kernel, number, result, kernels, plan, last_use, taken)
             if before is None:
                 plan.slots[result] = plan.new(result.type.nbytes, number, last)

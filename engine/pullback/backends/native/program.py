@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.fusing import Alone, Fused
+from pullback.backends.native.joining import is_in_place
+from pullback.backends.native.kernels.moving import emit_joined
 from pullback.backends.native.kernels.nest import Nest, Step, Write
 from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
@@ -22,6 +24,7 @@ from pullback.backends.native.writing.lanes import memory_type, number
 from pullback.backends.native.writing.module import Module
 from pullback.ir.graph import Atom, Literal, Var
 from pullback.rules.activations import identity
+from pullback.rules.joining import concatenate
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,11 @@ def _emit_alone(kernel: Alone, places: Places, position: int) -> None:
     node, memory = kernel.node, places.memory
     operands = [places.stored(atom) for atom in node.inputs]
     results = [places.stored(var) for var in node.outputs]
+    if node.primitive is concatenate:
+        views = memory.kernels.views
+        left = [number for number in range(len(operands)) if not is_in_place(node, number, views)]
+        emit_joined(places.emission, node, operands, results[0], left)
+        return
     scratch = places.inside(memory.scratch[position]) if position in memory.scratch else "null"
     EMITTERS[node.primitive].emit(places.emission, node, operands, results, scratch)
 

@@ -46,14 +46,15 @@ class Access:
 class Views:
     """The accesses of a graph's values, entered in the order of its nodes.
 
-    What is given to the graph is in C order but where `layouts` have other strides.
+    What is given to the graph is in C order but where `layouts` have other strides; what is `placed` in the memory of another
+    value is made there.
     """
 
-    def __init__(self, layouts: Layouts) -> None:
-        self._of: dict[Var, Access] = {var: Access(var, 0, strides) for var, strides in layouts.items()}
+    def __init__(self, layouts: Layouts, placed: Mapping[Var, Access]) -> None:
+        self._of: dict[Var, Access] = {var: Access(var, 0, strides) for var, strides in layouts.items()} | {**placed}
 
     def access(self, atom: Atom) -> Access:
-        """Of a value that is no view: all of its own memory, in C order; of a number: itself."""
+        """Of a value that is neither a view nor placed elsewhere: all of its own memory, in C order; of a number: itself."""
         if isinstance(atom, Literal):
             return Access(atom, 0, (0,) * len(atom.type.shape))
         return self._of.get(atom) or Access(atom, 0, contiguous_strides(atom.type.shape))
@@ -74,9 +75,9 @@ class Views:
         self._of[result] = Access(before.root, offset, tuple(stride // itemsize for stride in seen.strides))
 
 
-def views_of(graph: Graph, layouts: Layouts) -> Views:
+def views_of(graph: Graph, layouts: Layouts, placed: Mapping[Var, Access] | None = None) -> Views:
     """The accesses of all values."""
-    views = Views(layouts)
+    views = Views(layouts, placed or {})
     for node in graph.nodes:
         if is_view(node):
             views.enter(node)
@@ -85,7 +86,7 @@ def views_of(graph: Graph, layouts: Layouts) -> Views:
 
 def holding_views(graph: Graph, layouts: Layouts) -> Views:
     """The accesses of all values, with those of the layouts by which every view of a value is one."""
-    held, views = dict(layouts), Views(layouts)
+    held, views = dict(layouts), Views(layouts, {})
     for node in graph.nodes:
         if is_view(node):
             try:
