@@ -13,7 +13,7 @@ from pullback.backends.native.joining import joined_in_place
 from pullback.backends.native.kernels.registers import pays
 from pullback.backends.native.merging import merged
 from pullback.backends.native.views import Layouts
-from pullback.ir.graph import Graph, Var
+from pullback.ir.graph import Atom, Graph, Var
 from pullback.planning.arena import ALIGNMENT, Placed
 from pullback.rules.indexing import add_at
 
@@ -120,11 +120,19 @@ def _outputs(graph: Graph, kernels: Kernels) -> tuple[dict[Var, int], tuple[int,
     returned: dict[Var, int] = {}
     copied = []
     for number, atom in enumerate(graph.outputs):
-        if isinstance(atom, Var) and atom in made and atom not in returned:
-            returned[atom] = number
+        root = _all_of(atom, kernels)
+        if isinstance(root, Var) and root in made and root not in returned:
+            returned[root] = number
         else:
             copied.append(number)
     return returned, tuple(copied)
+
+
+def _all_of(atom: Atom, kernels: Kernels) -> Atom:
+    """What a value is all of, in the same order: itself, or what it only has another shape of."""
+    access = kernels.views.access(atom)
+    is_whole = access.strides == contiguous_strides(atom.type.shape) and atom.type.size == access.root.type.size
+    return access.root if is_whole and atom.type.shape else atom
 
 
 def _last_uses(graph: Graph, kernels: Kernels) -> dict[Var, int]:

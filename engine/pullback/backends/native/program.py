@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored, contiguous_strides
 from pullback.backends.native.fusing import COPIES, REDUCTIONS, Alone, Fused, loop_dtypes, reduced_axes
-from pullback.backends.native.joining import is_in_place
+from pullback.backends.native.joining import is_in_place, join_of
 from pullback.backends.native.kernels.moving import emit_joined
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.registers import Registers
@@ -77,7 +77,9 @@ def emit_graph(
     places = Places(emission, memory, dict(zip(variables, inputs, strict=True)), outputs, arena)
     for position, kernel in enumerate(memory.kernels.kernels):
         if isinstance(kernel, Fused):
-            _emit_fused(kernel, places)
+            copied = join_of(kernel)
+            if copied is None or not is_in_place(copied, 0, memory.kernels.views):
+                _emit_fused(kernel, places)
         else:
             _emit_alone(kernel, places, position)
     for position in memory.copied:
@@ -179,8 +181,8 @@ class _Source:
 
 
 def _emit_fused(kernel: Fused, places: Places) -> None:
-    source = _Source(places)
     views, space = places.memory.kernels.views, kernel.space
+    source = _Source(places)
     numbers: dict[Var, int] = {}
     for atom in (atom for node in kernel.nodes for atom in node.inputs):
         if isinstance(atom, Var) and atom not in kernel.values:
