@@ -16,8 +16,10 @@ from pullback.passes.loops.panels import lay_in_panels
 from pullback.passes.loops.products import split_products
 from pullback.passes.loops.shifting import shift_carries
 from pullback.passes.loops.sums import sum_after_loops
+from pullback.passes.loops.taking_in import take_in
 from pullback.passes.lowering import lower
 from pullback.passes.parts import join_parts
+from pullback.passes.slices import slice_operands
 from pullback.passes.turning import turn_products
 from pullback.passes.unwriting import drop_undone_writes
 
@@ -90,6 +92,7 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bo
         graph = stages.add("products", turn_products(graph))
     if lowered and looping and any(node.bodies() for node in graph.nodes):
         graph = stages.add("loops: shifting", shift_carries(graph))
+        graph = stages.add("loops: taking in", slice_operands(take_in(graph)))
         graph = stages.add("loops: panels", lay_in_panels(graph))
     if lowered and any(node.bodies() for node in graph.nodes):
         graph = stages.add("loops: packing", pack_before_loops(graph))
