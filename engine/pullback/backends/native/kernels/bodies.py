@@ -16,6 +16,7 @@ import numpy as np
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.kernels import accumulators, tiling
 from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
+from pullback.backends.native.kernels.costs import is_long
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
@@ -337,6 +338,10 @@ class _Writer:
     def _body(self, here: _Here) -> None:
         numbers = self._values_at(len(self.tiling.loops))
         terms: dict[tuple[int, _Key], list[str]] = {}
+        by_turns = is_long(self.nest) and self.tiling.across is None
+        for number in numbers if by_turns else ():
+            for copy in self._copies(here, frozenset(here.copies)):
+                self._compute(number, copy, here)
         for copy in self._copies(here, frozenset(here.copies)):
             for number in numbers:
                 self._compute(number, copy, here)
