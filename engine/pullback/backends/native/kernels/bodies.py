@@ -16,6 +16,7 @@ import numpy as np
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.kernels import accumulators, tiling
 from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
+from pullback.backends.native.kernels.costs import is_long
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
@@ -337,6 +338,8 @@ class _Writer:
     def _body(self, here: _Here) -> None:
         numbers = self._values_at(len(self.tiling.loops))
         terms: dict[tuple[int, _Key], list[str]] = {}
+        if is_long(self.nest) and self.tiling.across is None:
+            self._compute_by_turns(numbers, here)
         for copy in self._copies(here, frozenset(here.copies)):
             for number in numbers:
                 self._compute(number, copy, here)
@@ -357,6 +360,12 @@ class _Writer:
             active = self._active(kept, here)
             total = combiner.lanes.load(place, active=active)
             combiner.lanes.store(combiner.combine(total, combiner.tree(found)), place, active=active)
+
+    def _compute_by_turns(self, numbers: Sequence[int], here: _Here) -> None:
+        """Every step for all bodies before the next one: what waits for a long step of one goes on with that of another."""
+        for number in numbers:
+            for copy in self._copies(here, frozenset(here.copies)):
+                self._compute(number, copy, here)
 
     def _write(self, k: int, write: Write, copy: _Key, here: _Here) -> None:
         form = _Form(write.dtype, in_lanes=bool(self.nest.space))
