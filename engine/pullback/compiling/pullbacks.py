@@ -32,6 +32,7 @@ from pullback.compiling.program import (
     Fallback,
     Finish,
     Program,
+    compiles_loops,
     form_like,
     named,
     recorded,
@@ -77,7 +78,7 @@ def _build(
     _require_values(graph)
     joint, mask = with_pullback(graph, range(len(leaves)))
     stages.add("differentiated", joint)
-    joint = simplify(joint, stages, lowered=tier in KEEPING)
+    joint = simplify(joint, stages, lowered=tier in KEEPING, looping=compiles_loops(tier))
     parts = part(joint, len(graph.inputs), len(graph.outputs))
     stages.add("forward", parts.forward)
     stages.add("backward", parts.backward)

@@ -1,6 +1,7 @@
 """Whether objects are laid out in memory as the native entry reads them: looked at, not assumed.
 
-The entry reads the type of an object and the fields of an array, and of an array that is its own also the count of references.
+The entry reads the type of an object and the fields of an array, and of an array that is its own also the count of references;
+it writes the value of numbers that it makes.
 NumPy's and CPython's headers have had these fields in these places in every version that we support; where a look at live
 objects does not find them (free-threaded builds, other Pythons, debugging builds), nothing is entered natively, and every
 call goes through Python.
@@ -17,6 +18,8 @@ import numpy as np
 #: Where the fields of an object and of an array are, in bytes; `%Object` and `%Array` in entry.ll are the same.
 REFERENCES, TYPE = 0, 8
 DATA, DIMENSIONS, SHAPE, STRIDES, BASE, DTYPE, FLAGS, WEAK_REFERENCES = 16, 24, 32, 40, 48, 56, 64, 72
+#: Where a number in float64 has its value, and how large it is; `%Number` in entry.ll is the same.
+VALUE, NUMBER = 16, 24
 
 
 @functools.cache
@@ -55,7 +58,12 @@ def _look() -> dict[str, bool]:
         "dtype": all(_word(value, DTYPE) == id(value.dtype) for value in arrays),
         "flags": all(_int(value, FLAGS) == value.flags.num for value in arrays),
         "list of weak references": _lists_weak_references(),
+        "value": np.float64.__basicsize__ == NUMBER and all(map(_has_its_value, (0.0, -1.5, 1e300, np.nan))),
     }
+
+
+def _has_its_value(value: float) -> bool:
+    return _word(np.float64(value), VALUE) == int(np.float64(value).view(np.int64))
 
 
 def _counts_references() -> bool:
