@@ -29,7 +29,7 @@ def meet(parties):
     seen = []
 
     def block(number):
-        barrier.wait(timeout=20)
+        barrier.wait(timeout=60)
         seen.append((number, threading.get_ident()))
 
     return block, seen
@@ -267,7 +267,7 @@ def test_the_process_ends_while_threads_sleep():
             call(ctypes.cast(block, ctypes.c_void_p), None, 100)
         print(library.counts().threads)
     """)
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert (result.stdout.strip(), result.stderr) == ("3", "")
 
 
