@@ -216,7 +216,7 @@ def _nest_for(
         if any(atom in nest.values for atom in node.inputs):
             return number
         shares = any(views.access(atom).root in nest.read for atom in node.inputs if isinstance(atom, Var))
-        if reading is None and (shares or not math.prod(space)):
+        if reading is None and (shares or math.prod(space) <= 1):  # of single numbers: one kernel instead of several
             reading = number
     return reading
 

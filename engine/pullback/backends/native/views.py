@@ -60,12 +60,14 @@ class Views:
         return self._of.get(atom) or Access(atom, 0, contiguous_strides(atom.type.shape))
 
     def enter(self, node: Node) -> None:
-        """A node whose result is a view of its first operand."""
+        """A node whose result is a view of its first operand; ValueError where a reshape is none of what lies like this."""
         operand, result = node.inputs[0], node.outputs[0]
         before = self.access(operand)
         stand_in = _without_memory(operand.type, before.strides)
         if node.primitive is index:
             seen = _selected(stand_in, dict(node.params)["key"])
+        elif node.primitive is reshape:
+            seen = np.reshape(stand_in, result.type.shape, copy=False)
         else:
             seen = node.primitive.evaluate(stand_in, **dict(node.params))
         itemsize = operand.type.dtype.itemsize
@@ -79,6 +81,21 @@ def views_of(graph: Graph, layouts: Layouts, placed: Mapping[Var, Access] | None
     for node in graph.nodes:
         if is_view(node):
             views.enter(node)
+    return views
+
+
+def holding_views(graph: Graph, layouts: Layouts) -> Views:
+    """The accesses of all values, with those of the layouts by which every view of a value is one."""
+    held, views = dict(layouts), Views(layouts, {})
+    for node in graph.nodes:
+        if is_view(node):
+            try:
+                views.enter(node)
+            except ValueError:
+                root = views.access(node.inputs[0]).root
+                if not isinstance(root, Var) or held.pop(root, None) is None:
+                    raise
+                return holding_views(graph, held)
     return views
 
 

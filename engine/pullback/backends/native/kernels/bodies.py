@@ -338,10 +338,7 @@ class _Writer:
     def _body(self, here: _Here) -> None:
         numbers = self._values_at(len(self.tiling.loops))
         terms: dict[tuple[int, _Key], list[str]] = {}
-        by_turns = is_long(self.nest) and self.tiling.across is None
-        for number in numbers if by_turns else ():
-            for copy in self._copies(here, frozenset(here.copies)):
-                self._compute(number, copy, here)
+        self._compute_by_turns(numbers, here)
         for copy in self._copies(here, frozenset(here.copies)):
             for number in numbers:
                 self._compute(number, copy, here)
@@ -362,6 +359,12 @@ class _Writer:
             active = self._active(kept, here)
             total = combiner.lanes.load(place, active=active)
             combiner.lanes.store(combiner.combine(total, combiner.tree(found)), place, active=active)
+
+    def _compute_by_turns(self, numbers: Sequence[int], here: _Here) -> None:
+        """In a long body one value of all copies after the other: chains of operations that a core can see together."""
+        for number in numbers if is_long(self.nest) and self.tiling.across is None else ():
+            for copy in self._copies(here, frozenset(here.copies)):
+                self._compute(number, copy, here)
 
     def _write(self, k: int, write: Write, copy: _Key, here: _Here) -> None:
         form = _Form(write.dtype, in_lanes=bool(self.nest.space))
