@@ -42,6 +42,7 @@ def joined_in_place(graph: Graph, found: Kernels, layouts: Layouts) -> Kernels:
     for node in reversed(joins):  # what is a part itself comes after what it is a part of
         for operand, there in _places(node, views):
             own = _root_of_part(operand, views, use)
+            # What is arranged lies as its nests and products would have it, and stays there.
             if own is None or own in placed or own in layouts or node.outputs[0].type.dtype != own.type.dtype:
                 continue
             strides = _strides_of_root(own, views.access(operand), operand, there)

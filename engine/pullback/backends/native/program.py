@@ -120,7 +120,10 @@ def emit_program(memory: Memory, vector_bits: int, name: str = "program") -> Mod
     ]
     stored = [Stored.in_order(pointer, type_) for pointer, type_ in zip(pointers, types, strict=False)]
     given = len(graph.inputs) + len(graph.captures)
-    emit_graph(Emission(module, function), memory, stored[:given], stored[given:], pointers[-1])
+    arena = (
+        pointers[-1] if memory.nbytes else "null"
+    )  # of a function of nothing that gives nothing, there is no pointer
+    emit_graph(Emission(module, function), memory, stored[:given], stored[given:], arena)
     function.give(0)
     return module
 

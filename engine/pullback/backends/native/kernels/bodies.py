@@ -337,8 +337,10 @@ class _Writer:
     # --- what is done in a turn -------------------------------------------------------------------------------------
     def _body(self, here: _Here) -> None:
         numbers = self._values_at(len(self.tiling.loops))
+        writes = list(enumerate(self.nest.writes))
         terms: dict[tuple[int, _Key], list[str]] = {}
-        self._compute_by_turns(numbers, here)
+        if is_long(self.nest) and self.tiling.across is None:
+            self._compute_by_turns(numbers, here)
         for copy in self._copies(here, frozenset(here.copies)):
             for number in numbers:
                 self._compute(number, copy, here)
@@ -347,12 +349,16 @@ class _Writer:
                     terms.setdefault((k, self._kept(reduction, copy)), []).append(self._term(k, copy, here))
                 else:
                     self._accumulate(k, copy, here)
-            for k, write in enumerate(self.nest.writes):
+            for k, write in writes:
                 if not self._is_turned(write):
                     self._write(k, write, copy, here)
-        for k, write in enumerate(self.nest.writes):
+        for k, write in writes:
             if self._is_turned(write):
                 self._write_squares(k, write, here)
+        self._add_terms(terms, here)
+
+    def _add_terms(self, terms: dict[tuple[int, _Key], list[str]], here: _Here) -> None:
+        """To accumulators on the stack."""
         for (k, kept), found in terms.items():
             combiner = self._combiner(k)
             place = self._column(f"stack {k}", kept[self.along] * self.lanes, here)
@@ -361,8 +367,8 @@ class _Writer:
             combiner.lanes.store(combiner.combine(total, combiner.tree(found)), place, active=active)
 
     def _compute_by_turns(self, numbers: Sequence[int], here: _Here) -> None:
-        """In a long body one value of all copies after the other: chains of operations that a core can see together."""
-        for number in numbers if is_long(self.nest) and self.tiling.across is None else ():
+        """Every step for all bodies before the next one: what waits for a long step of one goes on with that of another."""
+        for number in numbers:
             for copy in self._copies(here, frozenset(here.copies)):
                 self._compute(number, copy, here)
 
