@@ -24,18 +24,18 @@ VALUE, NUMBER = 16, 24
 
 @functools.cache
 def why_unknown() -> str | None:
-    """One sentence that says why objects are not read natively; None where they are laid out as expected."""
+    """Why objects are not read natively, to be part of a sentence; None where they are laid out as expected."""
     if sys.implementation.name != "cpython":
-        return f"Objects of {sys.implementation.name} are not read natively."
+        return f"objects of {sys.implementation.name} are not read natively"
     if hasattr(sys, "gettotalrefcount"):
-        return "A debugging build of Python takes no type that is called natively and has no call of its own."
+        return "a debugging build of Python takes no type that is called natively and has no call of its own"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return "Without the interpreter's lock nothing tells who else refers to an array."
+        return "without the interpreter's lock nothing tells who else refers to an array"
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
-        return "Objects are read natively on 64-bit little-endian machines."
+        return "objects are read natively on 64-bit little-endian machines"
     for field, found in _look().items():
         if not found:
-            return f"The {field} of an object is not where this Python and this NumPy are known to have it."
+            return f"the {field} of an object is not where this Python and this NumPy are known to have it"
     return None
 
 
