@@ -7,6 +7,7 @@
 
 Where numbers of channels or of results are no multiples of a tile, the last tile begins earlier and computes some results
 again: nothing is masked, and there is one tile in the text. Combinations of courses share it too; a table has their taps.
+Along axes that a plan skips, each line, or each place in it, has a range of taps of its own: those that meet the source.
 
 What is to be done to results on their way out (a bias, an activation) belongs where they are stored: `_store` where lines
 are direct, `_write_row` where they are not.
