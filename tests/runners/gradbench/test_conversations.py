@@ -47,7 +47,9 @@ def numbers(value):
     """Shape and numbers of an answer."""
     if isinstance(value, dict):
         parts = {name: numbers(part) for name, part in value.items()}
-        return {name: shape for name, (shape, _) in parts.items()}, [x for name in sorted(parts) for x in parts[name][1]]
+        return {name: shape for name, (shape, _) in parts.items()}, [
+            x for name in sorted(parts) for x in parts[name][1]
+        ]
     if isinstance(value, list):
         parts = [numbers(part) for part in value]
         return [shape for shape, _ in parts], [x for _, part in parts for x in part]
@@ -70,7 +72,9 @@ def reference(message, recorded):
         if n > 4 * steps:  # the method carries nothing that far
             return [0.0] * n
         x = np.array(given["x"])
-        return find_workload("ode").closed_form(Case("ode", (("n", n), ("steps", steps)), "f8"), {"x": x})[1]["x"].tolist()
+        return (
+            find_workload("ode").closed_form(Case("ode", (("n", n), ("steps", steps)), "f8"), {"x": x})[1]["x"].tolist()
+        )
     return recorded
 
 

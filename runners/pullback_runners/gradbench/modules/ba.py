@@ -11,7 +11,7 @@ import numpy as np
 import pullback as pb
 from pullback_runners.gradbench.engine import Engine
 from pullback_runners.gradbench.module import Input, Module, Prepared, array, whole
-from pullback_runners.workloads.ba import CAMERA, COLUMNS, jacobian_values, residuals
+from pullback_runners.workloads.ba import CAMERA, COLUMNS, jacobian_blocks, joined, residuals
 
 MODULE = Module("ba")
 
@@ -46,16 +46,16 @@ def _(engine: Engine, given: Input) -> Prepared:
 @MODULE.function("jacobian")
 def _(engine: Engine, given: Input) -> Prepared:
     (n, m, p), arguments = _read(given)
-    plan = engine.plan("ba.jacobian", lambda: jacobian_values(pb))
+    plan = engine.plan("ba.jacobian", lambda: jacobian_blocks(pb))
     *_, of_camera, of_point = arguments
 
     def compressed() -> dict[str, list[Any]]:
         # The structure is made anew in every call, as the hand-written tools do it.
-        reprojection, weighting = plan(*arguments)
+        blocks, weighting = plan(*arguments)
         return {
             "rows": [row_starts(p)],
             "cols": [*columns(n, m, of_camera, of_point)],
-            "vals": [reprojection, weighting],
+            "vals": [joined(blocks, p), weighting],
         }
 
     def output(found: dict[str, list[Any]]) -> Any:
@@ -78,8 +78,9 @@ def columns(n: int, m: int, of_camera: Any, of_point: Any) -> tuple[Any, Any]:
     block = np.empty((p, 2, COLUMNS), np.int32)
     of_weight = np.arange(CAMERA * n + 3 * m, CAMERA * n + 3 * m + p, dtype=np.int32)
     first = block[:, 0]
-    np.add(CAMERA * of_camera[:, None], np.arange(CAMERA), out=first[:, :CAMERA], casting="unsafe")
-    np.add(3 * of_point[:, None], CAMERA * n + np.arange(3), out=first[:, CAMERA:-1], casting="unsafe")
+    camera, point = (CAMERA * of_camera).astype(np.int32), (CAMERA * n + 3 * of_point).astype(np.int32)
+    np.add(camera[:, None], np.arange(CAMERA, dtype=np.int32), out=first[:, :CAMERA])
+    np.add(point[:, None], np.arange(3, dtype=np.int32), out=first[:, CAMERA:-1])
     first[:, -1] = of_weight
     block[:, 1] = first
     return block, of_weight
