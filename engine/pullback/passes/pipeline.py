@@ -15,9 +15,11 @@ from pullback.passes.loops.packing import pack_before_loops
 from pullback.passes.loops.products import split_products
 from pullback.passes.loops.sums import sum_after_loops
 from pullback.passes.lowering import lower
+from pullback.passes.masks import mask_before_spreading
 from pullback.passes.parts import join_parts
 from pullback.passes.turning import turn_products
 from pullback.passes.unwriting import drop_undone_writes
+from pullback.rules.pooling import max_spread
 
 Pass = tuple[str, Callable[[Graph], Graph]]
 
@@ -38,6 +40,7 @@ SIMPLIFYING: tuple[Pass, ...] = (
     ("common subexpressions", merge_common),
     ("dead code", drop_dead),
 )
+MASKS: tuple[Pass, ...] = (("masks", mask_before_spreading), ("masks: dead code", drop_dead))
 LOOPS: tuple[Pass, ...] = (
     ("bodies", simplify_bodies),
     ("loops: carries", drop_dead_carries),
@@ -54,7 +57,9 @@ def _passes_for(graph: Graph) -> tuple[Pass, ...]:
     # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
     if any(node.primitive.effect.writes for node in graph.nodes):
         return SIMPLIFYING[-1:]
-    return (*SIMPLIFYING, *LOOPS) if any(node.bodies() for node in graph.nodes) else SIMPLIFYING
+    masks = MASKS if any(node.primitive is max_spread for node in graph.nodes) else ()
+    loops = LOOPS if any(node.bodies() for node in graph.nodes) else ()
+    return (*SIMPLIFYING, *masks, *loops)
 
 
 @dataclass
