@@ -7,7 +7,7 @@ import pytest
 from pullback_runners.errors import UsageError
 from pullback_runners.gradbench import Engine, Tool, modules
 from pullback_runners.gradbench.module import array, whole
-from pullback_runners.gradbench.modules.ba import columns, row_starts
+from pullback_runners.gradbench.modules.ba import Structure
 from pullback_runners.gradbench.searching import search
 from pullback_runners.gradbench.timing import repeated
 from pullback_runners.gradbench.tool import MODULES
@@ -164,12 +164,13 @@ def test_searches_from_another_start_end_where_plain_numbers_do():
 
 
 def test_the_structure_of_the_sparse_jacobian():
-    starts = row_starts(2)
-    assert starts.tolist() == [0, 15, 30, 45, 60, 61, 62]
-    block, of_weight = columns(2, 3, np.array([0, 1]), np.array([2, 0]))
-    assert block[0, 0].tolist() == [*range(11), 28, 29, 30, 31] == block[0, 1].tolist()
-    assert block[1, 0].tolist() == [*range(11, 22), 22, 23, 24, 32]
-    assert of_weight.tolist() == [31, 32]
+    structure = Structure(2, 3, np.array([0, 1]), np.array([2, 0]))
+    structure.make()
+    assert structure.row_starts.tolist() == [0, 15, 30, 45, 60, 61, 62]
+    first, second = structure.of_errors.tolist()
+    assert first == [[*range(11), 28, 29, 30, 31]] * 2
+    assert second == [[*range(11, 22), 22, 23, 24, 32]] * 2
+    assert structure.of_weights.tolist() == [31, 32]
 
 
 def test_arrays_and_whole_numbers_say_what_is_wrong_with_them():
