@@ -6,6 +6,7 @@ import typer
 
 from pullback_cli import (
     agent,
+    compare,
     db,
     down,
     import_history,
@@ -36,6 +37,7 @@ app.command("up")(up.up)
 app.command("status")(status.status)
 app.command("down")(down.down)
 app.command("run")(run.run)
+app.command("compare")(compare.compare)
 app.command("upload")(upload.upload)
 app.command("import")(import_history.import_history)
 app.command("serve")(serve.serve)

@@ -30,7 +30,7 @@ from pullback_runners.measurement.gradient_check import (
     check_gradient,
     check_restored,
 )
-from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice
+from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice, timer_ns
 from pullback_runners.variants import PreparedVariant, open_variant
 from pullback_runners.workloads import Case, find_workload, load_workload_file
 
@@ -126,12 +126,12 @@ def _examine(prepared: PreparedVariant) -> Answer:
 def _obey(order: dict[str, Any], prepared: PreparedVariant) -> Answer:
     match order["do"]:
         case "warm":
-            if order["cpu"] is not None:
-                os.sched_setaffinity(0, {order["cpu"]})
+            if order["cpus"]:
+                os.sched_setaffinity(0, order["cpus"])
             _warm_up(prepared.call)
             calls = calibrate_calls(prepared.call)
             gc.collect()
-            return {"calls": calls, "run_delay_ns": run_delay_ns()}
+            return {"calls": calls, "timer_ns": timer_ns(), "run_delay_ns": run_delay_ns()}
         case "turn":
             cpu_ns, wall_ns = time_slice(prepared.call, order["calls"])
             return {"cpu_ns": cpu_ns, "wall_ns": wall_ns}
