@@ -13,6 +13,7 @@ from pullback_runners.errors import UsageError
 from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
 from pullback_runners.measurement.collecting import collect_groups
 from pullback_runners.measurement.examination import examine
+from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
@@ -54,7 +55,7 @@ def run_suite(
 
     `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `engine_dir` is a checkout whose engine
     is measured instead of the installed one; `commit` is the report's commit object, read from that checkout's git if
-    not given. `stop` is asked often: once it answers true the run ends within a slice, and the report holds the cases
+    not given. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it answers true the run ends within a slice, and the report holds the cases
     finished so far, with `harness.complete` false. A case that fails is in the report with its reason; only wrong
     arguments raise (`pullback_runners.errors.UsageError`).
     """
@@ -63,6 +64,8 @@ def run_suite(
         load_workload_file(path)
     chosen_cases = select_cases(suite, cases)
     refuse_unknown_variants(variants)
+    if with_instructions:
+        refuse_without_valgrind()
     chosen_variants = _with_baseline(variants or chosen_suite.variants)
     engine = _engine_folder(engine_dir)
 
@@ -77,7 +80,14 @@ def run_suite(
         for case in chosen_cases:
             result = CaseResult(case, chosen_variants, engine, with_twin=chosen_suite.twin)
             results.append(result)
-            _measure_case(result, chosen_suite, by_name=frozenset(variants), surroundings=surroundings, steps=steps)
+            _measure_case(
+                result,
+                chosen_suite,
+                by_name=frozenset(variants),
+                with_instructions=with_instructions,
+                surroundings=surroundings,
+                steps=steps,
+            )
     except StoppedError:
         complete = False
         if len(results[-1].groups) < FEWEST_GROUPS:  # no interval can be made of it
@@ -117,7 +127,13 @@ def list_cases(suite: str, cases: Sequence[str] = (), workload_files: Sequence[P
 
 
 def _measure_case(
-    result: CaseResult, suite: Suite, *, by_name: frozenset[str], surroundings: Surroundings, steps: Steps
+    result: CaseResult,
+    suite: Suite,
+    *,
+    by_name: frozenset[str],
+    with_instructions: bool,
+    surroundings: Surroundings,
+    steps: Steps,
 ) -> None:
     """Examine a case, then time it in groups until the suite is satisfied.
 
@@ -129,6 +145,11 @@ def _measure_case(
     members = [Member(variant, result.engine) for variant in result.variants]
     result.examinations, result.failures = examine(case, members, surroundings)
     result.leave_out_unavailable(by_name | {BASELINE})
+    if with_instructions:
+        steps.say("examine", f"{case.name}: counting instructions, which takes minutes", case.name)
+        alive = [member for member in members if member.name in result.examinations]
+        for name, instructions in count_instructions(case, alive, surroundings).items():
+            result.examinations[name].counts["instructions"] = instructions
     steps.done += 1
     group_steps = GroupSteps(steps, suite.groups, case.name, case.name)
 

@@ -10,7 +10,7 @@ def compiled_functions(text: str, names: Iterable[str]) -> dict[str, int]:
     """Compile LLVM's text and return the addresses of these functions, which stay for the life of the process."""
     import llvmlite.binding as llvm  # noqa: PLC0415 - 60 ms that only counting processes pay
 
-    for start in ("initialize_native_target", "initialize_native_asmprinter"):
+    for start in ("initialize_native_target", "initialize_native_asmprinter", "initialize_native_asmparser"):
         getattr(llvm, start)()
     module = llvm.parse_assembly(text)
     module.verify()

@@ -27,6 +27,9 @@ LONGEST_PADDING = 4096
 """The environment sits at the bottom of the stack: a random length shifts every frame, as ASLR shifts the rest."""
 
 
+Task = Literal["examine", "instructions", "time"]
+
+
 class StoppedError(Exception):
     """The caller wants the run to end; what was being measured is dropped."""
 
@@ -50,11 +53,13 @@ class WorkerProcess:
 
     def __init__(
         self,
-        task: Literal["examine", "time"],
+        task: Task,
         case: Case,
         member: Member,
         surroundings: Surroundings,
+        under: Sequence[str] = (),
     ) -> None:
+        """Start it, under another program if `under` is that one's command."""
         self.member = member
         self._surroundings = surroundings
         self._unread = b""
@@ -62,8 +67,8 @@ class WorkerProcess:
         # A session of its own: Ctrl-C in a terminal reaches the coordinator alone, which ends its workers in order.
         worker_input, self._orders = os.pipe()
         self._answers, worker_output = os.pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pullback_runners.measurement.worker"],
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            [*under, sys.executable, "-P", "-m", "pullback_runners.measurement.worker"],
             stdin=worker_input,
             stdout=worker_output,
             stderr=self._errors,
@@ -112,6 +117,16 @@ class WorkerProcess:
         if "failed" in answer:
             raise VariantError(answer["failed"]["kind"], answer["failed"]["message"])
         return answer
+
+    def wait(self) -> None:
+        """Wait until the worker has ended by itself, which is when a program that watches it writes what it saw."""
+        deadline = time.monotonic() + self._surroundings.timeout_s
+        while self._process.poll() is None:
+            if self._surroundings.stop():
+                raise StoppedError
+            if time.monotonic() > deadline:
+                raise VariantError("timeout", f"did not end in {self._surroundings.timeout_s:g} s")
+            time.sleep(STOP_POLL_S / 4)
 
     def end(self) -> None:
         """End the worker by force: all it knew has been answered, and a polite end costs a second in a quick run."""

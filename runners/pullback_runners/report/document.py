@@ -229,6 +229,8 @@ def counts_document(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[
     outcome: str = exact_outcome(ours["value"], theirs["value"])
     if outcome != "equal" and (ours.get("differs") or theirs.get("differs")):
         outcome = "ambiguous"  # calls of one program do not count alike either
+    if ratio is not None and abs(ratio) <= max(ours.get("tolerance", 0), theirs.get("tolerance", 0)):
+        outcome = "equal"
     rounded = None if ratio is None else _rounded(ratio)
     return {
         "log_ratio": rounded,
