@@ -31,6 +31,7 @@ def serve(
     import uvicorn  # noqa: PLC0415 - heavy, and an extra
 
     from pullback_cli.app import create_app  # noqa: PLC0415 - as above
+    from pullback_service.collecting import collect_seldom  # noqa: PLC0415 - as above
     from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
     from pullback_service.runtime import runtime_of  # noqa: PLC0415 - as above
     from pullback_service.settings import load_settings, refuse_open_bind  # noqa: PLC0415 - as above
@@ -54,6 +55,7 @@ def serve(
         timeout_graceful_shutdown=5,
     )
     listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
+    collect_seldom()
     Server(config).run(sockets=[listening])
 
 

@@ -15,7 +15,9 @@ from pullback.core.primitive import Effect
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
 from pullback.ir.types import ArrayType
+from pullback.passes.factoring import take_numbers_out_of_sums
 from pullback.passes.powers import share_powers
+from pullback.passes.sums import sum_factors
 from pullback.planning.arena import lay_out, peak_bytes
 from pullback.planning.liveness import analyse
 from pullback.planning.schedule import Schedule, flops_of, plan_memory, summarise, transient
@@ -70,7 +72,7 @@ def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Co
     obstacle = "poisoning looks into the interpreter's memory" if is_poisoning() else availability.why_not()
     if obstacle is not None:
         return _interpreted(graph, keeps=True, owned=owned, fallbacks=[obstacle])
-    return _native(share_powers(graph), owned)
+    return _native(share_powers(sum_factors(graph)), owned)
 
 
 def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:
@@ -105,7 +107,7 @@ def _native(graph: Graph, owned: Collection[int]) -> Compiled:
 
     whole = with_guards_returned(graph)
     if not any(map(support.why_not, whole.nodes)):
-        return _whole(graph, whole)
+        return _whole(graph, take_numbers_out_of_sums(whole))
     split = regions.split(whole)
     return _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)
 
@@ -125,7 +127,7 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
         "copies": 0 if memory.in_registers else len(memory.copied),
         "state_bytes": state_bytes,
         "kernels": 1 if memory.in_registers else len(memory.kernels.kernels) + len(memory.copied),
-        "flops": sum(map(flops_of, whole.nodes)),
+        "flops": sum(map(flops_of, graph.nodes)),
         "peak_bytes": state_bytes,
         "transient": [],
         "fallbacks": [],

@@ -17,6 +17,7 @@ from pullback_service.errors import ConflictError, FieldError, InvalidInputError
 from pullback_service.ids import CaseId, JobId, MachineId, ProjectId
 from pullback_service.machines.queries import ensure_machine
 from pullback_service.projects.queries import ensure_project
+from pullback_service.reports.copying import COPY_POINTS, ending_of, lines
 from pullback_service.reports.importing import read_upload
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.reports.parts import Parts, take_apart
@@ -27,11 +28,6 @@ from pullback_service.series.keeping import KnownSeries, ensure_cases, ensure_se
 # Samples compress to about a third at any level; the highest ones only take longer.
 COMPRESSION_LEVEL = 3
 
-POINT_COLUMNS = (
-    "series_id, commit_id, report_id, ordered_at, value, process_values, baseline, log_ratio, low, high, n, outcome, "
-    "quality, method, program_hash"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedReport:
@@ -39,6 +35,7 @@ class PreparedReport:
 
     read: ReadReport
     parts: Parts
+    endings: list[bytes]
     body: bytes
     body_bytes: int
     document: bytes | None
@@ -73,7 +70,9 @@ def prepare_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) ->
 
 def _prepared(read: ReadReport, body: bytes) -> PreparedReport:
     document = None if read.made is None else zlib.compress(read.made, COMPRESSION_LEVEL)
-    return PreparedReport(read, take_apart(read), zlib.compress(body, COMPRESSION_LEVEL), len(body), document)
+    parts = take_apart(read)
+    endings = [ending_of(point) for point in parts.points]
+    return PreparedReport(read, parts, endings, zlib.compress(body, COMPRESSION_LEVEL), len(body), document)
 
 
 async def keep(
@@ -230,33 +229,21 @@ async def _copy_points(
     series: Mapping[tuple[bytes, str, str], KnownSeries],
     commit: PlacedCommit,
 ) -> None:
-    """COPY takes 10,000 points in about a tenth of the time that inserting them takes."""
     document = prepared.read.document
+    pieces = lines(
+        [series[point.series.key].id for point in prepared.parts.points],
+        prepared.endings,
+        commit=commit.id,
+        report=document.id,
+        ordered_at=commit.ordered_at,
+        quality=document.harness.quality,
+    )
     raw = await (await session.connection()).get_raw_connection()
     driver = raw.driver_connection
     assert isinstance(driver, psycopg.AsyncConnection)  # noqa: S101 - the engine names its driver
-    async with driver.cursor() as cursor, cursor.copy(f"COPY point ({POINT_COLUMNS}) FROM STDIN") as copy:
-        for point in prepared.parts.points:
-            ratio = point.paired
-            await copy.write_row(
-                (
-                    series[point.series.key].id,
-                    commit.id,
-                    document.id,
-                    commit.ordered_at,
-                    point.value,
-                    point.process_values,
-                    ratio.baseline if ratio else None,
-                    ratio.log_ratio if ratio else None,
-                    ratio.low if ratio else None,
-                    ratio.high if ratio else None,
-                    ratio.n if ratio else None,
-                    ratio.outcome if ratio else None,
-                    document.harness.quality,
-                    point.method,
-                    point.program_hash,
-                )
-            )
+    async with driver.cursor() as cursor, cursor.copy(COPY_POINTS) as copy:
+        for piece in pieces:
+            await copy.write(piece)
 
 
 async def _keep_comparisons(

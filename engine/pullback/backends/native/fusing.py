@@ -45,7 +45,7 @@ COPIES = frozenset({astype, copy})
 
 #: Nests that are looked at for a node to join, and the most nodes of one: both bound the time that long programs take.
 _NESTS_SEEN = 32
-_MOST_NODES = 400
+MOST_NODES = 400
 
 
 @dataclass(slots=True, eq=False)
@@ -209,14 +209,14 @@ def _nest_for(
     reading: int | None = None
     for number in reversed(nests[-_NESTS_SEEN:]):
         nest = kernels[number]
-        if not isinstance(nest, Fused) or nest.space != space or len(nest.nodes) >= _MOST_NODES:
+        if not isinstance(nest, Fused) or nest.space != space or len(nest.nodes) >= MOST_NODES:
             continue
         if not all(_is_there(atom, number, nest, made_by, views) for atom in node.inputs):
             continue
         if any(atom in nest.values for atom in node.inputs):
             return number
         shares = any(views.access(atom).root in nest.read for atom in node.inputs if isinstance(atom, Var))
-        if reading is None and (shares or not math.prod(space)):
+        if reading is None and (shares or math.prod(space) <= 1):  # of single numbers: one kernel instead of several
             reading = number
     return reading
 
@@ -230,7 +230,7 @@ def _is_there(atom: Atom, number: int, nest: Fused, made_by: dict[Var, int], vie
 
 
 def kept_values(found: Kernels, graph: Graph) -> set[Var]:
-    """The values that are in memory: read by another kernel, through a view, or returned."""
+    """The values that are in memory: read by another kernel, through a view, part of a joined array, or returned."""
     kept: set[Var] = set()
     for kernel in found.kernels:
         for node in nodes_of(kernel):
@@ -242,6 +242,7 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
             )
             if node.primitive in REDUCTIONS or isinstance(kernel, Alone):
                 kept.update(node.outputs)
+            kept.update(var for var in node.outputs if found.views.access(var).root is not var)
     kept.update(root for atom in graph.outputs if isinstance(root := found.views.access(atom).root, Var))
     return kept
 

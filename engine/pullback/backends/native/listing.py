@@ -36,7 +36,7 @@ def format_kernels(memory: Memory) -> str:
             lines.append(f"  nest {list(kernel.space)}")
         for node in nodes_of(kernel):
             statement = f"{inner}{_statement(node, names)}"
-            places = ", ".join(_places(node, memory))
+            places = ", ".join(_places(node, memory, names))
             lines.append(f"{statement:<{_STATEMENT_WIDTH}} {places}".rstrip())
         if number in memory.scratch:
             lines[-1] += f" scratch arena+{memory.scratch[number]}"
@@ -51,9 +51,11 @@ def _statement(node: Node, names: dict[Var, str]) -> str:
     return f"{', '.join(names[var] for var in node.outputs)} = {node.primitive.name} {operands}{shown}"
 
 
-def _places(node: Node, memory: Memory) -> Iterator[str]:
+def _places(node: Node, memory: Memory, names: dict[Var, str]) -> Iterator[str]:
     for var in node.outputs:
         if var in memory.returned:
             yield f"out{memory.returned[var]}"
         elif var in memory.offsets:
             yield f"arena+{memory.offsets[var]}"
+        elif (root := memory.kernels.views.access(var).root) is not var:
+            yield f"in {format_atom(root, names)}"

@@ -5,13 +5,16 @@ last time, element for element. What is returned is computed straight into its p
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pullback.backends.native.arranging import arranged
 from pullback.backends.native.emission import EMITTERS, contiguous_strides
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
+from pullback.backends.native.joining import joined_in_place
 from pullback.backends.native.kernels.registers import pays
-from pullback.backends.native.views import Layouts
-from pullback.ir.graph import Graph, Var
+from pullback.backends.native.merging import merged
+from pullback.backends.native.views import Layouts, views_of
+from pullback.ir.graph import Atom, Graph, Var
 from pullback.planning.arena import ALIGNMENT, Placed
 from pullback.rules.indexing import add_at
 
@@ -63,7 +66,9 @@ class _Plan:
 
 def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) -> Memory:
     """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
-    kernels = fuse(graph, layouts)
+    kernels = merged(fuse(graph, layouts))
+    layouts = {**(layouts or {}), **arranged(graph, kernels.kernels, kept_values(kernels, graph), vector_bits)}
+    kernels = joined_in_place(graph, replace(kernels, views=views_of(graph, layouts)), layouts)
     kept = kept_values(kernels, graph)
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)
@@ -72,9 +77,13 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) 
     for number, kernel in enumerate(kernels.kernels):
         taken: set[Var] = set()
         for result in (var for node in nodes_of(kernel) for var in node.outputs):
-            if result not in kept or result in returned:
+            root = kernels.views.access(result).root
+            if result not in kept or root in returned or root in plan.slots or not isinstance(root, Var):
                 continue
-            last = max(number, last_use.get(result, number))
+            last = max(number, last_use.get(root, number))
+            if root is not result:  # the first part of what is joined
+                plan.slots[root] = plan.new(root.type.nbytes, number, last)
+                continue
             before = _overwritten(kernel, number, result, kernels, plan, last_use, taken)
             if before is None:
                 plan.slots[result] = plan.new(result.type.nbytes, number, last)
@@ -114,11 +123,23 @@ def _outputs(graph: Graph, kernels: Kernels) -> tuple[dict[Var, int], tuple[int,
     returned: dict[Var, int] = {}
     copied = []
     for number, atom in enumerate(graph.outputs):
-        if isinstance(atom, Var) and atom in made and atom not in returned:
-            returned[atom] = number
+        root = kernels.views.access(atom).root
+        # What is a view of all of it in order is returned as it is, unless it is an output under its own name.
+        own = isinstance(root, Var) and (
+            root is atom or (root not in graph.outputs and _is_all_in_order(atom, kernels))
+        )
+        if isinstance(root, Var) and own and root in made and root not in returned:
+            returned[root] = number
         else:
             copied.append(number)
     return returned, tuple(copied)
+
+
+def _is_all_in_order(atom: Atom, kernels: Kernels) -> bool:
+    access, shape = kernels.views.access(atom), atom.type.shape
+    in_order = contiguous_strides(shape)
+    same = (size == 1 or own == other for size, own, other in zip(shape, access.strides, in_order, strict=True))
+    return access.offset == 0 and access.root.type.size == atom.type.size and all(same)
 
 
 def _last_uses(graph: Graph, kernels: Kernels) -> dict[Var, int]:
@@ -155,17 +176,17 @@ def _overwritten(
         return None
     if any(result in node.outputs and node.primitive in REDUCTIONS for node in kernel.nodes):
         return None
-    straight = contiguous_strides(kernel.space)
+    own = kernels.views.access(result).strides
     found: dict[Var, bool] = {}
     for node in kernel.nodes:
         for atom in node.inputs:
             access = kernels.views.access(atom)
             if atom in kernel.values or not isinstance(access.root, Var) or access.root not in plan.slots:
                 continue
-            in_order = atom.type.shape == kernel.space and access.strides == straight and access.offset == 0
+            in_order = atom.type.shape == kernel.space and access.strides == own and access.offset == 0
             found[access.root] = found.get(access.root, True) and in_order
     for root, in_order in found.items():
-        same = root.type.dtype.itemsize == result.type.dtype.itemsize and root.type.shape == kernel.space
+        same = root.type.dtype.itemsize == result.type.dtype.itemsize and root.type.size == result.type.size
         if in_order and same and root not in taken and last_use.get(root) == number and plan.slots[root].last == number:
             return root
     return None

@@ -9,19 +9,22 @@ where all went well; anything else says that these values cannot be computed her
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pullback.backends.native.emission import EMITTERS, Emission, Stored, contiguous_strides
-from pullback.backends.native.fusing import COPIES, REDUCTIONS, Alone, Fused, loop_dtypes, reduced_axes
-from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.native.emission import EMITTERS, Emission, Stored
+from pullback.backends.native.fusing import Alone, Fused
+from pullback.backends.native.joining import is_in_place
+from pullback.backends.native.kernels.moving import emit_joined
+from pullback.backends.native.kernels.nest import Nest, Step, Write
 from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.memory import Memory
+from pullback.backends.native.nesting import Source, nest_of
 from pullback.backends.native.views import Access
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import memory_type, number
 from pullback.backends.native.writing.module import Module
-from pullback.ir.graph import Atom, Literal, Node, Var
-from pullback.ir.types import Shape
+from pullback.ir.graph import Atom, Literal, Var
 from pullback.rules.activations import identity
+from pullback.rules.joining import concatenate
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ def emit_graph(
     places = Places(emission, memory, dict(zip(variables, inputs, strict=True)), outputs, arena)
     for position, kernel in enumerate(memory.kernels.kernels):
         if isinstance(kernel, Fused):
-            _emit_fused(kernel, places)
+            nest, operands = nest_of(kernel, memory.kernels.views, memory.kept)
+            emit_shared_nest(emission, nest, [places.first(operand) for operand in operands])
         else:
             _emit_alone(kernel, places, position)
     for position in memory.copied:
@@ -129,6 +133,11 @@ def _emit_alone(kernel: Alone, places: Places, position: int) -> None:
     node, memory = kernel.node, places.memory
     operands = [places.stored(atom) for atom in node.inputs]
     results = [places.stored(var) for var in node.outputs]
+    if node.primitive is concatenate:
+        views = memory.kernels.views
+        left = [number for number in range(len(operands)) if not is_in_place(node, number, views)]
+        emit_joined(places.emission, node, operands, results[0], left)
+        return
     scratch = places.inside(memory.scratch[position]) if position in memory.scratch else "null"
     EMITTERS[node.primitive].emit(places.emission, node, operands, results, scratch)
 
@@ -136,93 +145,9 @@ def _emit_alone(kernel: Alone, places: Places, position: int) -> None:
 def _emit_copy(atom: Atom, output: Stored, places: Places) -> None:
     """An output that is memory of somebody else."""
     access = places.memory.kernels.views.access(atom)
-    source = _Source(places)
+    source = Source()
     value = source.read(access, atom.type.shape, output.shape)
     steps = (Step(identity, (value,), (output.dtype,), output.dtype),)
-    writes = (Write(len(source.reads), len(source.pointers), output.strides, output.dtype),)
+    writes = (Write(len(source.reads), len(source.operands), output.strides, output.dtype),)
     nest = Nest(output.shape, tuple(source.reads), steps, writes, ())
-    emit_shared_nest(places.emission, nest, [*source.pointers, output.pointer])
-
-
-class _Source:
-    """The reads of a nest, each place of memory once."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._numbers: dict[tuple[Atom, int, tuple[int, ...]], int] = {}
-        self._pointers: dict[tuple[Atom, int], int] = {}
-        self.reads: list[Read] = []
-        self.pointers: list[str] = []
-
-    def read(self, access: Access, shape: Shape, space: Shape) -> int | Constant:
-        """The number of a value that is read, or the number that it is."""
-        if isinstance(access.root, Literal):
-            return Constant(access.root.value)
-        strides = access.over(shape, space)
-        key = (access.root, access.offset, strides)
-        if key not in self._numbers:
-            place = self._pointers.get(key[:2])
-            if place is None:
-                place = self._pointers[key[:2]] = len(self.pointers)
-                self.pointers.append(self._places.first(access))
-            self._numbers[key] = len(self.reads)
-            self.reads.append(Read(place, strides, access.root.type.dtype))
-        return self._numbers[key]
-
-
-def _emit_fused(kernel: Fused, places: Places) -> None:
-    source = _Source(places)
-    views, space = places.memory.kernels.views, kernel.space
-    numbers: dict[Var, int] = {}
-    for atom in (atom for node in kernel.nodes for atom in node.inputs):
-        if isinstance(atom, Var) and atom not in kernel.values:
-            read = source.read(views.access(atom), atom.type.shape, space)
-            if isinstance(read, int):
-                numbers[atom] = read
-
-    def value_of(atom: Atom) -> int | Constant:  # a dict would take 0.0 for -0.0
-        if isinstance(atom, Var) and atom in numbers:
-            return numbers[atom]
-        root = views.access(atom).root
-        assert isinstance(root, Literal)  # noqa: S101 - everything else is read above
-        return Constant(root.value)
-
-    steps: list[Step] = []
-    writes: list[Write] = []
-    reduced: list[Reduction] = []
-    pointers = list(source.pointers)
-    for node in kernel.nodes:
-        result = node.outputs[0]
-        if node.primitive in REDUCTIONS:
-            value = value_of(node.inputs[0])
-            if isinstance(value, Constant):  # a number that is stretched and summed
-                value = _number_of(steps, source, Step(identity, (value,), (result.type.dtype,), result.type.dtype))
-            reduced.append(_reduction(node, value, len(pointers), space))
-            pointers.append(places.root(result))
-            continue
-        numbers[result] = _number_of(steps, source, _step(node, [value_of(atom) for atom in node.inputs]))
-        if result in places.memory.kept:
-            writes.append(Write(numbers[result], len(pointers), contiguous_strides(space), result.type.dtype))
-            pointers.append(places.root(result))
-    nest = Nest(space, tuple(source.reads), tuple(steps), tuple(writes), tuple(reduced))
-    emit_shared_nest(places.emission, nest, pointers)
-
-
-def _number_of(steps: list[Step], source: _Source, step: Step) -> int:
-    steps.append(step)
-    return len(source.reads) + len(steps) - 1
-
-
-def _step(node: Node, values: Sequence[int | Constant]) -> Step:
-    result, operands = node.outputs[0].type, tuple(values)
-    if node.primitive in COPIES:
-        return Step(identity, operands, (result.dtype,), result.dtype)
-    return Step(node.primitive, operands, loop_dtypes(node), result.dtype, node.params)
-
-
-def _reduction(node: Node, value: int, pointer: int, space: Shape) -> Reduction:
-    axes = reduced_axes(node)
-    result = node.outputs[0].type
-    own = iter(contiguous_strides(tuple(size for axis, size in enumerate(space) if axis not in axes)))
-    strides = tuple(0 if axis in axes else next(own) for axis in range(len(space)))
-    return Reduction(value, REDUCTIONS[node.primitive], axes, pointer, strides, result.dtype)
+    emit_shared_nest(places.emission, nest, [*map(places.first, source.operands), output.pointer])

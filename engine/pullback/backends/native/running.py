@@ -5,7 +5,9 @@ from functools import cached_property
 from typing import Any
 
 from pullback.backends import interpreter
+from pullback.backends.native.elementary import scalars
 from pullback.backends.native.entry import NativeProgram, Runner, Writer, runner, writer
+from pullback.backends.native.fusing import REDUCTIONS, is_elementwise
 from pullback.backends.native.identity import program_key
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.memory import plan_memory
@@ -35,7 +37,7 @@ class Native:
             tuple(guards),
             tuple(capture.value for capture in graph.captures),
             self.memory.nbytes,
-            releases=sum(map(_nanoseconds_of, graph.nodes)) > LONGEST_UNDER_LOCK_NS,
+            releases=sum(_nanoseconds_of(node, target.vector_bits) for node in graph.nodes) > LONGEST_UNDER_LOCK_NS,
             owner=loaded,
         )
 
@@ -58,12 +60,18 @@ class Native:
         return interpreter.emit(schedule.plan_memory(self.graph)).program
 
 
-def _nanoseconds_of(node: Node) -> float:
+def _nanoseconds_of(node: Node, vector_bits: int) -> float:
     """About what a node takes: by its elements, its operations, and whether they are those of a product.
 
     A guess for one decision alone, right within a factor of about five on processors of the 2020s.
     """
     flops = schedule.flops_of(node)
     elements = max(atom.type.size for atom in (*node.inputs, *node.outputs))
-    is_product = flops > 16 * elements and not node.bodies()
-    return 0.1 * elements + (0.015 if is_product else 0.2) * flops
+    if is_elementwise(node) or node.primitive in REDUCTIONS:  # in registers, with others of the same nest
+        dtype = node.outputs[0].type.dtype
+        return elements * (0.06 + 8 * dtype.itemsize / vector_bits * scalars.cost(node.primitive, dtype) / 3)
+    if node.bodies():
+        steps: int = dict(node.params).get("length", 1)
+        bodies = (sum(_nanoseconds_of(inside, vector_bits) for inside in body.nodes) for _, body in node.bodies())
+        return steps * max(bodies)
+    return 0.1 * elements + (0.015 if flops > 16 * elements else 0.2) * flops

@@ -46,25 +46,28 @@ class Access:
 class Views:
     """The accesses of a graph's values, entered in the order of its nodes.
 
-    What is given to the graph is in C order but where `layouts` have other strides.
+    What is given to the graph is in C order but where `layouts` have other strides; what is `placed` in the memory of another
+    value is made there.
     """
 
-    def __init__(self, layouts: Layouts) -> None:
-        self._of: dict[Var, Access] = {var: Access(var, 0, strides) for var, strides in layouts.items()}
+    def __init__(self, layouts: Layouts, placed: Mapping[Var, Access]) -> None:
+        self._of: dict[Var, Access] = {var: Access(var, 0, strides) for var, strides in layouts.items()} | {**placed}
 
     def access(self, atom: Atom) -> Access:
-        """Of a value that is no view: all of its own memory, in C order; of a number: itself."""
+        """Of a value that is neither a view nor placed elsewhere: all of its own memory, in C order; of a number: itself."""
         if isinstance(atom, Literal):
             return Access(atom, 0, (0,) * len(atom.type.shape))
         return self._of.get(atom) or Access(atom, 0, contiguous_strides(atom.type.shape))
 
     def enter(self, node: Node) -> None:
-        """A node whose result is a view of its first operand."""
+        """A node whose result is a view of its first operand; ValueError where a reshape is none of what lies like this."""
         operand, result = node.inputs[0], node.outputs[0]
         before = self.access(operand)
         stand_in = _without_memory(operand.type, before.strides)
         if node.primitive is index:
             seen = _selected(stand_in, dict(node.params)["key"])
+        elif node.primitive is reshape:
+            seen = np.reshape(stand_in, result.type.shape, copy=False)
         else:
             seen = node.primitive.evaluate(stand_in, **dict(node.params))
         itemsize = operand.type.dtype.itemsize
@@ -72,12 +75,27 @@ class Views:
         self._of[result] = Access(before.root, offset, tuple(stride // itemsize for stride in seen.strides))
 
 
-def views_of(graph: Graph, layouts: Layouts) -> Views:
+def views_of(graph: Graph, layouts: Layouts, placed: Mapping[Var, Access] | None = None) -> Views:
     """The accesses of all values."""
-    views = Views(layouts)
+    views = Views(layouts, placed or {})
     for node in graph.nodes:
         if is_view(node):
             views.enter(node)
+    return views
+
+
+def holding_views(graph: Graph, layouts: Layouts) -> Views:
+    """The accesses of all values, with those of the layouts by which every view of a value is one."""
+    held, views = dict(layouts), Views(layouts, {})
+    for node in graph.nodes:
+        if is_view(node):
+            try:
+                views.enter(node)
+            except ValueError:
+                root = views.access(node.inputs[0]).root
+                if not isinstance(root, Var) or held.pop(root, None) is None:
+                    raise
+                return holding_views(graph, held)
     return views
 
 

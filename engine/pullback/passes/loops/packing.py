@@ -61,7 +61,7 @@ def _is_factor_of_rows(var: Var, body: Graph) -> bool:
             node.primitive is matmul
             and node.inputs[0] is not var
             and len(node.inputs[0].type.shape) > 1
-            and node.inputs[0].type.shape[-2] > 1
+            and node.inputs[0].type.shape[-2] > 0
             for node in readers
         )
         and not any(atom is var for atom in body.outputs)

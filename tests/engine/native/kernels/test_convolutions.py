@@ -133,7 +133,7 @@ def test_scratch_does_not_grow_with_the_batch():
         node = Node(conv, (Var(0, w), Var(1, x)), tuple(along(2, pad=(1, 1)).items()), (Var(2, x),), "")
         return EMITTERS[conv].scratch(node, 512)
 
-    assert scratch(4) == scratch(1000) < 200_000
+    assert scratch(4) == scratch(1000) < 400_000
 
 
 def test_a_gradient_of_layers_is_one_native_program():

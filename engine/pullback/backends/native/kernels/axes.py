@@ -114,6 +114,14 @@ def _cost_along(axis: Axis, axes: list[Axis], reads: int, lanes: int) -> float:
     return (per_vector * vectors + across) / axis.size
 
 
+def cycles_of_nest(nest: Nest, vector_bits: int) -> float:
+    """What a nest costs, about, as its operands lie: to tell layouts apart, not nests; there must be points in its space."""
+    axes = _merged([axis for axis in _axes_of(nest) if axis.size != 1])
+    lanes = vector_bits // (8 * nest.widest)
+    least = min((_cost_along(axis, axes, len(nest.reads), lanes) for axis in axes), default=0.0)
+    return math.prod(nest.space) * (least + cost_of_a_turn(nest) / lanes)
+
+
 def _with_period(nest: Nest, vector_bits: int) -> Nest:
     """Rows too short for vectors as one line, if all but what is the same for each row is contiguous: that has a period.
 

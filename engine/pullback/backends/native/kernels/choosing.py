@@ -91,15 +91,25 @@ def full_width(vector_bits: int, dtype: np.dtype[Any]) -> int:
     return max(1, vector_bits // (8 * dtype.itemsize))
 
 
-@lru_cache(maxsize=1024)
 def choose(product: Product, vector_bits: int) -> Choice:
     """The cheapest way."""
+    return _cheapest(product, vector_bits)[1]
+
+
+def cycles_of_product(product: Product, vector_bits: int) -> float:
+    """What the cheapest way costs."""
+    return _cheapest(product, vector_bits)[0]
+
+
+@lru_cache(maxsize=1024)
+def _cheapest(product: Product, vector_bits: int) -> tuple[float, Choice]:
     turned = product.turned()
     ways = [
         (_cost(candidate, turned if candidate.turned else product), number, candidate)
         for number, candidate in enumerate(_candidates(product, vector_bits))
     ]
-    return min(ways)[2]
+    cycles, _, choice = min(ways)
+    return cycles, choice
 
 
 # --- candidates -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Convolutions and their two transposes: nodes to kernels."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from pullback.backends.native.emission import Emission, Stored, emits
@@ -12,10 +14,17 @@ from pullback.backends.native.kernels.convolution.plans import make_plan, scratc
 from pullback.backends.native.kernels.convolution.rows import clear_all
 from pullback.backends.native.kernels.convolution.summing import SummingPlan, make_summing_plan, write_sums
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
+from pullback.backends.native.kernels.convolution.winograd.correlating import write_quads
+from pullback.backends.native.kernels.convolution.winograd.plans import QuadPlan, make_quad_plan
+from pullback.backends.native.kernels.convolution.winograd.summing import write_quad_sums
+from pullback.backends.native.kernels.convolution.winograd.weight_plans import QuadSumsPlan, make_quad_sums_plan
 from pullback.backends.native.writing.function import Function
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 from pullback.rules.sliding import Sliding
+
+#: What quads must gain: they take more memory, and both ways are compiled.
+_WORTH = 0.92
 
 
 def _refusal(node: Node) -> str | None:
@@ -39,10 +48,27 @@ def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correla
     return transposed(_sliding(params, params["size"], w.shape[2:]), params["groups"], w, data, result)
 
 
+def _in_order(node: Node) -> Correlation:
+    return _correlation(node, *(Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs)))
+
+
 def _scratch(node: Node, vector_bits: int) -> int:
-    w, data, result = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
-    correlation = _correlation(node, w, data, result)
-    return 0 if correlation.is_empty or not result.size else scratch_bytes(correlation, vector_bits)
+    correlation = _in_order(node)
+    if correlation.is_empty or not node.outputs[0].type.size:
+        return 0
+    direct = scratch_bytes(correlation, vector_bits)
+    quads = quads_that_pay(correlation, vector_bits)
+    return max(direct, quads.bytes) if quads else direct
+
+
+@lru_cache(maxsize=256)
+def quads_that_pay(correlation: Correlation, vector_bits: int) -> QuadPlan | None:
+    """The plan by quads where it is expected to be faster than the direct one; of operands in C order, whatever their layouts."""
+    quads = make_quad_plan(correlation, vector_bits)
+    if quads is None:
+        return None
+    direct = make_plan(correlation, vector_bits, scratch_bytes(correlation, vector_bits))
+    return quads if quads.cycles < _WORTH * direct.cycles else None
 
 
 @emits(conv, conv_data_gradient, supports=_refusal, scratch=_scratch)
@@ -58,12 +84,19 @@ def emit_correlation(
         _emit_zeros(emission, result)
         return
 
+    quads = quads_that_pay(_in_order(node), emission.vector_bits)
+
     def build(function: Function, pointers: Sequence[str]) -> None:
         plan = make_plan(correlation, emission.vector_bits, _scratch(node, emission.vector_bits))
-        write_correlation(function, plan, *pointers)
+        if quads is None:
+            write_correlation(function, plan, *pointers)
+            return
+        is_doubtful = write_quads(function, replace(quads, correlation=correlation), *pointers)
+        with function.when(is_doubtful):
+            write_correlation(function, plan, *pointers)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
-    emission.kernel(correlation, node.primitive.name, pointers, build)
+    emission.kernel((correlation, quads is not None), node.primitive.name, pointers, build)
 
 
 def _emit_zeros(emission: Emission, result: Stored) -> None:
@@ -87,13 +120,22 @@ def _sums_scratch(node: Node, vector_bits: int) -> int:
     if not _has_terms(node):
         return 0
     y, x, w = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
-    return _summing(_sums_of(node, y, x, w), vector_bits).bytes
+    sums = _sums_of(node, y, x, w)
+    direct, quads = _summing(sums, vector_bits), quad_sums_that_pay(sums, vector_bits)
+    return max(direct.bytes, quads.bytes) if quads else direct.bytes
 
 
 def _summing(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
     """The way that is expected to be the faster; it depends on sizes, not on layouts."""
     summing, dotting = make_summing_plan(sums, vector_bits), make_dotting_plan(sums, vector_bits)
     return dotting if dotting and dotting.cycles < summing.cycles else summing
+
+
+@lru_cache(maxsize=256)
+def quad_sums_that_pay(sums: WeightSums, vector_bits: int) -> QuadSumsPlan | None:
+    """The plan by quads where it is expected to be faster than the direct one; it depends on sizes, not on layouts."""
+    quads = make_quad_sums_plan(sums, vector_bits)
+    return quads if quads and quads.cycles < _WORTH * _summing(sums, vector_bits).cycles else None
 
 
 @emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)
@@ -109,12 +151,18 @@ def emit_weight_gradient(
         return
     sums = _sums_of(node, operands[0], operands[1], result)
 
+    quads = quad_sums_that_pay(sums, emission.vector_bits)
+
     def build(function: Function, pointers: Sequence[str]) -> None:
         plan = _summing(sums, emission.vector_bits)
-        if isinstance(plan, DottingPlan):
-            write_dots(function, plan, *pointers)
-        else:
-            write_sums(function, plan, *pointers)
+        with ExitStack() as stack:
+            if quads is not None:
+                is_doubtful = write_quad_sums(function, quads, *pointers)
+                stack.enter_context(function.when(is_doubtful))
+            if isinstance(plan, DottingPlan):
+                write_dots(function, plan, *pointers)
+            else:
+                write_sums(function, plan, *pointers)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
     emission.kernel(sums, node.primitive.name, pointers, build)

@@ -3,7 +3,7 @@
 A part of an array is a view of it, so each of these is a nest or two that writes to a view.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,18 @@ def _emit_add_at(
 def _emit_concatenate(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
 ) -> None:
+    emit_joined(emission, node, operands, results[0], range(len(operands)))
+
+
+def emit_joined(
+    emission: Emission, node: Node, operands: Sequence[Stored], result: Stored, copied: Collection[int]
+) -> None:
+    """Copy some operands of a concatenation to their parts of the result; the others are there."""
     axis, begin = dict(node.params)["axis"], 0
-    for operand in operands:
+    for number, operand in enumerate(operands):
         end = begin + operand.shape[axis]
-        copy_into(emission, operand, part_of(emission, results[0], along(axis, slice(begin, end))))
+        if number in copied:
+            copy_into(emission, operand, part_of(emission, result, along(axis, slice(begin, end))))
         begin = end
 
 

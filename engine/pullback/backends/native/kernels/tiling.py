@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pullback.backends.native.kernels.costs import cost_of_a_turn
-from pullback.backends.native.kernels.nest import Nest, Reduction
+from pullback.backends.native.kernels.nest import Nest, Read, Reduction, Write
 
 #: So many numbers at most are added to one accumulator one after the other; then it is added to another of more precision.
 BLOCK = 128
@@ -165,8 +165,14 @@ def _walks_by_periods(nest: Nest, lanes: int) -> list[Walk]:
 
 def _walks_by_squares(nest: Nest, lanes: int, across: int) -> list[Walk]:
     along = len(nest.space) - 1
-    others = [Walk(axis, 1, 1) for axis in range(along) if axis != across]
-    return [*others, Walk(across, 1, min(lanes, nest.space[across])), Walk(along, lanes, 1)]
+    square = [Walk(across, 1, min(lanes, nest.space[across])), Walk(along, lanes, 1)]
+    operands: list[Read | Write] = [*nest.reads, *nest.writes]
+    turned = [one.strides for one in operands if one.strides[across] == 1 and abs(one.strides[along]) > 1]
+    # Along axes that nothing varies along that is turned, a square serves again and again; sums would come by their results.
+    again = [axis for axis in range(along) if axis != across and not any(strides[axis] for strides in turned)]
+    again = [] if nest.reductions else again
+    outside = [Walk(axis, 1, 1) for axis in range(along) if axis != across and axis not in again]
+    return [*outside, *square, *(Walk(axis, 1, 1) for axis in again)]
 
 
 def _lanes(nest: Nest, vector_bits: int) -> int:

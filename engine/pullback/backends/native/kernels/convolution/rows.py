@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from pullback.backends.native.emission import Stored
 from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes
+from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 #: Squares of numbers are transposed in registers: 4 x 4, whatever the width of a register.
 _SQUARE = 4
@@ -72,23 +72,39 @@ def _masks_stores(function: Function) -> bool:
 
 def _copy_shuffled(function: Function, lanes: Lanes, source: str, stride: int, target: str, count: int) -> None:
     """Steps of two: from two vectors every other number, or into every other place of two vectors."""
-    width, start = lanes.width, 0
-    # Read in pairs; what follows the last number may be nobody's, so that is copied alone.
-    whole = (count - 1) // width * width if stride == 2 else count // width * width
+    if stride == 2:
+        along(function, lanes, count, lambda index, active: _copy_evens(lanes, source, target, index, active))
+        return
+    width, whole = lanes.width, count // lanes.width * lanes.width
     if whole:
         with function.loop(0, whole, width) as index:
-            if stride == 2:
-                pair = [lanes.load(source, function.add(function.mul(index, 2), half)) for half in (0, width)]
-                even = shuffled(lanes, pair[0], pair[1], [2 * lane for lane in range(width)])
-                lanes.store(even, target, index)
-            else:
-                value = lanes.load(source, index)
-                place = function.mul(index, 2)
-                for half in range(2):
-                    wide = shuffled(lanes, value, value, [(lane + half * width) // 2 for lane in range(width)])
-                    _store_every_other(lanes, wide, target, function.add(place, half * width))
-        start = whole
-    _copy_singly(function, lanes, (source, stride), (target, 3 - stride), start, count)
+            value = lanes.load(source, index)
+            place = function.mul(index, 2)
+            for half in range(2):
+                wide = shuffled(lanes, value, value, [(lane + half * width) // 2 for lane in range(width)])
+                _store_every_other(lanes, wide, target, function.add(place, half * width))
+    _copy_singly(function, lanes, (source, 1), (target, 2), whole, count)
+
+
+def _copy_evens(lanes: Lanes, source: str, target: str, index: Index, active: int | None) -> None:
+    """Every other number of a pair of vectors; what follows the last of them may be nobody's."""
+    function = lanes.function
+    pair = function.element(source, function.mul(index, 2), memory_type(lanes.dtype))
+    even, _ = evens_and_odds(lanes, pair, 1, 2 * (active or lanes.width) - 1)
+    lanes.store(even, target, index, active=active)
+
+
+def evens_and_odds(lanes: Lanes, source: str, stride: int, met: int) -> list[str]:
+    """The first `met` numbers of a row by turns into two vectors, and zeros."""
+    width = lanes.width
+    if stride != 1:
+        return [
+            lanes.load(source, part * stride, stride=2 * stride, active=min(width, (met + 1 - part) // 2))
+            for part in range(2)
+        ]
+    first = lanes.load(source, active=min(width, met))
+    second = lanes.load(source, width, active=min(width, met - width)) if met > width else lanes.constant(0)
+    return [shuffled(lanes, first, second, [2 * lane + part for lane in range(width)]) for part in range(2)]
 
 
 def _store_every_other(lanes: Lanes, value: str, target: str, index: Index) -> None:

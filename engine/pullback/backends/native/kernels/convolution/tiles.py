@@ -26,12 +26,13 @@ class Tile:
 def choose_tile(outs: int, length: int, lanes: int, vector_bits: int, *, most_outs: int = 16) -> Tile:
     """The tile that is expected to take the fewest cycles for `outs` channels of `length` pixels."""
     return min(
-        _candidates(min(outs, most_outs), -(-length // lanes), vector_bits),
+        tiles_in_registers(min(outs, most_outs), -(-length // lanes), vector_bits),
         key=lambda tile: tile_cycles(tile, outs, length, lanes, vector_bits),
     )
 
 
-def _candidates(outs: int, vectors: int, vector_bits: int) -> Iterator[Tile]:
+def tiles_in_registers(outs: int, vectors: int, vector_bits: int) -> Iterator[Tile]:
+    """Tiles of at most so many channels and vectors."""
     # One register holds the weight; narrower machines without fused products need one for the product.
     registers = {512: 31, 256: 15}.get(vector_bits, 14)
     for tall in range(min(outs, registers), 0, -1):

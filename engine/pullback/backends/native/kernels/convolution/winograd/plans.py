@@ -1,0 +1,207 @@
+"""How a correlation is carried out by quads: which blocks, how many quads at a time, and whether that pays."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+from pullback.backends.native.kernels.convolution.axes import Axis, Course, Tap
+from pullback.backends.native.kernels.convolution.correlation import Correlation
+from pullback.backends.native.kernels.convolution.planes import Planes
+from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
+
+#: Terms of a patch, and results of a quad along an axis.
+TERMS, QUAD = 16, 2
+
+#: Cycles, by width of vectors, to compute the terms of a vector of patches, and a vector of quads from their terms.
+_TRANSFORMED = {512: (64.0, 48.0), 256: (32.0, 24.0), 128: (32.0, 24.0)}
+
+#: Cycles to copy a number of the source, to copy a result, and to compute the terms of a window.
+_COPIED, _WRITTEN, WEIGHED = 0.5, 0.25, 20.0
+
+#: What is written and read soon after stays in a second-level cache of a megabyte; cycles for a byte that does not, and for one
+#: that is read in order again and again.
+NEAR_BYTES, FAR, STREAMED = 768 * 1024, 0.1, 0.045
+
+#: Terms of weights that take more bytes do not stay in any cache, and each window takes so many cycles more to write.
+_MOST_WEIGHT_BYTES, _WEIGHED_AFAR = 8 * 1024 * 1024, 140.0
+
+#: The most bytes of the source that are copied at a time.
+_LARGEST_BLOCK = 2 * 1024 * 1024
+
+LINE_BYTES = 64
+
+
+def apart(count: int, line: int) -> int:
+    """So many numbers as an odd number of lines of the cache: what is an even number of them apart would share its places."""
+    lines = -(-count // line)
+    return (lines + 1 - lines % 2) * line
+
+
+@dataclass(frozen=True, slots=True)
+class QuadPlan:
+    """Quads of a block are one line, with what lies between rows of them; so many vectors of them are a panel."""
+
+    correlation: Correlation
+    planes: Planes
+    """The copy of a block of the source, by even and odd places along both axes; its results are quads."""
+    tile: Tile
+    """Of the products: results by vectors of a panel."""
+    lanes: int
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of vectors."""
+        return 8 * self.lanes * self.correlation.dtype.itemsize
+
+    @property
+    def block(self) -> tuple[int, ...]:
+        """Examples, rows of quads, and quads in a row."""
+        return self.planes.block
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of quads in the line of a block."""
+        length = 1 + sum((count - 1) * pitch for count, pitch in zip(self.block, self.planes.pitches, strict=True))
+        return -(-length // self.lanes)
+
+    @property
+    def panel(self) -> int:
+        """Quads in a panel."""
+        return self.tile.vectors * self.lanes
+
+    @property
+    def _line(self) -> int:
+        return LINE_BYTES // self.correlation.dtype.itemsize
+
+    def _apart(self, count: int) -> int:
+        return apart(count, self._line)
+
+    @property
+    def is_by_inputs(self) -> bool:
+        """Whether terms of weights lie along what is summed, or along results: as the weights themselves."""
+        return abs(self.correlation.weights.ins) <= abs(self.correlation.weights.outs)
+
+    @property
+    def weight_pitch(self) -> int:
+        """Distance of lines of terms of weights."""
+        return self._apart(self.correlation.ins if self.is_by_inputs else self.correlation.outs)
+
+    @property
+    def weight_terms(self) -> int:
+        """Elements for one term of all weights."""
+        ins, outs = self.correlation.ins, self.correlation.outs
+        return max(self._apart(ins) * outs, self._apart(outs) * ins)
+
+    @property
+    def patch_terms(self) -> int:
+        """Elements for one term of all patches of a panel."""
+        return self._apart(self.correlation.ins * self.panel)
+
+    @property
+    def quad_terms(self) -> int:
+        """Elements for one term of all quads of a panel."""
+        return self._apart(self.correlation.outs * self.panel)
+
+    @property
+    def row_pitch(self) -> int:
+        """Distance in the lines of results of the upper and lower rows of quads."""
+        return self._apart(QUAD * self.vectors * self.lanes)
+
+    @property
+    def copied(self) -> int:
+        """Elements of the copy, and of what is read past its end."""
+        return self.planes.size + (self.tile.vectors + 1) * max(self.lanes, self._line)
+
+    @property
+    def lines(self) -> int:
+        """Elements for the results of a block."""
+        return self.correlation.outs * QUAD * self.row_pitch
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it needs, whatever the layouts."""
+        elements = self.copied + self.lines + TERMS * (self.weight_terms + self.patch_terms + self.quad_terms)
+        return elements * self.correlation.dtype.itemsize
+
+    @property
+    def cycles(self) -> float:
+        """What it is expected to take for one example, as that of a direct plan."""
+        correlation, outs, ins = self.correlation, self.correlation.outs, self.correlation.ins
+        of_patches, of_quads = _TRANSFORMED.get(self.vector_bits, _TRANSFORMED[128])
+        products = (
+            TERMS
+            * ins
+            * sum(
+                panels * tile_cycles(tile, outs, tile.vectors * self.lanes, self.lanes, self.vector_bits)
+                for tile, panels in self.panels
+            )
+        )
+        transforms = self.vectors * (ins * of_patches + outs * of_quads)
+        copies = _COPIED * self.planes.size + _WRITTEN * self.lines
+        size = correlation.dtype.itemsize
+        far = FAR * (self.planes.size + self.lines) * size * (self.bytes > NEAR_BYTES)
+        terms = TERMS * (self.weight_terms + self.patch_terms + self.quad_terms) * size
+        if terms > NEAR_BYTES:
+            far += STREAMED * terms * sum(panels for _, panels in self.panels)
+        window = WEIGHED + _WEIGHED_AFAR * (TERMS * self.weight_terms * size > _MOST_WEIGHT_BYTES)
+        axes = correlation.axes
+        blocks = prod(-(-axis.count // count) for axis, count in zip(self.planes.axes, self.block, strict=True))
+        return ((products + transforms + copies + far) * blocks + window * ins * outs) / axes[0].count
+
+    @property
+    def panels(self) -> list[tuple[Tile, int]]:
+        """Tiles of panels, and how many panels there are of each."""
+        whole, rest = divmod(self.vectors, self.tile.vectors)
+        panels = [(self.tile, whole), (replace(self.tile, vectors=rest), 1)]
+        return [(tile, count) for tile, count in panels if tile.vectors and count]
+
+
+@lru_cache(maxsize=256)
+def make_quad_plan(correlation: Correlation, vector_bits: int) -> QuadPlan | None:
+    """The plan that is expected to be the fastest; None for what is no sum over windows of 3 x 3 in steps of one."""
+    if correlation.groups != 1 or len(correlation.axes) != 1 + QUAD:
+        return None
+    firsts = [_first_offset(axis) for axis in correlation.axes[1:]]
+    if None in firsts or 0 in (correlation.ins, correlation.outs):
+        return None
+    return min(_plans(correlation, vector_bits), key=lambda plan: plan.cycles)
+
+
+def _first_offset(axis: Axis) -> int | None:
+    """Where the window of three of the first result begins, if it is one."""
+    if axis.step != 1 or axis.spread != 1 or len(axis.courses) != 1:
+        return None
+    (course,) = axis.courses
+    offsets = sorted(tap.offset for tap in course.taps)
+    low = offsets[0] if offsets else 0
+    return low if offsets == [low, low + 1, low + 2] and course.count else None
+
+
+def quad_axis(axis: Axis) -> Axis:
+    """The axis of quads: their patches are windows of four in steps of two."""
+    low = min(tap.offset for tap in axis.courses[0].taps)
+    taps = tuple(Tap(place, low + place) for place in range(QUAD + 2))
+    return Axis(axis.size, QUAD, (Course(0, -(-axis.count // QUAD), taps),))
+
+
+def _plans(correlation: Correlation, vector_bits: int) -> Iterator[QuadPlan]:
+    lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
+    axes = (correlation.axes[0], *map(quad_axis, correlation.axes[1:]))
+    line = LINE_BYTES // correlation.dtype.itemsize
+    for block in _blocks(axes):
+        planes = Planes(axes, block, correlation.ins, tuple(range(len(axes))), line)
+        if planes.size * correlation.dtype.itemsize > _LARGEST_BLOCK and block[:2] != (1, 1):
+            break
+        plan = QuadPlan(correlation, planes, Tile(1, 1), lanes)
+        for vectors in range(1, min(plan.vectors, 4) + 1):
+            yield replace(plan, tile=choose_tile(correlation.outs, vectors * lanes, lanes, vector_bits))
+
+
+def _blocks(axes: tuple[Axis, ...]) -> Iterator[tuple[int, ...]]:
+    """Some rows of quads, then whole examples; of those that need as many turns the least."""
+    examples, rows, columns = (axis.count for axis in axes)
+    for turns in sorted({-(-rows // count) for count in range(1, rows + 1)}, reverse=True):
+        yield (1, -(-rows // turns), columns)
+    for turns in sorted({-(-examples // count) for count in range(2, min(examples, 64) + 1)}, reverse=True):
+        yield (-(-examples // turns), rows, columns)

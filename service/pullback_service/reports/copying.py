@@ -1,0 +1,72 @@
+"""Points as lines of COPY's text format, which takes 10,000 of them in a small part of the time that inserting takes.
+
+What needs no ids of the database is written beforehand, outside the event loop: most of a line. Pure.
+https://www.postgresql.org/docs/current/sql-copy.html, "Text Format".
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import orjson
+
+from pullback_service.ids import CommitId, SeriesId
+from pullback_service.reports.parts import PointPart
+
+COPY_POINTS = (
+    "COPY point (series_id, commit_id, report_id, ordered_at, quality, value, process_values, baseline, log_ratio, "
+    "low, high, n, outcome, method, program_hash) FROM STDIN"
+)
+
+NULL = b"\\N"
+LINES_AT_ONCE = 500  # about 200 KiB: the event loop serves others between two pieces
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_ARRAYS = bytes.maketrans(b"[]", b"{}")
+
+
+def ending_of(point: PointPart) -> bytes:
+    """The columns of a point that are the report's own."""
+    ratio = point.paired
+    fields = [
+        _number(point.value),
+        # Shortest decimals that read back to the same bits, as Postgres has them too.
+        NULL if point.process_values is None else orjson.dumps(point.process_values).translate(_ARRAYS),
+    ]
+    if ratio is None:
+        fields += [NULL] * 6
+    else:
+        fields += [
+            _text(ratio.baseline),
+            _number(ratio.log_ratio),
+            _number(ratio.low),
+            _number(ratio.high),
+            _number(ratio.n),
+            _text(ratio.outcome),
+        ]
+    fields += [_text(point.method), _text(point.program_hash)]
+    return b"\t".join(fields)
+
+
+def lines(
+    series: Sequence[SeriesId],
+    endings: Sequence[bytes],
+    *,
+    commit: CommitId,
+    report: UUID,
+    ordered_at: datetime,
+    quality: str,
+) -> Iterator[bytes]:
+    """Whole lines, `LINES_AT_ONCE` in a piece."""
+    middle = b"\t".join((_number(commit), str(report).encode(), ordered_at.isoformat().encode(), _text(quality)))
+    for start in range(0, len(endings), LINES_AT_ONCE):
+        rows = zip(series[start : start + LINES_AT_ONCE], endings[start : start + LINES_AT_ONCE], strict=True)
+        yield b"".join(b"%d\t%b\t%b\n" % (id_, middle, ending) for id_, ending in rows)
+
+
+def _number(value: float | None) -> bytes:
+    return NULL if value is None else orjson.dumps(value)
+
+
+def _text(value: str | None) -> bytes:
+    return NULL if value is None else value.translate(_ESCAPES).encode()

@@ -1,0 +1,55 @@
+"""Lines of COPY hold exactly what was measured."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pullback_service.reports.copying import LINES_AT_ONCE, ending_of, lines
+from pullback_service.reports.parts import PointPart, SeriesPart
+from pullback_service.reports.schemas import PairedDocument
+
+SERIES = SeriesPart(b"case", "fused", "tier", "time", "s", "smaller", exact=False)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def point(**changes):
+    given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "paired": None}
+    return PointPart(series=SERIES, path="$", **{**given, **changes})
+
+
+def test_what_is_missing_is_null():
+    assert ending_of(point()) == b"\t".join([b"1.5"] + [b"\\N"] * 9)
+
+
+def test_a_ratio_and_its_interval():
+    paired = PairedDocument(
+        variant="fused", baseline="unfused", metric="time", log_ratio=-0.5, low=-1, high=0.25, n=7, outcome="faster"
+    )
+    ending = ending_of(point(process_values=[1.0, 2e-300], paired=paired, method="cpu", program_hash="ab"))
+    assert ending == b"1.5\t{1.0,2e-300}\tunfused\t-0.5\t-1.0\t0.25\t7\tfaster\tcpu\tab"
+
+
+def test_what_means_something_to_copy_is_escaped():
+    ending = ending_of(point(method="a\tb\\N\r\nc"))
+    assert ending.split(b"\t")[8] == b"a\\tb\\\\N\\r\\nc"
+
+
+@given(value=FINITE, processes=st.lists(FINITE, min_size=1))
+def test_numbers_read_back_to_the_same_bits(value, processes):
+    fields = ending_of(point(value=value, process_values=processes)).split(b"\t")
+    assert float(fields[0]).hex() == value.hex()
+    assert [float(one).hex() for one in fields[1].strip(b"{}").split(b",")] == [one.hex() for one in processes]
+
+
+@pytest.mark.parametrize("count", [0, 1, LINES_AT_ONCE, LINES_AT_ONCE + 1])
+def test_every_point_is_one_line(count):
+    report, at = UUID(int=5), datetime(2026, 1, 2, 3, 4, 5, 678900, UTC)
+    pieces = list(lines(range(count), [b"x"] * count, commit=9, report=report, ordered_at=at, quality="clean"))
+    assert b"".join(pieces).splitlines() == [
+        b"%d\t9\t00000000-0000-0000-0000-000000000005\t2026-01-02T03:04:05.678900+00:00\tclean\tx" % id_
+        for id_ in range(count)
+    ]
+    assert all(piece.count(b"\n") <= LINES_AT_ONCE for piece in pieces)
