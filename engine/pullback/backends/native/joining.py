@@ -29,7 +29,9 @@ from pullback.rules.shapes import reshape
 
 def joined_in_place(graph: Graph, found: Kernels, layouts: Layouts) -> Kernels:
     """The same kernels, with places in joined arrays for the parts that can have one."""
-    joins = [kernel.node for kernel in found.kernels if isinstance(kernel, Alone) and kernel.node.primitive is concatenate]
+    joins = [
+        kernel.node for kernel in found.kernels if isinstance(kernel, Alone) and kernel.node.primitive is concatenate
+    ]
     if not joins:
         return found
     use = _Use.of(graph, found)
