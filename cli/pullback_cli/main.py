@@ -8,6 +8,7 @@ from pullback_cli import (
     agent,
     db,
     down,
+    gradbench,
     import_history,
     log,
     migrate,
@@ -36,6 +37,7 @@ app.command("up")(up.up)
 app.command("status")(status.status)
 app.command("down")(down.down)
 app.command("run")(run.run)
+app.command("gradbench")(gradbench.gradbench)
 app.command("upload")(upload.upload)
 app.command("import")(import_history.import_history)
 app.command("serve")(serve.serve)

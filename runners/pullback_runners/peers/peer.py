@@ -91,6 +91,10 @@ class FormsPeer(Peer):
 
         return declare
 
+    def share_forms(self, other: "FormsPeer") -> None:
+        """Have the same forms as `other`, those that are declared later too."""
+        self._forms = other._forms  # noqa: SLF001 - one of our own
+
     def offers(self, workload: Workload) -> bool:
         """Whether there is a form."""
         return workload.name in self._forms

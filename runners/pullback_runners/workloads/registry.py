@@ -20,7 +20,10 @@ Inputs = dict[str, Any]
 """Arguments by name, in the order of the function to differentiate."""
 
 Differentiated = tuple[Any, dict[str, Any]]
-"""A value and its gradients by the name of the argument."""
+"""A value and its gradients by the name of the argument, or its other derivatives by the names that they were given."""
+
+Compose = Callable[..., Callable[..., tuple[Any, tuple[Any, ...]]]]
+"""`compose(pb, function, **params)`: from the arguments to the value and its derivatives, by the engine `pb`."""
 
 Grid = list[dict[str, Parameter]]
 
@@ -36,7 +39,8 @@ class Workload:
     """A function to differentiate, and all that is needed to check and measure its gradient.
 
     Calling it with size parameters gives the plain NumPy function at that size. The decorators `inputs`, `oracle` and
-    `peer` complete the declaration; a workload without inputs and oracle is refused when it is first used.
+    `peer` complete the declaration; a workload without inputs and oracle is refused when it is first used. What is
+    differentiated is a number, by reverse mode; `derivative` declares what else is asked of a workload.
     """
 
     name: str
@@ -46,6 +50,12 @@ class Workload:
     _inputs: Callable[..., Inputs] | None = None
     _oracle: Callable[..., Differentiated] | None = None
     peers: dict[str, Callable[..., Differentiated]] = field(default_factory=dict)
+    _compose: Compose | None = None
+    derivatives: tuple[str, ...] = ()
+    """Names of what is computed beside the value; `wrt` unless `derivative` declares others."""
+
+    def __post_init__(self) -> None:
+        self.derivatives = self.derivatives or self.wrt
 
     def __call__(self, **params: Parameter) -> Callable[..., Any]:
         """Return the plain NumPy function to differentiate at these sizes."""
@@ -60,6 +70,22 @@ class Workload:
         """Declare the closed form: `closed_form(**inputs, **params)` in double precision, by hand, no engine of ours."""
         self._oracle = closed_form
         return closed_form
+
+    def derivative(self, *names: str) -> Callable[[Compose], Compose]:
+        """Declare derivatives that are no gradients of a number: Jacobians, second and nested ones, forward mode."""
+
+        def declare(compose: Compose) -> Compose:
+            self._compose, self.derivatives = compose, names
+            return compose
+
+        return declare
+
+    def differentiated(self, pb: Any, **params: Parameter) -> Callable[..., Any]:
+        """Return the function, differentiated by the engine `pb`: a value, and derivatives in the order of their names."""
+        function = self(**params)
+        if self._compose is None:
+            return pb.value_and_grad(function, wrt=self.wrt)  # type: ignore[no-any-return]
+        return self._compose(pb, function, **params)
 
     def peer(self, name: str) -> Callable[[Callable[..., Differentiated]], Callable[..., Differentiated]]:
         """Declare another engine's way of computing value and gradients from the same arguments."""

@@ -17,8 +17,8 @@ def names(suite, *patterns):
     return [case.name for case in select_cases(suite, patterns)]
 
 
-def test_the_quick_suite_is_the_four_seeds_at_small_sizes():
-    assert names("quick") == QUICK
+def test_the_quick_suite_holds_the_four_seeds_at_small_sizes():
+    assert [name for name in names("quick") if name in QUICK] == QUICK
 
 
 def test_the_standard_suite_holds_the_quick_one():

@@ -43,6 +43,11 @@ class Memory:
     in_registers: bool
     """Whether it is a few numbers, computed by one kernel that has no memory at all."""
 
+    @property
+    def kernel_count(self) -> int:
+        """How many kernels run, copies to outputs among them."""
+        return 1 if self.in_registers else len(self.kernels.kernels) + len(self.copied)
+
 
 @dataclass(slots=True)
 class _Slot:
