@@ -32,7 +32,7 @@ def calls_of(layer: str, size: tuple[int, int, int], bias: str, tier: str) -> di
     """The layer's gradient on a block and on separate arrays that hold the same numbers."""
     steps, batch, hidden = size
     workload = find_workload(layer)
-    params = {"steps": steps, "batch": batch, "hidden": hidden, "form": "blocked", "bias": bias}
+    params: dict[str, int | str] = {"steps": steps, "batch": batch, "hidden": hidden, "form": "blocked", "bias": bias}
     inputs = workload.draw_inputs(Case(layer, tuple(params.items()), "f4"))
     block, x = inputs["params"], inputs["x"]
     apart = {name: block[name].copy() for name in block}
