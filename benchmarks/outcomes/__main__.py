@@ -107,6 +107,7 @@ def judge(case: Case, name: str, groups: list[Group], suite: Suite) -> dict[str,
         "high": round(estimate.high, 5),
         "claim": round(margins.claim, 5),
         "groups": len(comparison.groups),
+        "pairs": [round(log_ratio, 5) for log_ratio in comparison.log_ratios()],
     }
 
 

@@ -48,9 +48,11 @@ class Comparison:
         """ln(candidate / reference), once there are two groups."""
         if len(self.groups) < 2 or not self.members():
             return None
-        return ratio_estimate(
-            [pair_log_ratio(self._slices(group, CANDIDATE), *self._references(group)) for group in self.groups]
-        )
+        return ratio_estimate(self.log_ratios())
+
+    def log_ratios(self) -> list[float]:
+        """ln(candidate / reference), group by group."""
+        return [pair_log_ratio(self._slices(group, CANDIDATE), *self._references(group)) for group in self.groups]
 
     def twin_log_ratios(self) -> list[float]:
         """How far the twins of the reference were apart, group by group."""

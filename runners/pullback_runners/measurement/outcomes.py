@@ -17,7 +17,7 @@ LEAST_CLAIM = 0.005
 than 1 % every second time, and is to be found all the same."""
 
 PROVISIONAL_FLOOR = 0.02
-"""Stands for the A/A floor of the machine while there are fewer than 20 A/A groups of the workload."""
+"""Stands for the A/A floor of the machine while there are too few groups with a twin to know it; it never makes a `same`."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ def margins(floor: float | None = None) -> Margins:
 def noisy_outcome(estimate: RatioEstimate, margins: Margins, *, may_say_same: bool) -> NoisyOutcome:
     """Faster or slower if the interval excludes 0 and the ratio reaches the claim; same if it lies inside the margin.
 
-    A quick run has too few groups to show that nothing changed, so it never says same.
+    A quick run has too few groups to show that nothing changed, so it never says same; nor does a provisional floor.
     """
-    if may_say_same and -margins.same < estimate.low and estimate.high < margins.same:
+    if may_say_same and not margins.is_provisional and -margins.same < estimate.low and estimate.high < margins.same:
         return "same"
     if (estimate.low > 0 or estimate.high < 0) and abs(estimate.log_ratio) >= margins.claim:
         return "faster" if estimate.log_ratio < 0 else "slower"
