@@ -148,3 +148,18 @@ def test_files_that_cannot_be_loaded_are_left_out_and_the_others_go_on(tmp_path,
 def test_where_nothing_is_left_to_measure_the_reason_is_raised(tmp_path):
     with pytest.raises(UsageError, match=r"nowhere\.py"):
         choose_cases("quick", ["densse"], [tmp_path / "nowhere.py"])
+
+
+def test_workloads_are_declared_also_beside_an_engine_that_lacks_what_they_need(tmp_path):
+    # Earlier commits are measured with these workloads; what an engine does not have fails its own cases only.
+    (tmp_path / "pullback").mkdir()
+    (tmp_path / "pullback" / "__init__.py").write_text("")
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from pullback_runners.workloads import known_workloads\n"
+        "from pullback_runners.peers import PEERS, find_peer\n"
+        "print(len(known_workloads()), sum(find_peer(name).offers(each) for name in PEERS for each in known_workloads()))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) == len([each for each in known_workloads() if not each.is_foreign])
