@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pullback_runners.workloads import registry
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -17,8 +19,15 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*
 PAGES = [page for page in DOCUMENTS if BLOCK.search(page.read_text())]
 
 
+@pytest.fixture
+def own_registry(monkeypatch):
+    """What examples declare is known to their own test only."""
+    registry.known_workloads()
+    monkeypatch.setattr(registry, "_workloads", dict(registry._workloads))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch, own_registry):
     monkeypatch.chdir(tmp_path)
     text = page.read_text()
     namespace = {"__name__": "example"}

@@ -22,6 +22,7 @@ from pullback_cli import (
     upload,
     version,
     worker,
+    workloads,
 )
 from pullback_cli.refusals import sentence_of
 from pullback_runners.agent.lifeline import die_with_named_parent
@@ -38,6 +39,7 @@ app.command("up")(up.up)
 app.command("status")(status.status)
 app.command("down")(down.down)
 app.command("run")(run.run)
+app.command("workloads")(workloads.workloads)
 app.command("gradbench")(gradbench.gradbench)
 app.command("compare")(compare.compare)
 app.command("upload")(upload.upload)

@@ -14,6 +14,7 @@ from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress
 
 CASE_FAILED = 1
+USAGE = 2
 
 Report = dict[str, Any]
 
@@ -46,7 +47,8 @@ def run(
 ) -> None:
     """Measure gradients against the unfused baseline: time, memory, and whether they are right.
 
-    Exit status: 0 all cases measured, 1 a case or a commit failed, 2 wrong usage, 130 interrupted (what was measured is kept).
+    Exit status: 0 all cases measured, 1 a case or a commit failed, 2 wrong usage, also of a part
+    of what was asked for, 130 interrupted (what was measured is kept).
 
     Examples:
     pullback run --suite quick -o bench.json --html bench.html
@@ -92,6 +94,11 @@ def run(
             _print_table(report, None if commits is not None else output)
     if stop() or not all(report["harness"]["complete"] for report in reports):
         raise typer.Exit(INTERRUPTED)
+    refused = list(dict.fromkeys(sentence for report in reports for sentence in report["harness"]["refused"]))
+    for sentence in refused:
+        typer.echo(f"pullback run: {sentence}", err=True)
+    if refused:
+        raise typer.Exit(USAGE)
     if failed or any(each["error"] for report in reports for case in report["cases"] for each in case["variants"]):
         raise typer.Exit(CASE_FAILED)
 

@@ -21,7 +21,7 @@ from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.report import FORMAT, VERSION, CaseResult, case_document, describe_commit
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import BASELINE, refuse_unknown_variants
-from pullback_runners.workloads import Case, known_workloads, load_workload_file, select_cases
+from pullback_runners.workloads import Case, choose_cases, known_workloads, load_workload_file, select_cases
 
 FEWEST_GROUPS = 2
 """Of a case that an interruption cut short, so many groups are worth keeping."""
@@ -55,14 +55,14 @@ def run_suite(
 
     `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `engine_dir` is a checkout whose engine
     is measured instead of the installed one; `commit` is the report's commit object, read from that checkout's git if
-    not given. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it answers true the run ends within a slice, and the report holds the cases
-    finished so far, with `harness.complete` false. A case that fails is in the report with its reason; only wrong
-    arguments raise (`pullback_runners.errors.UsageError`).
+    not given. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it
+    answers true the run ends within a slice, and the report holds the cases finished so far, with `harness.complete`
+    false. A case that fails is in the report with its reason. Names and files that cannot be had are sentences in
+    `harness.refused`; where nothing is left to measure, and for other wrong arguments, the sentence is raised
+    (`pullback_runners.errors.UsageError`).
     """
     chosen_suite = find_suite(suite)
-    for path in workload_files:
-        load_workload_file(path)
-    chosen_cases = select_cases(suite, cases)
+    choice = choose_cases(suite, cases, workload_files)
     refuse_unknown_variants(variants)
     if with_instructions:
         refuse_without_valgrind()
@@ -72,12 +72,12 @@ def run_suite(
     started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
-    surroundings = Surroundings(workload_files, preflight.pinned_cpu, timeout_s, stop)
-    steps = Steps(len(chosen_cases) * (1 + chosen_suite.groups), on_progress)
+    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop)
+    steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
     results: list[CaseResult] = []
     complete = True
     try:
-        for case in chosen_cases:
+        for case in choice.cases:
             result = CaseResult(case, chosen_variants, engine, with_twin=chosen_suite.twin)
             results.append(result)
             _measure_case(
@@ -108,6 +108,7 @@ def run_suite(
             "quality": quality,
             "contamination": reasons,
             "complete": complete,
+            "refused": choice.refused,
             "preflight": preflight.document(),
             "budget": chosen_suite.budget(),
             "job": dict(job) if job is not None else None,
@@ -122,7 +123,7 @@ def list_cases(suite: str, cases: Sequence[str] = (), workload_files: Sequence[P
     find_suite(suite)
     for path in workload_files:
         load_workload_file(path)
-    described = {w.name: (w.__doc__ or "").splitlines()[0] for w in known_workloads()}
+    described = {w.name: w.sentence for w in known_workloads()}
     return [(case, described[case.workload]) for case in select_cases(suite, cases)]
 
 

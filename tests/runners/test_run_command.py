@@ -44,7 +44,7 @@ def test_a_run_writes_its_report(measured):
 
 
 def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
-    done = pullback_run("--case", "poly9*", "--variant", "torch", "--json", "--quiet")
+    done = pullback_run("--case", "poly9_b*", "--variant", "torch", "--json", "--quiet")
     assert done.returncode == 1
     assert done.stderr == ""
     (case,) = json.loads(done.stdout)["cases"]
@@ -54,7 +54,7 @@ def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["--suite", "hasty"], "known: quick, standard"),
+        (["--suite", "hasty"], "known: quick, standard, full"),
         (["--case", "densse"], "--list"),
         (["--engine", "/nowhere"], "give a checkout"),
         (["-o", "/nowhere/report.json"], "existing, writable folder"),
@@ -70,6 +70,21 @@ def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(arguments, rem
     assert remedy in line
 
 
+def test_what_cannot_be_had_is_said_the_rest_is_measured_and_the_status_is_2(tmp_path):
+    path, file = tmp_path / "report.json", tmp_path / "mine.py"
+    file.write_text("import no_such")
+    done = pullback_run(
+        *("--case", "densse", "--case", "poly9_broadcast", "--workloads", str(file), "--variant", "numpy"),
+        *("--quiet", "-o", str(path)),
+    )
+    assert done.returncode == 2
+    broken, unknown = done.stderr.splitlines()
+    assert f"{file} cannot be loaded (line 1)" in broken
+    assert "no case of suite 'quick' matches 'densse'" in unknown
+    (case,) = json.loads(path.read_text())["pullback"]["cases"]
+    assert case["case"]["workload"] == "poly9_broadcast"
+
+
 @pytest.mark.parametrize("text", ["raise RuntimeError('boom')", "def (", "import sys; sys.exit(3)", "import no_such"])
 def test_a_workload_file_that_cannot_be_loaded_is_wrong_usage(tmp_path, text):
     file = tmp_path / "mine.py"
@@ -81,7 +96,7 @@ def test_a_workload_file_that_cannot_be_loaded_is_wrong_usage(tmp_path, text):
 
 
 def test_the_list_measures_nothing():
-    done = pullback_run("--list", "--json", "--case", "*f4*")
+    done = pullback_run("--list", "--json", "--case", "dense*f4*")
     assert done.returncode == 0
     assert [case["params"]["n"] for case in json.loads(done.stdout)] == [32, 100]
 

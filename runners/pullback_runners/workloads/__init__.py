@@ -11,13 +11,15 @@ from pullback_runners.workloads.registry import (
     load_workload_file,
     workload,
 )
-from pullback_runners.workloads.selection import select_cases
+from pullback_runners.workloads.selection import Choice, choose_cases, select_cases
 
 __all__ = [
     "Case",
+    "Choice",
     "Differentiated",
     "Inputs",
     "Workload",
+    "choose_cases",
     "find_workload",
     "grid",
     "known_workloads",

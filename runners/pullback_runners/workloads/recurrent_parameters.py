@@ -13,7 +13,7 @@ import pullback as pb
 
 
 def draw_parameters(
-    make_block: Callable[..., pb.Block],
+    make_block: Callable[..., Any],
     rng: np.random.Generator,
     dtype: np.dtype[Any],
     hidden: int,

@@ -1,6 +1,7 @@
 """The registry: a workload is declared by decorators and found by its name."""
 
 import importlib
+import importlib.metadata
 import itertools
 import pkgutil
 import runpy
@@ -8,6 +9,7 @@ import traceback
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +60,19 @@ class Workload:
         self.derivatives = self.derivatives or self.wrt
 
     @property
+    def sentence(self) -> str:
+        """What it is, in one line."""
+        return next(iter((self.__doc__ or "").strip().splitlines()), "(its function has no docstring)")
+
+    @property
+    def mathematics(self) -> str:
+        """What its module says of it, or else itself."""
+        return (self.function.__globals__.get("__doc__") or self.__doc__ or self.sentence).strip()
+
+    @property
     def is_foreign(self) -> bool:
         """Whether it is a user's own and not of this package."""
-        return not self.function.__module__.startswith("pullback_runners.workloads.")
+        return not _is_own(self.function)
 
     def __call__(self, **params: Parameter) -> Callable[..., Any]:
         """Return the plain NumPy function to differentiate at these sizes."""
@@ -138,7 +150,14 @@ def in_double_precision(value: Any) -> Any:
     return value
 
 
+def _is_own(function: Callable[..., Any]) -> bool:
+    return function.__module__.startswith("pullback_runners.workloads.")
+
+
 _workloads: dict[str, Workload] = {}
+
+ENTRY_POINTS = "pullback.workloads"
+"""Installed packages name modules that declare workloads under this group of entry points."""
 
 
 def workload(*, wrt: str | tuple[str, ...], **grids: Grid) -> Callable[[Callable[..., Callable[..., Any]]], Workload]:
@@ -149,6 +168,8 @@ def workload(*, wrt: str | tuple[str, ...], **grids: Grid) -> Callable[[Callable
 
     def register(function: Callable[..., Callable[..., Any]]) -> Workload:
         name = function.__name__
+        if name in _workloads and not _workloads[name].is_foreign and not _is_own(function):
+            raise UsageError(f"workload {name} is one of Pullback's own; give yours another name")
         declared = Workload(name, function, (wrt,) if isinstance(wrt, str) else wrt, grids)
         declared.__doc__ = function.__doc__
         _workloads[name] = declared
@@ -158,21 +179,46 @@ def workload(*, wrt: str | tuple[str, ...], **grids: Grid) -> Callable[[Callable
 
 
 def known_workloads() -> list[Workload]:
-    """Every registered workload by name, our own ones included."""
+    """Every registered workload by name: our own, those of installed packages, those of files that were loaded."""
+    _load_own()
+    broken_packages()
+    return [_workloads[name] for name in sorted(_workloads)]
+
+
+def _load_own() -> None:
     package = importlib.import_module("pullback_runners.workloads")
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
-    return [_workloads[name] for name in sorted(_workloads)]
+
+
+@cache
+def broken_packages() -> tuple[str, ...]:
+    """Load the workloads of installed packages, once; a sentence for each entry point that cannot be loaded."""
+    _load_own()
+    sentences = []
+    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            entry_point.load()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises is not ours to end by
+            sentences.append(
+                f"entry point {entry_point.name} of {ENTRY_POINTS} ({entry_point.value}) cannot be loaded: {error!r}; "
+                "mend or uninstall the package"
+            )
+    return tuple(sentences)
 
 
 def load_workload_file(path: Path) -> None:
     """Register the workloads of a Python file that is not part of this package."""
     if not path.is_file():
         raise UsageError(f"no workload file {path}; give the path of a Python file that declares workloads")
+    _load_own()
+    before = dict(_workloads)
     try:
         runpy.run_path(str(path), run_name=f"pullback_workloads_{path.stem}")
     except (Exception, SystemExit) as error:
         raise UsageError(f"{path} cannot be loaded{_line_in(path, error)}: {error!r}; mend the file") from error
+    if all(before.get(name) is declared for name, declared in _workloads.items()):
+        raise UsageError(f"{path} declares no workload; decorate a function with @workload, as docs/workloads.md shows")
 
 
 def _line_in(path: Path, error: BaseException) -> str:

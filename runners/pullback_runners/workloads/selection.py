@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from pullback_runners.errors import UsageError
 from pullback_runners.suites import SUITES
 from pullback_runners.workloads.case import Case
-from pullback_runners.workloads.registry import known_workloads
+from pullback_runners.workloads.registry import broken_packages, known_workloads, load_workload_file
 
 _MOST_NAMED = 6
 """Longer lists of cases are cut in messages."""
@@ -32,6 +34,39 @@ def select_cases(suite: str, patterns: Sequence[str] = ()) -> list[Case]:
             raise UsageError(f"no case of suite {suite!r} matches {pattern!r}; {_what_there_is(pattern, suite)}")
         chosen |= matching
     return [case for case in known if case.name in chosen]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What will be measured, and a sentence for everything asked for that cannot be."""
+
+    cases: list[Case]
+    files: list[Path]
+    refused: list[str]
+
+
+def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = ()) -> Choice:
+    """Load workload files and select cases; what cannot be had is refused in a sentence, and the rest goes on.
+
+    Where nothing is left to measure, the first sentence is raised.
+    """
+    refused, loaded = list(broken_packages()), []
+    for path in files:
+        try:
+            load_workload_file(path)
+            loaded.append(path)
+        except UsageError as error:
+            refused.append(str(error))
+    chosen: set[str] = set()
+    for wishes in [[pattern] for pattern in patterns] or [[]]:
+        try:
+            chosen |= {case.name for case in select_cases(suite, wishes)}
+        except UsageError as error:
+            refused.append(str(error))
+    if not chosen and refused:
+        raise UsageError(refused[0])
+    known = [case for workload in known_workloads() for case in workload.cases(suite)]
+    return Choice([case for case in known if case.name in chosen], loaded, refused)
 
 
 def _what_there_is(pattern: str, suite: str) -> str:

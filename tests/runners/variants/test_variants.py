@@ -8,7 +8,7 @@ from pullback_runners.errors import VariantError
 from pullback_runners.variants import kind_of, open_variant
 from pullback_runners.workloads import find_workload, select_cases
 
-(CASE,) = select_cases("quick", ["poly9*"])
+(CASE,) = select_cases("quick", ["poly9_broadcast"])
 WORKLOAD = find_workload("poly9_broadcast")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pullback_runners.errors import UsageError
 from pullback_runners.measurement.gradient_check import array_of
-from pullback_runners.workloads import find_workload, known_workloads, load_workload_file, registry
+from pullback_runners.workloads import choose_cases, find_workload, known_workloads, load_workload_file, registry
 
 
 def test_every_workload_says_what_it_is_in_one_line():
@@ -59,3 +59,107 @@ def test_a_workload_without_inputs_or_oracle_says_what_to_add(monkeypatch):
         bare.draw_inputs(case)
     with pytest.raises(UsageError, match=r"@bare\.oracle"):
         bare.closed_form(case, {})
+
+
+@pytest.fixture
+def own_registry(monkeypatch):
+    """A registry for this test alone."""
+    registry.known_workloads()
+    monkeypatch.setattr(registry, "_workloads", dict(registry._workloads))
+
+
+MINE = """
+from pullback_runners.workloads import grid, workload
+
+@workload(wrt="x", quick=grid(n=(1,)))
+def mine(n):
+    return lambda x: x
+"""
+
+
+def test_a_file_declares_workloads_as_often_as_it_is_loaded(tmp_path, own_registry):
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+    for _ in range(2):
+        load_workload_file(file)
+    assert find_workload("mine").is_foreign
+    assert find_workload("mine").sentence == "(its function has no docstring)"
+
+
+def test_a_file_that_declares_nothing_is_refused(tmp_path, own_registry):
+    file = tmp_path / "mine.py"
+    file.write_text("import numpy\n")
+    with pytest.raises(UsageError, match=r"mine\.py declares no workload; decorate"):
+        load_workload_file(file)
+
+
+def test_a_file_cannot_take_the_name_of_one_of_ours(tmp_path, own_registry):
+    file = tmp_path / "mine.py"
+    file.write_text(MINE.replace("def mine", "def lstm"))
+    with pytest.raises(UsageError, match="lstm is one of Pullback's own; give yours another name"):
+        load_workload_file(file)
+    assert not find_workload("lstm").is_foreign
+
+
+class EntryPoint:
+    """What an installed package says it has."""
+
+    def __init__(self, load):
+        self.name, self.value, self.load = "mine", "mine.workloads", load
+
+
+@pytest.fixture
+def installed(monkeypatch, own_registry):
+    def install(*entry_points):
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entry_points)
+        registry.broken_packages.cache_clear()
+
+    yield install
+    monkeypatch.undo()
+    registry.broken_packages.cache_clear()
+
+
+def test_an_installed_package_offers_its_workloads_by_an_entry_point(installed):
+    installed(EntryPoint(lambda: exec(MINE, {"__name__": "mine.workloads"})))  # noqa: S102 - our own text
+    assert find_workload("mine").cases("quick")
+
+
+def test_a_package_that_cannot_be_loaded_is_a_sentence_and_the_others_go_on(installed):
+    def raise_():
+        raise ImportError("no such thing")
+
+    installed(EntryPoint(raise_), EntryPoint(lambda: exec(MINE, {"__name__": "mine.workloads"})))  # noqa: S102 - our own text
+    choice = choose_cases("quick", ["mine", "densse", "mul_restore"])
+    assert [case.workload for case in choice.cases] == ["mine", "mul_restore"]
+    assert len(choice.refused) == 2
+    assert "ImportError('no such thing'); mend or uninstall the package" in choice.refused[0]
+    assert "no case of suite 'quick' matches 'densse'" in choice.refused[1]
+
+
+def test_files_that_cannot_be_loaded_are_left_out_and_the_others_go_on(tmp_path, own_registry):
+    good, broken, missing = (tmp_path / name for name in ("good.py", "broken.py", "missing.py"))
+    good.write_text(MINE)
+    broken.write_text("raise RuntimeError('boom')")
+    choice = choose_cases("quick", ["mine"], [broken, good, missing])
+    assert (choice.files, [case.workload for case in choice.cases]) == ([good], ["mine"])
+    assert ["broken.py" in choice.refused[0], "missing.py" in choice.refused[1]] == [True, True]
+
+
+def test_where_nothing_is_left_to_measure_the_reason_is_raised(tmp_path):
+    with pytest.raises(UsageError, match=r"nowhere\.py"):
+        choose_cases("quick", ["densse"], [tmp_path / "nowhere.py"])
+
+
+def test_workloads_are_declared_also_beside_an_engine_that_lacks_what_they_need(tmp_path):
+    # Earlier commits are measured with these workloads; what an engine does not have fails its own cases only.
+    (tmp_path / "pullback").mkdir()
+    (tmp_path / "pullback" / "__init__.py").write_text("")
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from pullback_runners.workloads import known_workloads\n"
+        "from pullback_runners.peers import PEERS, find_peer\n"
+        "print(len(known_workloads()), sum(find_peer(name).offers(each) for name in PEERS for each in known_workloads()))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) == len([each for each in known_workloads() if not each.is_foreign])

@@ -1,0 +1,85 @@
+"""`pullback workloads`: what can be measured, at which sizes, and by whom."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pullback_cli.refusals import needs
+
+if TYPE_CHECKING:
+    from pullback_runners.workloads import Workload
+
+
+@needs("runner")
+def workloads(
+    name: Annotated[str | None, typer.Argument(help="a workload; none shows all of them")] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option("--workloads", help="a Python file with workloads of your own")
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Show the workloads, how many cases each has in every suite, and the peers they are written for.
+
+    With a name: its mathematics and its cases.
+
+    Examples:
+    pullback workloads
+
+    pullback workloads lstm
+
+    pullback workloads --workloads mine.py --json
+    """
+    from pullback_runners.suites import SUITES  # noqa: PLC0415 - a runner's packages load when it runs
+    from pullback_runners.workloads import find_workload, known_workloads, load_workload_file  # noqa: PLC0415
+
+    for path in file or ():
+        load_workload_file(path)
+    shown = known_workloads() if name is None else [find_workload(name)]
+    suites = tuple(SUITES)
+    if as_json:
+        typer.echo(json.dumps([_document(each, suites) for each in shown]))
+    elif name is None:
+        _print_all(shown, suites)
+    else:
+        _print_one(shown[0], suites)
+
+
+def _document(workload: "Workload", suites: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": workload.name,
+        "description": workload.sentence,
+        "derivatives": list(workload.derivatives),
+        "peers": _peers(workload),
+        "suites": {
+            suite: [{"name": case.name, **case.document()} for case in workload.cases(suite)] for suite in suites
+        },
+    }
+
+
+def _peers(workload: "Workload") -> list[str]:
+    """Those that are written, installed or not."""
+    from pullback_runners.peers import PEERS, find_peer  # noqa: PLC0415 - as above
+
+    written = [peer for peer in PEERS if find_peer(peer).offers(workload)]
+    return [*written, *(own for own in workload.peers if own not in written)]
+
+
+def _print_all(shown: Sequence["Workload"], suites: Sequence[str]) -> None:
+    width = max(len(each.name) for each in shown)
+    typer.echo(f"{'workload':<{width}}  {'  '.join(f'{suite:>8}' for suite in suites)}  what it is")
+    for each in shown:
+        counts = "  ".join(f"{len(each.cases(suite)):>8}" for suite in suites)
+        typer.echo(f"{each.name:<{width}}  {counts}  {each.sentence}")
+
+
+def _print_one(workload: "Workload", suites: Sequence[str]) -> None:
+    typer.echo(workload.mathematics)
+    typer.echo(f"\nderivatives: {', '.join(workload.derivatives)}   peers: {', '.join(_peers(workload)) or 'none'}")
+    for suite in suites:
+        typer.echo(f"\n{suite}")
+        for case in workload.cases(suite):
+            typer.echo(f"  {case.name}")

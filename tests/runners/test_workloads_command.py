@@ -1,0 +1,46 @@
+"""`pullback workloads` as a user starts it."""
+
+import json
+import subprocess
+import sys
+
+COMMAND = [sys.executable, "-c", "from pullback_cli.main import main; main()", "workloads"]
+
+
+def pullback_workloads(*arguments):
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_all_workloads_are_listed_with_the_number_of_cases_in_every_suite():
+    done = pullback_workloads()
+    assert done.returncode == 0, done.stderr
+    head, *rows = done.stdout.splitlines()
+    assert head.split()[:4] == ["workload", "quick", "standard", "full"]
+    assert {"lenet_step", "gru", "touch_large_array"} < {row.split()[0] for row in rows}
+    assert all(int(count) > 0 for row in rows for count in row.split()[1:4])
+
+
+def test_one_workload_is_shown_with_its_mathematics_its_cases_and_its_peers():
+    shown = pullback_workloads("lstm").stdout
+    assert "c_t = f c_(t-1) + i g" in shown
+    assert "peers: numpy, autograd, jax, torch" in shown
+    assert "  lstm[steps=50,batch=32,hidden=128,form=separate,bias=with,f4,cpu]" in shown
+
+
+def test_a_workload_of_ones_own_is_listed_too(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from pullback_runners.workloads import grid, workload\n"
+        "@workload(wrt='x', quick=grid(n=(1, 2)))\n"
+        "def mine(n):\n"
+        "    '''A sentence.'''\n"
+    )
+    (mine,) = json.loads(pullback_workloads("mine", "--workloads", str(file), "--json").stdout)
+    assert (mine["description"], mine["peers"]) == ("A sentence.", [])
+    assert [case["name"] for case in mine["suites"]["quick"]] == ["mine[n=1,f8,cpu]", "mine[n=2,f8,cpu]"]
+
+
+def test_an_unknown_workload_is_wrong_usage():
+    done = pullback_workloads("densse")
+    assert done.returncode == 2
+    assert "no workload 'densse'; known: " in done.stderr
