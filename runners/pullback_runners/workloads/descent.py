@@ -46,7 +46,7 @@ def differentiated(function: Callable[[Any], Any], mode: str) -> Callable[[Any],
         return pb.value_and_grad(function)
 
     def forward(x: Any) -> tuple[Any, Any]:
-        pushed = [pb.jvp(function, [x], [direction]) for direction in np.eye(len(x))]
+        pushed = [pb.jvp(function, [x], [direction]) for direction in np.eye(len(x), dtype=x.dtype)]
         return pushed[0][0], np.stack([dy for _, dy in pushed])
 
     return forward
@@ -83,12 +83,13 @@ def minimum(value_and_gradient: Callable[[Any], tuple[Any, Any]], start: Any, lo
         )
 
     value, gradient = value_and_gradient(start)
+    number = start.dtype.type
     first = (
         start,
         value,
         gradient,
-        np.float64(0),
-        np.float64(FIRST_STEP),
+        number(0),
+        number(FIRST_STEP),
         np.isfinite(pb.stop_gradient(value)),
         np.bool_(False),
     )

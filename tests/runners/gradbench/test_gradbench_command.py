@@ -35,9 +35,9 @@ def test_a_conversation_from_start_to_end_of_input(tool):
     # A line of 8 MB, both ways: the output is as long as the input.
     long = ask(
         tool,
-        {"id": 4, "kind": "evaluate", "module": "lse", "function": "gradient", "input": {"x": [0.123456789] * 400_000}},
+        {"id": 4, "kind": "evaluate", "module": "lse", "function": "gradient", "input": {"x": [0.123456789] * 700_000}},
     )
-    assert len(long["output"]) == 400_000
+    assert len(long["output"]) == 700_000
     rest, said = tool.communicate()
     assert (tool.returncode, rest, said) == (0, b"", b"")
 
