@@ -9,6 +9,7 @@ from pullback_cli import (
     compare,
     db,
     down,
+    gradbench,
     import_history,
     log,
     migrate,
@@ -37,6 +38,7 @@ app.command("up")(up.up)
 app.command("status")(status.status)
 app.command("down")(down.down)
 app.command("run")(run.run)
+app.command("gradbench")(gradbench.gradbench)
 app.command("compare")(compare.compare)
 app.command("upload")(upload.upload)
 app.command("import")(import_history.import_history)

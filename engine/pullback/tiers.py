@@ -1,7 +1,7 @@
 """The tiers: the same mathematics, run in different ways."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 from pullback.errors import TierError
@@ -34,8 +34,7 @@ def checked(name: str) -> str:
     return name
 
 
-@contextmanager
-def tier(name: str) -> Iterator[None]:
+def tier(name: str) -> AbstractContextManager[None]:
     """Run what is inside the block in the named tier, one of `pb.TIERS`.
 
     `unfused` is the eager tape, `fused` a planned graph, `stateful` a planned graph in memory that is kept between calls,
@@ -46,17 +45,17 @@ def tier(name: str) -> Iterator[None]:
     ...     gradient(np.zeros(2))
     array([1., 1.])
     """
-    token = _current.set((checked(name), name != "unfused"))
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return _in_force(checked(name), planned=name != "unfused")  # a wrong name is refused here, not at `with`
+
+
+def on_the_tape(name: str) -> AbstractContextManager[None]:
+    """Run what is inside the block without plans, with the rules of the named tier."""
+    return _in_force(checked(name), planned=False)
 
 
 @contextmanager
-def on_the_tape(name: str) -> Iterator[None]:
-    """Run what is inside the block without plans, with the rules of the named tier."""
-    token = _current.set((checked(name), False))
+def _in_force(name: str, *, planned: bool) -> Iterator[None]:
+    token = _current.set((name, planned))
     try:
         yield
     finally:

@@ -20,6 +20,8 @@ class Suite:
 
     more_groups: int = 5
     """Added at a time while an answer is ambiguous."""
+    headline: tuple[str, ...] | None = None
+    """Workloads of ours that are measured when none is named; None means all. A user's own are always measured."""
     twin: bool = True
     """Whether the baseline takes part twice, so that what lies between two identical programs is known."""
     comparison_s: float = 60.0
@@ -40,8 +42,17 @@ class Suite:
 SUITES = {
     suite.name: suite
     for suite in (
-        Suite("quick", groups=6, most_groups=6, slices=50, may_say_same=False, twin=False),
+        Suite(
+            "quick",
+            groups=6,
+            most_groups=6,
+            slices=50,
+            may_say_same=False,
+            twin=False,
+            headline=("dense_bias_act", "mul_restore", "poly9_broadcast", "touch_large_array"),
+        ),
         Suite("standard", groups=20, most_groups=40, slices=100, may_say_same=True),
+        Suite("full", groups=20, most_groups=40, slices=100, may_say_same=True),
     )
 }
 

@@ -21,6 +21,7 @@ written in the text: to a ufunc a Python number is a new array each time.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +74,14 @@ class _Writer:
         }
         self.made: set[int | None] = {*schedule.kept, *range(len(schedule.owned))}  # buffers that are there
         self.writes = any(step.node.primitive.effect.writes for step in schedule.steps)
+        self.last_step = {
+            buffer: position
+            for position, step in enumerate(schedule.steps)
+            for buffer in (*step.scratch, *(place.buffer for place in step.places))
+            if buffer is not None and buffer >= len(schedule.owned)
+        }
+        self.living_in: dict[Atom, int] = {}
+        self.views: defaultdict[int, list[str]] = defaultdict(list)  # names of what lives in a buffer beside its own
 
     def write(self) -> str:
         graph = self.schedule.graph
@@ -97,6 +106,7 @@ class _Writer:
             if primitive.effect is Effect.RESTORES:
                 self.lines.append("overwritten.pop()")
             self.poison_after(step)
+            self.let_go(position, step)
             self.check(guards.get(position, ()))
         outputs = [
             self.returned(atom, copied=copied, buffer=buffer)
@@ -129,6 +139,25 @@ class _Writer:
                     f"b{buffer} = {self.bound('empty', np.empty)}({type_.shape}, {self.parameter(type_.dtype)})"
                 )
         self.made.update(step.scratch, (place.buffer for place in step.places))
+
+    def let_go(self, position: int, step: Step) -> None:
+        """Give back the memory of what is dead and will not be used again, where NumPy makes it anew on each call.
+
+        Without this every array of a program would live until it ends: a network's gradients twice as many bytes.
+        """
+        if self.keeps:
+            return
+        for result, place in zip(step.node.outputs, step.places, strict=True):
+            source = step.node.inputs[0] if step.node.inputs else None
+            if place.buffer is not None:
+                self.living_in[result] = place.buffer
+            elif place.placement is Placement.VIEW and source in self.living_in:
+                self.living_in[result] = self.living_in[source]
+                self.views[self.living_in[source]].append(self.names[result])
+        dead = [buffer for buffer in step.freed if self.last_step.get(buffer, position + 1) <= position]
+        names = [name for buffer in dict.fromkeys(dead) for name in (f"b{buffer}", *self.views.pop(buffer, ()))]
+        if names:
+            self.lines.append(f"del {', '.join(names)}")
 
     def poison(self, buffers: Iterable[int]) -> None:
         """Make what is in dead buffers useless, where that is asked for."""

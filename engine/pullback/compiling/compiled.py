@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -49,6 +49,8 @@ class Compiled:
     poisoned: bool
     native: NativeProgram | None = None
     """The program as machine code, where nothing of it is left to the interpreter."""
+    regions: tuple[tuple[str, str], ...] = ()
+    """Names and kernels of the native programs that an interpreted one calls."""
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
         """One run, in memory of its own or in a frame of the state."""
@@ -72,7 +74,7 @@ def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Co
     obstacle = "poisoning looks into the interpreter's memory" if is_poisoning() else availability.why_not()
     if obstacle is not None:
         return _interpreted(graph, keeps=True, owned=owned, fallbacks=[obstacle])
-    return _native(share_powers(sum_factors(graph)), owned)
+    return _native(share_powers(graph), owned)
 
 
 def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:
@@ -107,9 +109,16 @@ def _native(graph: Graph, owned: Collection[int]) -> Compiled:
 
     whole = with_guards_returned(graph)
     if not any(map(support.why_not, whole.nodes)):
-        return _whole(graph, take_numbers_out_of_sums(whole))
+        return _whole(graph, take_numbers_out_of_sums(sum_factors(whole)))
     split = regions.split(whole)
-    return _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)
+    compiled = _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)
+    summary = dict(compiled.summary)
+    summary["kernels"] += sum(region.kernels - 1 for region in split.regions)
+    for key in ("state_bytes", "peak_bytes"):
+        summary[key] += sum(region.native.memory.nbytes for region in split.regions)
+    listings = tuple((region.name, region.listing) for region in split.regions)
+    summary["hash"] = _hash(graph, "\n".join([compiled.text, *(listing for _, listing in listings)]))
+    return replace(compiled, summary=summary, regions=listings)
 
 
 def _whole(graph: Graph, whole: Graph) -> Compiled:
@@ -126,7 +135,7 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
         "bytes": 0,
         "copies": 0 if memory.in_registers else len(memory.copied),
         "state_bytes": state_bytes,
-        "kernels": 1 if memory.in_registers else len(memory.kernels.kernels) + len(memory.copied),
+        "kernels": memory.kernel_count,
         "flops": sum(map(flops_of, graph.nodes)),
         "peak_bytes": state_bytes,
         "transient": [],

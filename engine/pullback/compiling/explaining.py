@@ -46,9 +46,22 @@ def passes(stages: Stages) -> Iterator[str]:
 
 
 def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
-    """The text of a program, and the memory it works in."""
+    """The text of a program, the native programs that it calls, and the memory it works in."""
     yield _section(title, compiled.text.rstrip("\n"))
+    for name, kernels in compiled.regions:
+        yield _section(f"{name} of the {title}", kernels)
     yield _section(f"memory of the {title}", _memory(compiled))
+
+
+def why_through_python(compiled: Compiled) -> str:
+    """What keeps the calls of a program from being native, and what to do; of a program that is not native throughout."""
+    first, count = compiled.summary["fallbacks"][0], len(compiled.regions)
+    if not count:  # nothing of it is native, and the reason says all there is to do
+        return str(first)
+    programs = "one native program" if count == 1 else f"{count} native programs"
+    return (
+        f"{first}; what is around that is {programs}, so compute that outside of the plan where calls have to be fast"
+    )
 
 
 def counts(summary: dict[str, Any], guards: Sequence[Guard]) -> str:

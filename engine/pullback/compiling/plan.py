@@ -264,8 +264,10 @@ class Plan:
         plans = (self, *self._by_names.values())
         if any(frame.program is native for plan in plans for frame in bound_frames(plan)):
             return "\ncalls are native"
-        reason = "a part of the program is not native" if native is None else self._through_python.get(native)
-        return f"\ncalls go through Python: {reason or why_unknown() or 'this one was the first'}"
+        if native is None:
+            return f"\ncalls go through Python: {explaining.why_through_python(program.compiled)}"
+        reason = self._through_python.get(native) or why_unknown() or "this one was the first"
+        return f"\ncalls go through Python: {reason}"
 
     def __repr__(self) -> str:
         kinds = len(self._families)
@@ -367,7 +369,9 @@ def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  
     """
     if not callable(function):
         raise DifferentiationError(f"compile takes a function, not {type(function).__name__}")
-    return Plan(function, tier or (current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]))
+    if tier is None:
+        tier = current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]
+    return Plan(function, tier)
 
 
 def _counted(number: int, noun: str) -> str:

@@ -98,7 +98,7 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
     else:
         finish = _finish_values(rebuild_output)
     overwritten = overwritten_inputs(graph)
-    compiled = compile_graph(simplify(graph, stages, lowered=tier in KEEPING), tier=tier)
+    compiled = compile_graph(simplify(graph, stages, lowered=tier in KEEPING, looping=compiles_loops(tier)), tier=tier)
     return Program(compiled, finish, graph.guards, stages, overwritten)
 
 
@@ -106,10 +106,15 @@ def named(graph: Graph, stages: Stages, tier: str) -> Graph:
     """The graph with the rules that are found in it, and without those that a tier has as loops; a stage of its own each."""
     found = drop_dead(find_patterns(graph))
     graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
-    if tier != "native" or availability.why_not() is not None:
+    if not compiles_loops(tier):
         return graph
     looped = write_loops(graph)
     return graph if looped is graph else stages.add("recurrent layers as loops", looped)
+
+
+def compiles_loops(tier: str) -> bool:
+    """Whether the loops of a plan become machine code."""
+    return tier == "native" and availability.why_not() is None
 
 
 def require_plain(leaf: Any) -> None:

@@ -4,6 +4,7 @@ What is saved are outputs of the forward plan that the pullback holds; in the st
 pullback is gone, like every output. A pullback that may be called once only may write over what was saved.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,7 @@ from pullback.compiling.program import (
     Fallback,
     Finish,
     Program,
+    compiles_loops,
     form_like,
     named,
     recorded,
@@ -39,7 +41,7 @@ from pullback.compiling.program import (
 from pullback.compiling.surroundings import Surroundings
 from pullback.errors import DifferentiationError, PullbackReuseError, TracingError
 from pullback.ir.graph import Graph, Literal
-from pullback.ir.types import ArrayType, shape_of, type_of
+from pullback.ir.types import ArrayType, is_array_like, shape_of, type_of
 from pullback.passes.differentiate import with_pullback
 from pullback.passes.parting import part
 from pullback.passes.pipeline import Stages, simplify
@@ -76,7 +78,7 @@ def _build(
     _require_values(graph)
     joint, mask = with_pullback(graph, range(len(leaves)))
     stages.add("differentiated", joint)
-    joint = simplify(joint, stages, lowered=tier in KEEPING)
+    joint = simplify(joint, stages, lowered=tier in KEEPING, looping=compiles_loops(tier))
     parts = part(joint, len(graph.inputs), len(graph.outputs))
     stages.add("forward", parts.forward)
     stages.add("backward", parts.backward)
@@ -268,8 +270,9 @@ class Pullback:
             if len(self._derivative.idle) < FRAMES_IDLE:
                 self._derivative.idle.append(frame)
 
-    def __del__(self) -> None:
-        if getattr(self, "_frame", None) is not None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # When Python exits, nobody needs the frame, and variables of modules may be gone already.
+        if getattr(self, "_frame", None) is not None and not is_finalizing():
             self._leave_frame()  # and no more: others that are finalised with this one may still call it
 
 
@@ -293,6 +296,10 @@ def _values_read(backward: Graph, saved: int) -> list[int]:
 
 
 def _seed(cotangent: Any, type_: ArrayType, *, keeps: bool) -> Any:
+    if not is_array_like(cotangent) and not hasattr(cotangent, "dtype"):
+        raise DifferentiationError(
+            f"the pullback got a cotangent that is a {type(cotangent).__name__}; give an array or a number"
+        )
     if shape_of(cotangent) != type_.shape:
         raise DifferentiationError(
             f"the pullback got a cotangent of shape {shape_of(cotangent)}, the value has shape {type_.shape}"

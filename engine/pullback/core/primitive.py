@@ -172,6 +172,11 @@ class Primitive(ABC):
             )
         return trace.apply(self, operands, params)
 
+    def writes_over(self, *types: ArrayType, **params: Any) -> bool:
+        """Whether `out` may be an operand of its type; `in_place`, where neither types nor parameters matter."""
+        del types, params
+        return self.in_place
+
     @abstractmethod
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Value on plain NumPy arrays and scalars."""

@@ -15,14 +15,17 @@ from pullback.rules.trigonometric import arctan2, sin
 
 def positive(x: Any) -> Any:
     """A traced value is never written to: it is its own copy."""
+    if as_operand(x).dtype.kind == "b":
+        raise TypeError("numpy.positive is not for truth values")
     return x
 
 
 def fabs(x: Any) -> Any:
     """The modulus of real numbers."""
-    if as_operand(x).dtype.kind == "c":
+    dtype = as_operand(x).dtype
+    if dtype.kind == "c":
         raise TypeError("numpy.fabs is not for complex numbers; use numpy.abs")
-    return e.absolute(x)
+    return e.absolute(x if dtype.kind == "f" else astype(x, np.fabs(np.zeros((), dtype)).dtype))
 
 
 def float_power(a: Any, b: Any) -> Any:
@@ -40,6 +43,9 @@ def frexp(x: Any) -> Any:
 
 def modf(x: Any) -> Any:
     """Fraction and whole part, both with the sign of x."""
+    x = as_operand(x)
+    if x.dtype.kind != "f":
+        x = astype(x, np.fabs(np.zeros((), x.dtype)).dtype)
     whole = rounding.trunc(x)
     fraction = e.where(logic.isinf(x), 0, x - e.where(logic.isinf(x), 0, whole))
     return e.copysign(fraction, x), whole

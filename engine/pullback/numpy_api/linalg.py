@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.errors import NeedsValueError, TracingError
+from pullback.numpy_api import contractions
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import determinants, eigen, factorizations, pseudoinverse, singular, systems
@@ -281,7 +282,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 
 @implements(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    return np.sum(conjugate(as_operand(x1)) * x2, axis=axis)
+    return contractions.vecdot(x1, x2, axis=axis)
 
 
 @implements(np.linalg.outer)

@@ -9,7 +9,7 @@ from pullback.numpy_api.contractions import convolve
 from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.selecting import take
-from pullback.numpy_api.shapes import atleast_1d, broadcast_to, reshape
+from pullback.numpy_api.shapes import astype, atleast_1d, broadcast_to, reshape
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import elementwise
 from pullback.rules.exponential import sqrt
@@ -17,6 +17,8 @@ from pullback.rules.exponential import sqrt
 
 @implements(np.vander)
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803 (NumPy's name)
+    x = as_operand(x)
+    x = astype(x, np.promote_types(x.dtype, int))  # float32 becomes float64, as in NumPy
     columns = np.size(x) if N is None else int(N)
     if columns == 0:
         return np.zeros((np.size(x), 0), x.dtype)
@@ -86,6 +88,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Any:
     zeros = as_operand(seq_of_zeros)
+    zeros = astype(zeros, np.dtype(np.mintypecode(zeros.dtype.char)))
     if np.ndim(zeros) != 1:
         raise TracingError("numpy.poly of a matrix has no rule in this engine; give its eigenvalues")
     coefficients: Any = np.ones(1, zeros.dtype)

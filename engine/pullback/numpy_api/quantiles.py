@@ -184,12 +184,17 @@ def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
         high = min(low + 1, length - 1)
         if low == high or (isinstance(share, float) and share == 0):
             return ordered[..., low]  # also where it is infinite, and has no distance to itself
-        return ordered[..., low] + (ordered[..., high] - ordered[..., low]) * share
+        return _between(ordered[..., low], ordered[..., high], share, halfway=share == 0.5)
     at = np.maximum(below, 0).astype(np.intp)
-    return (
-        _read(ordered, at)
-        + (_read(ordered, np.minimum(at + 1, np.maximum(length - 1, 0))) - _read(ordered, at)) * share
-    )
+    is_median = fraction == 0.5 and method == "linear"  # a share is a half then, or nothing of the element itself
+    step = (share > 0) * 1 if is_median else 1
+    above = np.minimum(at + step, np.maximum(length - 1, 0))
+    return _between(_read(ordered, at), _read(ordered, above), share, halfway=is_median)
+
+
+def _between(low: Any, high: Any, share: Any, *, halfway: bool) -> Any:
+    """On the line from one element to the next; halfway as their mean, which equal infinities have, unlike a distance."""
+    return (low + high) * 0.5 if halfway else low + (high - low) * share
 
 
 def _read(ordered: Any, at: Any) -> Any:
@@ -198,5 +203,7 @@ def _read(ordered: Any, at: Any) -> Any:
 
 
 def _weight(x: Any, model: Any) -> Any:
-    """A weight in the precision of what is weighed."""
-    return float(x) if np.ndim(x) == 0 and not isinstance(x, Traced) else x.astype(model.dtype)
+    """A weight in the precision of what is weighed; of integers in its own."""
+    if np.ndim(x) == 0 and not isinstance(x, Traced):
+        return float(x)
+    return x.astype(model.dtype) if model.dtype.kind == "f" else x

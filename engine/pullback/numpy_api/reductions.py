@@ -270,6 +270,8 @@ def nanstd(
 def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NONE, where: Any = True
 ) -> Any:
+    if as_operand(a).dtype.kind not in "fc":
+        return max_(a, axis, out, keepdims, initial, where)
     found = max_(_present(a, -np.inf), axis, out, keepdims, initial, where)
     return e.where(all_(logic.isnan(a), axis, keepdims=keepdims), np.nan, found)
 
@@ -278,6 +280,8 @@ def nanmax(
 def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NONE, where: Any = True
 ) -> Any:
+    if as_operand(a).dtype.kind not in "fc":
+        return min_(a, axis, out, keepdims, initial, where)
     found = min_(_present(a, np.inf), axis, out, keepdims, initial, where)
     return e.where(all_(logic.isnan(a), axis, keepdims=keepdims), np.nan, found)
 

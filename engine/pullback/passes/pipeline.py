@@ -12,12 +12,18 @@ from pullback.passes.layouts import copy_for_layouts
 from pullback.passes.loops.carries import drop_dead_carries
 from pullback.passes.loops.hoisting import hoist_invariants
 from pullback.passes.loops.packing import pack_before_loops
+from pullback.passes.loops.panels import lay_in_panels
 from pullback.passes.loops.products import split_products
+from pullback.passes.loops.shifting import shift_carries
 from pullback.passes.loops.sums import sum_after_loops
+from pullback.passes.loops.taking_in import take_in
 from pullback.passes.lowering import lower
+from pullback.passes.masks import mask_before_spreading
 from pullback.passes.parts import join_parts
+from pullback.passes.slices import slice_operands
 from pullback.passes.turning import turn_products
 from pullback.passes.unwriting import drop_undone_writes
+from pullback.rules.pooling import max_spread
 
 Pass = tuple[str, Callable[[Graph], Graph]]
 
@@ -38,6 +44,7 @@ SIMPLIFYING: tuple[Pass, ...] = (
     ("common subexpressions", merge_common),
     ("dead code", drop_dead),
 )
+MASKS: tuple[Pass, ...] = (("masks", mask_before_spreading), ("masks: dead code", drop_dead))
 LOOPS: tuple[Pass, ...] = (
     ("bodies", simplify_bodies),
     ("loops: carries", drop_dead_carries),
@@ -54,7 +61,9 @@ def _passes_for(graph: Graph) -> tuple[Pass, ...]:
     # Where memory is overwritten, two names for one value, or one value read at two times, are not the same thing.
     if any(node.primitive.effect.writes for node in graph.nodes):
         return SIMPLIFYING[-1:]
-    return (*SIMPLIFYING, *LOOPS) if any(node.bodies() for node in graph.nodes) else SIMPLIFYING
+    masks = MASKS if any(node.primitive is max_spread for node in graph.nodes) else ()
+    loops = LOOPS if any(node.bodies() for node in graph.nodes) else ()
+    return (*SIMPLIFYING, *masks, *loops)
 
 
 @dataclass
@@ -71,8 +80,11 @@ class Stages:
         return graph
 
 
-def simplify(graph: Graph, stages: Stages, *, lowered: bool = False) -> Graph:
-    """Run the simplifying passes; `lowered`, with fused rules written out, for plans that keep all memory."""
+def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bool = False) -> Graph:
+    """Run the simplifying passes; `lowered`, with fused rules written out, for plans that keep all memory.
+
+    `looping`: for a backend that compiles loops, and for which how operands of products lie is worth a copy before them.
+    """
     if any(node.primitive.effect.writes for node in graph.nodes):
         graph = stages.add("undone writes", drop_undone_writes(graph))
     if lowered:
@@ -83,6 +95,10 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False) -> Graph:
         graph = stages.add(name, run_pass(graph))
     if lowered and not any(node.primitive.effect.writes for node in graph.nodes):
         graph = stages.add("products", turn_products(graph))
+    if lowered and looping and any(node.bodies() for node in graph.nodes):
+        graph = stages.add("loops: shifting", shift_carries(graph))
+        graph = stages.add("loops: taking in", slice_operands(take_in(graph)))
+        graph = stages.add("loops: panels", lay_in_panels(graph))
     if lowered and any(node.bodies() for node in graph.nodes):
         graph = stages.add("loops: packing", pack_before_loops(graph))
     return stages.add("layouts", copy_for_layouts(graph)) if lowered else graph

@@ -134,7 +134,8 @@ class _Memory:
         writes = primitive.into is not None
         if not result.type.shape and not (self.keeps and writes and not result.type.weak):
             return Place(Placement.NUMBER, None)
-        if len(node.outputs) == 1 and (primitive.in_place or primitive is add_at):
+        types = [atom.type for atom in node.inputs]
+        if len(node.outputs) == 1 and (primitive.writes_over(*types, **dict(node.params)) or primitive is add_at):
             operand = self.dying_operand(node, position)
             if operand is not None:
                 return Place(Placement.IN_PLACE, self.places[operand])

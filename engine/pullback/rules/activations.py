@@ -28,9 +28,12 @@ class Activation(Scalar):
 
     overwrites_result = True
 
-    def __init__(self, name: str, expression: Callable[..., Any], *maps: ScalarMap) -> None:
+    def __init__(
+        self, name: str, expression: Callable[..., Any], *maps: ScalarMap, into: Callable[..., Any] | None = None
+    ) -> None:
+        """`into` writes an expression that is one ufunc, which needs no pieces: nothing lies between."""
         value = Pieces(name, expression)
-        super().__init__(name, value, *(map_ and Pieces(name, map_) for map_ in maps), into=value.into)
+        super().__init__(name, value, *(map_ and Pieces(name, map_) for map_ in maps), into=into or value.into)
 
     def pull_once(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
@@ -100,7 +103,12 @@ def _above_threshold(v: Any, x: Any, theta: Any, y: Any) -> Any:
 
 
 identity = Scalar("identity", np.positive, lambda v, x, y: v)
-relu = Activation("relu", lambda x: np.maximum(_real(x), 0), lambda v, x, y: np.where(y > 0, v, 0))
+relu = Activation(
+    "relu",
+    lambda x: np.maximum(_real(x), 0),
+    lambda v, x, y: np.where(y > 0, v, 0),
+    into=lambda out, x: np.maximum(_real(x), 0, out=out),
+)
 relu6 = Activation(
     "relu6",
     lambda x: np.minimum(np.maximum(_real(x), 0), 6),

@@ -41,15 +41,28 @@ Spare = Mapping[str, Any]
 class _Products:
     """One convolution seen as products of matrices, block by block of examples and band by band of output rows.
 
-    It works in the arrays it is given by name, of the shapes it says.
+    Examples are the last axis on the way, so that windows are copied and added in runs of a row of all examples of a
+    block. In rows of one example a run is as short as an image is small, and costs more than its numbers: on 128
+    examples of 8 x 8 windows the data gradient took 3.7 ms and takes 2.5, the weight gradient 2.3 and 1.4.
+
+    It works in the arrays it is given by name, of the shapes it says: `columns`, the windows of a band; `padded`, a block
+    of examples in this order and with their padding; `turned`, the outputs of a band in this order.
     """
 
     def __init__(
-        self, sliding: Sliding, examples: int, groups: int, channels: int, dtype: np.dtype[Any], spare: Spare
+        self,
+        sliding: Sliding,
+        examples: int,
+        groups: int,
+        channels: int,
+        outputs: int,
+        dtype: np.dtype[Any],
+        spare: Spare,
     ) -> None:
         self.sliding = sliding
         self.groups = groups
         self.channels = channels
+        self.outputs = outputs
         self.examples = examples
         self.spare = spare
         self.dtype = np.dtype(np.float32) if dtype == np.float16 else dtype
@@ -57,18 +70,18 @@ class _Products:
         self.row = prod(sliding.out[1:])
         row_bytes = max(1, groups * self.depth * self.row * self.dtype.itemsize)
         rows = sliding.out[0]
-        self.count = max(1, min(examples, COLUMN_BYTES // max(1, row_bytes * rows)))
+        beside = (channels * prod(sliding.padded) + outputs * rows * self.row) * self.dtype.itemsize
+        self.count = max(1, min(examples, COLUMN_BYTES // (row_bytes * max(1, rows) + beside)))
         self.band = min(rows, max(1, COLUMN_BYTES // row_bytes))
 
-    @property
-    def columns_shape(self) -> Shape:
-        """Of the windows of one band."""
-        return (self.count, self.groups, self.depth, self.band * self.row)
-
-    @property
-    def padded_shape(self) -> Shape:
-        """Of one block of examples with their padding."""
-        return (self.count, self.channels, *self.sliding.padded)
+    def spares(self, x_dtype: np.dtype[Any], y_dtype: np.dtype[Any]) -> dict[str, ArrayType]:
+        """What is needed between x and y, which need not be turned where a block is one example."""
+        spare = {"columns": ArrayType((self.groups, self.depth, self.band * self.row * self.count), self.dtype)}
+        if self.count > 1 or any(map(any, self.sliding.pad)):
+            spare["padded"] = ArrayType((self.channels, *self.sliding.padded, self.count), x_dtype)
+        if self.count > 1 or y_dtype != self.dtype:
+            spare["turned"] = ArrayType((self.outputs, self.band * self.row, self.count), self.dtype)
+        return spare
 
     def blocks(self) -> Iterator[tuple[slice, list[slice]]]:
         """Blocks of examples and the bands of each: several whole examples, or one in bands, whose windows fit the buffer."""
@@ -78,76 +91,132 @@ class _Products:
             yield slice(first, min(first + self.count, self.examples)), bands
 
     def padded(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A block of examples with their padding; as they are where there is none."""
+        """A block of examples with their padding, (channels, …, examples)."""
+        turned = _examples_last(x)
         if "padded" not in self.spare:
-            return x
-        wide: np.ndarray[Any, Any] = self.spare["padded"][: len(x)]
-        wide.fill(0)
-        np.copyto(wide[self.sliding.interior], x)
+            return turned
+        wide = _front(self.spare["padded"], (self.channels, *self.sliding.padded, len(x)))
+        if any(map(any, self.sliding.pad)):
+            wide.fill(0)
+        np.copyto(wide[(*self.sliding.interior, slice(None))], turned)
         return wide
 
     def columns(self, padded: np.ndarray[Any, Any], band: slice) -> np.ndarray[Any, Any]:
-        """The windows of a band, (examples, groups, depth, places), copied; pointwise windows are the input itself."""
-        count, places = padded.shape[0], (band.stop - band.start) * self.row
-        if self.sliding.is_pointwise:
-            rows = padded[:, :, band].reshape(count, self.groups, self.depth, places)
-            return rows.astype(self.dtype, copy=False)
-        windows = self.sliding.windows(padded)[(slice(None),) * (2 + len(self.sliding.kernel)) + (band,)]
-        columns = self.buffer(count, places)
+        """The windows of a band, (groups, depth, places of all examples), copied."""
+        windows = _examples_last(self.sliding.windows(_examples_first(padded)))
+        windows = windows[(slice(None),) * (1 + len(self.sliding.kernel)) + (band,)]
+        columns = self.buffer(band, padded.shape[-1])
         np.copyto(columns.reshape(windows.shape), windows)
         return columns
 
-    def buffer(self, count: int, places: int) -> np.ndarray[Any, Any]:
-        """The one buffer, in the shape of the windows of a band."""
-        shape = (count, self.groups, self.depth, places)
-        buffer: np.ndarray[Any, Any] = self.spare["columns"].reshape(-1)[: prod(shape)].reshape(shape)
-        return buffer
+    def buffer(self, band: slice, count: int) -> np.ndarray[Any, Any]:
+        """The buffer of windows in the shape of those of a band."""
+        return _front(self.spare["columns"], (self.groups, self.depth, (band.stop - band.start) * self.row * count))
 
     def places(self, part: np.ndarray[Any, Any], band: slice) -> np.ndarray[Any, Any]:
-        """The part of an output that belongs to a band, as a view (examples, groups, outputs of a group, places)."""
-        count, outputs = part.shape[:2]
-        in_groups = part.reshape(count, self.groups, outputs // self.groups, prod(self.sliding.out))
-        return in_groups[..., band.start * self.row : band.stop * self.row]
+        """The part of an output that belongs to a band, as a view (groups, outputs of a group, places, examples)."""
+        in_groups = part.reshape(len(part), self.groups, self.outputs // self.groups, prod(self.sliding.out))
+        return _examples_last(in_groups[..., band.start * self.row : band.stop * self.row])
+
+    def turned(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """An array (groups, outputs of a group, places of all examples) for `places`: they themselves if that is a view."""
+        if "turned" not in self.spare:
+            return places[..., 0]
+        return _front(self.spare["turned"], (*places.shape[:2], places.shape[2] * places.shape[3]))
 
     def matrices(self, w: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The weights as one matrix a group."""
         return w.reshape(self.groups, w.shape[0] // self.groups, self.depth).astype(self.dtype, copy=False)
 
 
-def _convolve_spare(w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> Spare:
+def _examples_last(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return a.transpose(*range(1, a.ndim), 0)  # np.moveaxis takes ten times as long
+
+
+def _examples_first(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return a.transpose(-1, *range(a.ndim - 1))
+
+
+def _front(array: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any]:
+    """The first elements of an array, in another shape."""
+    return array.reshape(-1)[: prod(shape)].reshape(shape)
+
+
+def _by_examples(a: np.ndarray[Any, Any], groups: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Data as (examples, groups, channels of a group, places): what pointwise windows are multiplied in, uncopied."""
+    rows = a.reshape(len(a), groups, a.shape[1] // groups, prod(a.shape[2:]))
+    return rows.astype(dtype, copy=False)
+
+
+def _convolution(
+    w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: Shape, groups: int, scratch: Sequence[Any] = ()
+) -> tuple[_Products, dict[str, ArrayType]]:
+    """The products of `conv`, in arrays that are there, and the types of these arrays."""
     sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
-    products = _Products(sliding, x.shape[0], groups, x.shape[1], np.result_type(w.dtype, x.dtype), {})
-    columns = {} if sliding.is_pointwise else {"columns": ArrayType(products.columns_shape, products.dtype)}
-    padded = {"padded": ArrayType(products.padded_shape, x.dtype)} if any(map(any, pad)) else {}
-    return columns | padded
+    dtype = np.result_type(w.dtype, x.dtype)
+    products = _Products(sliding, x.shape[0], groups, x.shape[1], w.shape[0], dtype, {})
+    spare = {} if sliding.is_pointwise else products.spares(x.dtype, dtype)
+    products.spare = dict(zip(spare, scratch, strict=False))
+    return products, spare
+
+
+def _convolve_spare(w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> Spare:
+    return _convolution(w, x, stride, pad, dilation, groups)[1]
 
 
 def _convolve_into(
-    y: Any, w: Any, x: Any, stride: Shape, pad: Pads, dilation: Shape, groups: int, scratch: Sequence[Any] = ()
+    y: Any,
+    w: Any,
+    x: Any,
+    stride: Shape,
+    pad: Pads,
+    dilation: Shape,
+    groups: int,
+    scratch: Sequence[Any] = (),
 ) -> Any:
-    sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
     if not (y.size and w.size):
         y.fill(0)
         return y
-    names = _convolve_spare(type_of(w), type_of(x), stride, pad, dilation, groups)
-    products = _Products(sliding, x.shape[0], groups, x.shape[1], y.dtype, dict(zip(names, scratch, strict=True)))
+    products, _ = _convolution(type_of(w), type_of(x), stride, pad, dilation, groups, scratch)
     matrices = products.matrices(w)
+    if products.sliding.is_pointwise:
+        np.matmul(matrices, _by_examples(x, groups, products.dtype), out=_by_examples(y, groups, y.dtype))
+        return y
     for block, bands in products.blocks():
         padded = products.padded(x[block])
         for band in bands:
-            np.matmul(matrices, products.columns(padded, band), out=products.places(y[block], band))
+            places = products.places(y[block], band)
+            turned = products.turned(places)
+            np.matmul(matrices, products.columns(padded, band), out=turned)
+            if "turned" in products.spare:
+                np.copyto(places, turned.reshape(places.shape), casting="same_kind")
     return y
+
+
+def _data_gradient(
+    w: ArrayType,
+    y: ArrayType,
+    size: Shape,
+    stride: Shape,
+    pad: Pads,
+    dilation: Shape,
+    groups: int,
+    scratch: Sequence[Any] = (),
+) -> tuple[_Products, dict[str, ArrayType]]:
+    sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
+    dtype = np.result_type(w.dtype, y.dtype)
+    products = _Products(sliding, y.shape[0], groups, w.shape[1] * groups, y.shape[1], dtype, {})
+    spare = products.spares(products.dtype, y.dtype)
+    if dtype != products.dtype:
+        spare["padded"] = ArrayType((products.channels, *sliding.padded, products.count), products.dtype)
+    products.spare = dict(zip(spare, scratch, strict=False))
+    return products, spare
 
 
 def _data_gradient_spare(
     w: ArrayType, y: ArrayType, size: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
 ) -> Spare:
-    sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
-    dtype = np.result_type(w.dtype, y.dtype)
-    products = _Products(sliding, y.shape[0], groups, w.shape[1] * groups, dtype, {})
-    columns = {"columns": ArrayType(products.columns_shape, products.dtype)}
-    is_direct = dtype == products.dtype and not any(map(any, pad))
-    return columns if is_direct else columns | {"padded": ArrayType(products.padded_shape, products.dtype)}
+    return _data_gradient(w, y, size, stride, pad, dilation, groups)[1]
 
 
 def _data_gradient_into(
@@ -161,49 +230,69 @@ def _data_gradient_into(
     groups: int,
     scratch: Sequence[Any] = (),
 ) -> Any:
-    sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
-    x.fill(0)
     if not (x.size and w.size and y.size):
+        x.fill(0)
         return x
-    names = _data_gradient_spare(type_of(w), type_of(y), size, stride, pad, dilation, groups)
-    products = _Products(sliding, y.shape[0], groups, x.shape[1], x.dtype, dict(zip(names, scratch, strict=True)))
+    products, _ = _data_gradient(type_of(w), type_of(y), size, stride, pad, dilation, groups, scratch)
     transposed = np.swapaxes(products.matrices(w), 1, 2)
     y = np.ascontiguousarray(y)
-    direct = "padded" not in names
     for block, bands in products.blocks():
-        part = x[block]
-        wide = part if direct else products.spare["padded"][: len(part)]
+        part = _examples_last(x[block])
+        count = part.shape[-1]
+        is_direct = "padded" not in products.spare
+        shape = (products.channels, *products.sliding.padded, count)
+        wide = part if is_direct else _front(products.spare["padded"], shape)
         wide.fill(0)
         for band in bands:
-            own = products.places(y[block], band).astype(products.dtype, copy=False)
-            columns = np.matmul(transposed, own, out=products.buffer(own.shape[0], own.shape[-1]))
-            _add_windows(wide, columns, band, sliding)
-        if not direct:
-            np.copyto(part, wide[sliding.interior], casting="same_kind")
+            places = products.places(y[block], band)
+            turned = products.turned(places)
+            if "turned" in products.spare:
+                np.copyto(turned.reshape(places.shape), places)
+            columns = products.buffer(band, count)
+            np.matmul(transposed, turned, out=columns)
+            _add_windows(wide, columns, band, products.sliding)
+        if not is_direct:
+            np.copyto(part, wide[(*products.sliding.interior, slice(None))], casting="same_kind")
     return x
 
 
 def _add_windows(wide: np.ndarray[Any, Any], columns: np.ndarray[Any, Any], band: slice, sliding: Sliding) -> None:
-    """Add the windows of a band to where they were taken from."""
+    """Add the windows of a band to where they were taken from; examples are the last axis of both."""
     rows = band.stop - band.start
-    windows = columns.reshape(*wide.shape[:2], *sliding.kernel, rows, *sliding.out[1:])
+    windows = columns.reshape(wide.shape[0], *sliding.kernel, rows, *sliding.out[1:], wide.shape[-1])
     for place, (_, first, *rest) in sliding.elements():
         start = first.start + band.start * first.step
-        met = slice(start, start + (rows - 1) * first.step + 1, first.step)
-        here: Any = (slice(None), slice(None), *place)
-        np.add(wide[(..., met, *rest)], windows[here], out=wide[(..., met, *rest)])
+        taken: Any = (slice(None), *place)
+        met = wide[(slice(None), slice(start, start + (rows - 1) * first.step + 1, first.step), *rest)]
+        np.add(met, windows[taken], out=met)
+
+
+def _weight_gradient(
+    y: ArrayType,
+    x: ArrayType,
+    kernel: Shape,
+    stride: Shape,
+    pad: Pads,
+    dilation: Shape,
+    groups: int,
+    scratch: Sequence[Any] = (),
+) -> tuple[_Products, dict[str, ArrayType]]:
+    sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
+    products = _Products(sliding, x.shape[0], groups, x.shape[1], y.shape[1], np.result_type(y.dtype, x.dtype), {})
+    matrices = (groups, y.shape[1] // groups, products.depth)
+    if sliding.is_pointwise:
+        spare = {"products": ArrayType((products.count, *matrices), products.dtype)}
+    else:
+        spare = products.spares(x.dtype, y.dtype)
+    spare["product"] = ArrayType(matrices, products.dtype)
+    products.spare = dict(zip(spare, scratch, strict=False))
+    return products, spare
 
 
 def _weight_gradient_spare(
     y: ArrayType, x: ArrayType, kernel: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
 ) -> Spare:
-    sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
-    products = _Products(sliding, x.shape[0], groups, x.shape[1], np.result_type(y.dtype, x.dtype), {})
-    matrices = (groups, y.shape[1] // groups, products.depth)
-    columns = {} if sliding.is_pointwise else {"columns": ArrayType(products.columns_shape, products.dtype)}
-    padded = {"padded": ArrayType(products.padded_shape, x.dtype)} if any(map(any, pad)) else {}
-    product = {"product": ArrayType((products.count, *matrices), products.dtype)}
-    return columns | padded | product | {"sum": ArrayType(matrices, products.dtype)}
+    return _weight_gradient(y, x, kernel, stride, pad, dilation, groups)[1]
 
 
 def _weight_gradient_into(
@@ -217,25 +306,33 @@ def _weight_gradient_into(
     groups: int,
     scratch: Sequence[Any] = (),
 ) -> Any:
-    sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
     w.fill(0)
-    if w.size and y.size:
-        names = _weight_gradient_spare(type_of(y), type_of(x), kernel, stride, pad, dilation, groups)
-        products = _Products(sliding, x.shape[0], groups, x.shape[1], w.dtype, dict(zip(names, scratch, strict=True)))
-        direct = w.dtype == products.dtype
-        sums = products.matrices(w) if direct else np.zeros_like(products.matrices(w))
-        y = np.ascontiguousarray(y)
-        for block, bands in products.blocks():
-            padded = products.padded(x[block])
-            for band in bands:
-                columns = products.columns(padded, band)
-                own = products.places(y[block], band).astype(products.dtype, copy=False)
-                product = products.spare["product"][: len(own)]
-                np.matmul(own, np.swapaxes(columns, 2, 3), out=product)
-                np.add.reduce(product, axis=0, out=products.spare["sum"])
-                np.add(sums, products.spare["sum"], out=sums)
-        if not direct:
-            w[...] = sums.reshape(w.shape)
+    if not (w.size and y.size):
+        return w
+    products, _ = _weight_gradient(type_of(y), type_of(x), kernel, stride, pad, dilation, groups, scratch)
+    direct = w.dtype == products.dtype
+    sums = products.matrices(w) if direct else np.zeros_like(products.matrices(w))
+    y = np.ascontiguousarray(y)
+    product = products.spare["product"]
+    for block, bands in products.blocks():
+        if products.sliding.is_pointwise:
+            own, rows = (_by_examples(part[block], groups, products.dtype) for part in (y, x))
+            each = products.spare["products"][: len(own)]
+            np.matmul(own, np.swapaxes(rows, 2, 3), out=each)
+            np.add.reduce(each, axis=0, out=product)
+            np.add(sums, product, out=sums)
+            continue
+        padded = products.padded(x[block])
+        for band in bands:
+            columns = products.columns(padded, band)
+            places = products.places(y[block], band)
+            turned = products.turned(places)
+            if "turned" in products.spare:
+                np.copyto(turned.reshape(places.shape), places)
+            np.matmul(turned, np.swapaxes(columns, 1, 2), out=product)
+            np.add(sums, product, out=sums)
+    if not direct:
+        w[...] = sums.reshape(w.shape)
     return w
 
 

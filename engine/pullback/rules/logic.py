@@ -12,6 +12,7 @@ less = Scalar("less", np.less, None, None, operator=operator.lt)
 less_equal = Scalar("less_equal", np.less_equal, None, None, operator=operator.le)
 greater = Scalar("greater", np.greater, None, None, operator=operator.gt)
 greater_equal = Scalar("greater_equal", np.greater_equal, None, None, operator=operator.ge)
+COMPARISONS = (equal, not_equal, less, less_equal, greater, greater_equal)
 
 isnan = Scalar("isnan", np.isnan, None)
 isinf = Scalar("isinf", np.isinf, None)

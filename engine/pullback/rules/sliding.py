@@ -3,8 +3,8 @@
 The geometry is checked once, here; sizes along the sliding axes are called spatial.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -34,10 +34,7 @@ class Sliding:
     @property
     def out(self) -> Shape:
         """How many places the window has along each axis."""
-        return tuple(
-            (size - dilation * (kernel - 1) - 1) // stride + 1
-            for size, kernel, stride, dilation in zip(self.padded, self.kernel, self.stride, self.dilation, strict=True)
-        )
+        return _out(self)
 
     def check(self, name: str) -> None:
         """Refuse a window that has no place."""
@@ -79,17 +76,30 @@ class Sliding:
             writeable=False,
         )
 
-    def elements(self) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    def elements(self) -> tuple[tuple[tuple[int, ...], tuple[Any, ...]], ...]:
         """For every element of the window: its place, and the key of what it meets in a padded array."""
-        for place in product(*map(range, self.kernel)):
-            starts = [offset * dilation for offset, dilation in zip(place, self.dilation, strict=True)]
-            yield (
-                place,
-                (
-                    ...,
-                    *(
-                        slice(start, start + (count - 1) * stride + 1, stride)
-                        for start, count, stride in zip(starts, self.out, self.stride, strict=True)
-                    ),
-                ),
-            )
+        return _elements(self)
+
+
+@lru_cache(maxsize=1024)
+def _out(sliding: Sliding) -> Shape:
+    return tuple(
+        (size - dilation * (kernel - 1) - 1) // stride + 1
+        for size, kernel, stride, dilation in zip(
+            sliding.padded, sliding.kernel, sliding.stride, sliding.dilation, strict=True
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _elements(sliding: Sliding) -> tuple[tuple[tuple[int, ...], tuple[Any, ...]], ...]:
+    """Kept, since a rule walks through them once for each block of examples."""
+    found = []
+    for place in product(*map(range, sliding.kernel)):
+        starts = [offset * dilation for offset, dilation in zip(place, sliding.dilation, strict=True)]
+        key = (
+            slice(start, start + (count - 1) * stride + 1, stride)
+            for start, count, stride in zip(starts, sliding.out, sliding.stride, strict=True)
+        )
+        found.append((place, (..., *key)))
+    return tuple(found)

@@ -194,6 +194,8 @@ def _leaves_like(tree: Any, structure: Any, what: str, of: str) -> list[Any]:
 
 def _fitting(move: Any, value: Any, got: str, what: str) -> Any:
     """A tangent or cotangent in the precision of its value, if it has the value's shape."""
+    if not is_array_like(move) and not hasattr(move, "dtype"):
+        raise DifferentiationError(f"{got} that is a {type(move).__name__}; give an array or a number")
     if shape_of(move) != shape_of(value):
         raise DifferentiationError(f"{got} of shape {shape_of(move)}, {what} has shape {shape_of(value)}")
     dtype = dtype_of(value)

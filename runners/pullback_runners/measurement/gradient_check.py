@@ -35,19 +35,27 @@ class GradientCheck:
 
 
 def check_gradient(found: Differentiated, expected: Differentiated, inputs: Inputs, dtype: str) -> GradientCheck:
-    """Hold value and gradients against the oracle's: shape, dtype, every element."""
+    """Hold value and gradients against the oracle's: shape, dtype, every element.
+
+    A gradient has its argument's dtype and shape; what is named otherwise (a Jacobian) has the case's dtype and the
+    oracle's shape.
+    """
     value, gradients = found
     expected_value, expected_gradients = expected
     if set(gradients) != set(expected_gradients):
         return GradientCheck(None, f"gradients of {sorted(gradients)} instead of {sorted(expected_gradients)}")
     errors = {"value": relative_error(value, expected_value)}
     for name, gradient in gradients.items():
-        argument = array_of(inputs[name])
         array = array_of(gradient)
-        if array.shape != argument.shape or array.dtype != argument.dtype:
+        if name in inputs:
+            asked = array_of(inputs[name])
+            wanted = (asked.dtype, asked.shape)
+        else:
+            wanted = (np.dtype(dtype), array_of(expected_gradients[name]).shape)
+        if (array.dtype, array.shape) != wanted:
             return GradientCheck(
                 None,
-                f"gradient of {name} is {array.dtype} {array.shape} instead of {argument.dtype} {argument.shape}",
+                f"gradient of {name} is {array.dtype} {array.shape} instead of {wanted[0]} {wanted[1]}",
             )
         errors[f"gradient of {name}"] = relative_error(array, expected_gradients[name])
     worst = max(errors, key=lambda name: np.inf if np.isnan(errors[name]) else errors[name])
@@ -80,7 +88,9 @@ def relative_error(found: Any, expected: Any) -> float:
 
 
 def array_of(value: Any) -> Any:
-    """An argument or gradient as one array: of a block all its parameters."""
+    """An argument or gradient as one array: of a block, or of arrays by name, all of them in order."""
+    if isinstance(value, dict):
+        return np.concatenate([np.ravel(value[name]) for name in sorted(value)])
     # Told by what it has: the engine is not imported here, a worker chooses which one it will be.
     return np.asarray(getattr(value, "array", value))
 

@@ -1,4 +1,7 @@
-"""Peers: other engines on the same workloads, each an adapter in a file of its own.
+"""Peers: other engines on the same workloads, each an adapter in a file or a package of its own.
+
+A package holds the `adapter`, which says how the engine is called, and beside it one file of forms for each family of
+workloads; a file put there is found.
 
 A peer that is not installed is absent, not an error: `find_peer(name).available()` says why. Adapters import their engine
 when they are first used, so asking which are here costs nothing.
@@ -11,6 +14,7 @@ when they are first used, so asking which are here costs nothing.
 """
 
 import importlib
+import pkgutil
 
 from pullback_runners.errors import UsageError
 from pullback_runners.peers.by_hand import ByHand
@@ -20,10 +24,10 @@ __all__ = ["PEERS", "ByHand", "Form", "FormsPeer", "Peer", "Prepared", "find_pee
 
 _ADAPTERS = {
     "numpy": "by_hand",
-    "autograd": "autograd",
-    "jax": "jax",
-    "torch": "torch",
-    "torch-compile": "torch_compile",
+    "autograd": "autograd.adapter",
+    "jax": "jax.adapter",
+    "torch": "torch.adapter",
+    "torch-compile": "torch.compiled",
     "numba": "numba",
 }
 
@@ -36,5 +40,9 @@ def find_peer(name: str) -> Peer:
     if name not in _ADAPTERS:
         raise UsageError(f"no peer {name!r}; known: {', '.join(PEERS)}")
     # Adapters know workloads, and those our engine: a worker decides which engine that is before anything imports it.
+    engine, _, _ = _ADAPTERS[name].partition(".")
+    package = importlib.import_module(f"{__name__}.{engine}")
+    for file in pkgutil.iter_modules(getattr(package, "__path__", ()), f"{package.__name__}."):
+        importlib.import_module(file.name)
     peer: Peer = importlib.import_module(f"{__name__}.{_ADAPTERS[name]}").PEER
     return peer

@@ -33,8 +33,8 @@ def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
         reason = importlib.import_module("pullback.backends.native.availability").why_not()
         if reason is not None:  # what would be measured is another tier
             raise VariantError("unavailable", f"this engine cannot run tier 'native' here: {reason}")
-    names = workload.wrt
-    differentiate = pb.value_and_grad(workload(**dict(case.params)), wrt=names)
+    names = workload.derivatives
+    differentiate: Any = workload.differentiated(pb, **dict(case.params))
     planned = tier != BASELINE and hasattr(pb, "compile")
     if planned:  # what a program does that calls a gradient many times; the tape runs as it stands
         differentiate = pb.compile(differentiate, tier=tier)

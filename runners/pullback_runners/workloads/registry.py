@@ -20,7 +20,10 @@ Inputs = dict[str, Any]
 """Arguments by name, in the order of the function to differentiate."""
 
 Differentiated = tuple[Any, dict[str, Any]]
-"""A value and its gradients by the name of the argument."""
+"""A value and its gradients by the name of the argument, or its other derivatives by the names that they were given."""
+
+Compose = Callable[..., Callable[..., tuple[Any, tuple[Any, ...]]]]
+"""`compose(pb, function, **params)`: from the arguments to the value and its derivatives, by the engine `pb`."""
 
 Grid = list[dict[str, Parameter]]
 
@@ -36,7 +39,8 @@ class Workload:
     """A function to differentiate, and all that is needed to check and measure its gradient.
 
     Calling it with size parameters gives the plain NumPy function at that size. The decorators `inputs`, `oracle` and
-    `peer` complete the declaration; a workload without inputs and oracle is refused when it is first used.
+    `peer` complete the declaration; a workload without inputs and oracle is refused when it is first used. What is
+    differentiated is a number, by reverse mode; `derivative` declares what else is asked of a workload.
     """
 
     name: str
@@ -46,6 +50,17 @@ class Workload:
     _inputs: Callable[..., Inputs] | None = None
     _oracle: Callable[..., Differentiated] | None = None
     peers: dict[str, Callable[..., Differentiated]] = field(default_factory=dict)
+    _compose: Compose | None = None
+    derivatives: tuple[str, ...] = ()
+    """Names of what is computed beside the value; `wrt` unless `derivative` declares others."""
+
+    def __post_init__(self) -> None:
+        self.derivatives = self.derivatives or self.wrt
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is a user's own and not of this package."""
+        return not self.function.__module__.startswith("pullback_runners.workloads.")
 
     def __call__(self, **params: Parameter) -> Callable[..., Any]:
         """Return the plain NumPy function to differentiate at these sizes."""
@@ -60,6 +75,22 @@ class Workload:
         """Declare the closed form: `closed_form(**inputs, **params)` in double precision, by hand, no engine of ours."""
         self._oracle = closed_form
         return closed_form
+
+    def derivative(self, *names: str) -> Callable[[Compose], Compose]:
+        """Declare derivatives that are no gradients of a number: Jacobians, second and nested ones, forward mode."""
+
+        def declare(compose: Compose) -> Compose:
+            self._compose, self.derivatives = compose, names
+            return compose
+
+        return declare
+
+    def differentiated(self, pb: Any, **params: Parameter) -> Callable[..., Any]:
+        """Return the function, differentiated by the engine `pb`: a value, and derivatives in the order of their names."""
+        function = self(**params)
+        if self._compose is None:
+            return pb.value_and_grad(function, wrt=self.wrt)  # type: ignore[no-any-return]
+        return self._compose(pb, function, **params)
 
     def peer(self, name: str) -> Callable[[Callable[..., Differentiated]], Callable[..., Differentiated]]:
         """Declare another engine's way of computing value and gradients from the same arguments."""
@@ -81,7 +112,7 @@ class Workload:
         """Value and gradients of a case by the oracle, in double precision."""
         if self._oracle is None:
             raise UsageError(f"workload {self.name} has no oracle; decorate its closed form with @{self.name}.oracle")
-        double = {name: _in_double_precision(value) for name, value in inputs.items()}
+        double = {name: in_double_precision(value) for name, value in inputs.items()}
         return self._oracle(**double, **dict(case.params))
 
     def cases(self, suite: str) -> list[Case]:
@@ -96,9 +127,12 @@ class Workload:
         ]
 
 
-def _in_double_precision(value: Any) -> Any:
+def in_double_precision(value: Any) -> Any:
+    """An argument with its single-precision numbers as double ones; everything else as it is."""
     if hasattr(value, "map"):  # a block; the engine is not imported here, a worker chooses which one it will be
-        return value.map(_in_double_precision)
+        return value.map(in_double_precision)
+    if isinstance(value, dict):
+        return {name: in_double_precision(part) for name, part in value.items()}
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         return value.astype(np.float64)
     return value

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback_runners.allocations.arrays import ArrayCounter
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 F4 = np.float32
@@ -86,3 +87,20 @@ def test_numbers_survive_the_text(number):
     result = pb.compile(lambda x: x * number, tier="fused")(x)
     np.testing.assert_array_equal(result, x * number)
     assert result.dtype == (x * number).dtype
+
+
+def test_memory_that_is_made_anew_on_each_call_is_given_back_when_it_is_dead():
+    def deep(x):
+        for width in (700, 600, 500, 400):  # of different types, so that no buffer can be used again
+            x = np.tanh(x[:width] * 2.0)
+        return np.sum(x)
+
+    x = np.linspace(0.0, 1.0, 1000).repeat(64).reshape(1000, 64)
+    plan = pb.compile(pb.grad(deep), tier="fused")
+    plan(x)
+    counter = ArrayCounter()
+    with counter.window():
+        plan(x)
+        read = counter.read()
+    assert read.peak_bytes <= plan.summary()["peak_bytes"]
+    assert read.peak_bytes < 0.8 * read.requested_bytes

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import subprocess
 import sys
 import threading
 import tracemalloc
@@ -577,6 +578,22 @@ def test_a_pullback_may_be_called_by_what_is_finalised_with_it():
         del caller
         gc.collect()
     assert seen == [(TABLE[1],)] * 2
+
+
+def test_what_is_left_when_python_exits_goes_without_a_word():
+    program = """if True:
+        import sys
+        import numpy as np, pullback as pb
+        from pullback.backends.native.entry import frames
+
+        x = np.ones(3)
+        plan = pb.compile(lambda x: np.sum(np.tanh(x)), tier="native")
+        for _ in range(3):
+            sys.left = [plan(x), plan, plan.vjp(x)[1], plan.vjp(x, once=True)[1]]  # goes after all modules
+        vars(frames).update({name: None for name in vars(frames) if not name.startswith("__")})  # as Python does then
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 def test_a_frame_in_which_a_run_is_on_is_no_other_pullbacks():

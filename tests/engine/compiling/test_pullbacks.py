@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback import trees
-from pullback.errors import PullbackReuseError
+from pullback.errors import DifferentiationError, PullbackReuseError
 
 TIERS = pytest.mark.parametrize("tier", ["fused", "stateful"])
 RNG = np.random.default_rng(0)
@@ -87,6 +87,13 @@ def test_nothing_is_allocated_in_steady_state(arrays_in_steady_state):
     y_bar = np.ones((5, 3))
     for once in (False, True):
         assert arrays_in_steady_state(lambda once=once: plan.vjp(W, X, B, once=once)[1](y_bar)) == {0}
+
+
+@pytest.mark.parametrize("wrong", ["1.0", None, {}, object()])
+def test_a_cotangent_that_is_no_number_is_refused_in_words(wrong):
+    for _, pullback in (pb.vjp(np.sum, np.ones(3)), pb.compile(np.sum, tier="native").vjp(np.ones(3))):
+        with pytest.raises(DifferentiationError, match="cotangent"):
+            pullback(wrong)
 
 
 def test_what_overwrites_runs_on_the_tape():

@@ -27,15 +27,22 @@ def test_it_is_available_exactly_where_nothing_speaks_against_it():
 def test_one_variable_switches_it_off_and_on_again(monkeypatch):
     monkeypatch.setenv("PULLBACK_NATIVE", "0")
     assert not availability.is_available()
-    assert availability.why_not() == "PULLBACK_NATIVE=0 switches the native tier off."
+    assert availability.why_not() == "PULLBACK_NATIVE=0 switches the native tier off"
     monkeypatch.setenv("PULLBACK_NATIVE", "1")
-    assert availability.why_not() != "PULLBACK_NATIVE=0 switches the native tier off."
+    assert availability.why_not() != "PULLBACK_NATIVE=0 switches the native tier off"
 
 
-@pytest.mark.parametrize("version", ["0.45.1", "0.99.0"])
+@pytest.mark.parametrize("version", ["0.45.1", "0.99.0", "0.45rc1", "0.99.0rc2+local", "unknown"])
 def test_versions_of_llvmlite_that_nobody_tested_are_refused(version, monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
     assert f"llvmlite {version} is outside" in availability.why_not()
+
+
+@needs_llvm
+@pytest.mark.parametrize("version", ["0.50rc1", "0.50.0rc1+local", "0.46"])
+def test_versions_before_a_release_are_told_by_their_numbers(version, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
+    assert availability.why_not() is None
 
 
 def test_a_missing_llvmlite_is_named_with_the_remedy(monkeypatch):
@@ -43,7 +50,7 @@ def test_a_missing_llvmlite_is_named_with_the_remedy(monkeypatch):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    assert availability.why_not() == "llvmlite is not installed; install it to have native programs."
+    assert availability.why_not() == "llvmlite is not installed; install it to have native programs"
 
 
 def test_a_broken_llvmlite_is_no_error(monkeypatch):
@@ -65,7 +72,7 @@ def test_a_linker_that_does_not_know_this_platform_is_no_error(monkeypatch):
 def test_a_program_that_computes_something_else_is_not_trusted(monkeypatch):
     right = load("define double @half(double %x) {\n  ret double %x\n}\n")
     monkeypatch.setattr(availability, "load", lambda _: right)
-    assert availability.why_not().endswith("a first program computes something else.")
+    assert availability.why_not().endswith("a first program computes something else")
 
 
 def test_other_kinds_of_processors_are_refused(monkeypatch):

@@ -105,7 +105,45 @@ def test_it_can_be_switched_off(monkeypatch):
     monkeypatch.setenv("PULLBACK_NATIVE", "0")
     plan = pb.compile(lambda x: np.sum(x * x), tier="native")
     assert plan(np.arange(3.0)) == 5.0
-    assert plan.summary()["fallbacks"] == ["PULLBACK_NATIVE=0 switches the native tier off."]
+    assert plan.summary()["fallbacks"] == ["PULLBACK_NATIVE=0 switches the native tier off"]
+
+
+def test_a_page_shows_the_native_programs_of_a_plan_and_what_is_between_them():
+    plan = pb.compile(around_sort, tier="native")
+    plan(X)
+    sections = [section.partition("\n") for section in plan.explain().split("\n\n")]
+    page = {title.removeprefix("# "): text for title, _, text in sections}
+    assert page["native0 of the program"].startswith("native program(a: f8[4,4]):")
+    assert "nest [4, 4]" in page["native1 of the program"]
+    (calls,) = (line for line in page["plan"].splitlines() if line.startswith("calls"))
+    assert calls.startswith(
+        "calls go through Python: argsort has no native form; what is around that is 2 native programs"
+    )
+
+
+def test_kernels_and_memory_of_regions_are_counted():
+    whole, parts = (
+        pb.compile(lambda x, f=f: np.sum(np.tanh(f(np.sin(x @ x)) @ x)), tier="native") for f in (np.abs, np.sort)
+    )
+    whole(X), parts(X)
+    assert parts.summary()["kernels"] == whole.summary()["kernels"] + 2  # the order, by NumPy, and what is taken in it
+    assert parts.summary()["state_bytes"] >= 2 * X.nbytes
+
+
+def test_plans_whose_regions_differ_have_other_hashes():
+    plans = [pb.compile(lambda x, by=by: np.sort(x * by) + by, tier="native") for by in (2.0, 3.0, 2.0)]
+    for plan in plans:
+        plan(X)
+    first, other, same = (plan.summary()["hash"] for plan in plans)
+    assert first == same != other
+
+
+def test_a_function_of_nothing_that_gives_nothing_has_a_plan():
+    for function, args in ((lambda: None, ()), (lambda tree: tree, ({},)), (lambda tree: [tree], ({"w": None},))):
+        plan = pb.compile(function, tier="native")
+        for _ in range(4):
+            assert plan(*args) == function(*args)
+        assert "calls are native" in plan.explain()
 
 
 def test_the_listing_names_kernels_and_where_their_results_go():

@@ -66,3 +66,13 @@ def test_what_is_not_honoured_is_refused():
 
 def test_polynomials_with_a_row_for_every_coefficient(like_numpy):
     like_numpy(lambda p: np.polyval(p, 0.3), np.arange(6.0).reshape(2, 3))
+
+
+@pytest.mark.parametrize("function", [np.vander, np.poly, np.modf, lambda x: np.linalg.vecdot(x, x)])
+@pytest.mark.parametrize("dtype", ["i8", "i4", "f4", "f8"])
+def test_results_have_numpys_type(function, dtype):
+    x = np.array([3, 1, -2], dtype)
+    results = zip(np.atleast_2d(pb.compile(function, tier="fused")(x)), np.atleast_2d(function(x)), strict=True)
+    for ours, theirs in results:
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype

@@ -189,3 +189,16 @@ def test_the_spread_of_one_number_is_zero_to_every_order():
     assert pb.grad(pb.grad(pb.grad(np.std)))(3.5) == 0.0
     with np.errstate(all="ignore"):
         assert np.isnan(pb.vjp(lambda a: np.var(a, ddof=2), np.array([3.5]))[0])
+
+
+@pytest.mark.parametrize("function", [np.nanmax, np.nanmin, np.nansum, np.nanprod, np.nanmean, np.fabs, np.positive])
+@pytest.mark.parametrize("dtype", ["i8", "i4", "f4"])
+def test_whole_numbers_keep_all_of_their_digits_and_their_type(function, dtype):
+    x = (
+        np.array([2**53 + 1, 5, -3]).astype(dtype)
+        if function in (np.nanmax, np.positive)
+        else np.array([3, 5, -3], dtype)
+    )
+    result = pb.compile(function, tier="fused")(x)
+    np.testing.assert_array_equal(result, function(x))
+    assert result.dtype == function(x).dtype

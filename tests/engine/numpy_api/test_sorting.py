@@ -51,6 +51,26 @@ def test_ties_go_with_the_stable_order():
     np.testing.assert_array_equal(pb.grad(lambda a: np.sum(np.sort(a) * weights))(x), [3, 1, 4, 2])
 
 
+@pytest.mark.parametrize("function", [np.median, np.nanmedian])
+@pytest.mark.parametrize(
+    "line",
+    [[np.inf] * 4, [-np.inf, -np.inf], [1.0, np.inf], [1.0, 2.0, np.inf], [np.inf], [-np.inf, np.inf], [-np.inf, 1.0]],
+)
+def test_a_median_among_infinities_is_numpys(function, line):
+    with np.errstate(invalid="ignore"):
+        for numbers in (line, [*line, np.nan]):
+            np.testing.assert_equal(pb.compile(function)(np.array(numbers)), function(np.array(numbers)))
+
+
+@pytest.mark.parametrize("function", [np.median, np.nanmedian, lambda a: np.nanquantile(a, 0.3)])
+@pytest.mark.parametrize("dtype", ["i8", "i4", "f4", "f8"])
+def test_quantiles_of_integers_are_between_them(function, dtype):
+    x = np.array([9, 1, 5, 2], dtype)
+    result = pb.compile(function, tier="fused")(x)
+    np.testing.assert_allclose(result, function(x), rtol=1e-7)
+    assert result.dtype == function(x).dtype
+
+
 def test_a_quantile_next_to_nan_is_nan():
     x = np.array([1.0, np.nan, 2.0])
     assert np.isnan(pb.value_and_grad(np.median)(x)[0])

@@ -277,6 +277,11 @@ def test_unknown_arguments_and_tiers_are_refused():
         pb.grad(loss, wrt="v")(1, 2, 3)
     with pytest.raises(DifferentiationError, match="called with 1 arguments"):
         pb.grad(np.sum, wrt=3)(np.ones(2))
+    with pytest.raises(TierError, match="it has unfused, fused"):
+        pb.tier("fast")  # not only when it is entered
+    for name in ("fast", ""):
+        with pytest.raises(TierError, match="it has unfused, fused"):
+            pb.compile(np.sin, tier=name)
     with pytest.raises(TierError, match="it has unfused, fused"), pb.tier("fast"):
         pass
 

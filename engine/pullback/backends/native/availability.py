@@ -9,6 +9,7 @@ import functools
 import importlib.metadata
 import os
 import platform
+import re
 
 from pullback.backends.native.linking import load
 from pullback.backends.native.linking.target import SUPPORTED_MACHINES
@@ -23,9 +24,9 @@ def is_available() -> bool:
 
 
 def why_not() -> str | None:
-    """One sentence that says why programs stay with the interpreter; None where they can be native."""
+    """Why programs stay with the interpreter, to be part of a sentence; None where they can be native."""
     if os.environ.get("PULLBACK_NATIVE", "").strip() == "0":
-        return "PULLBACK_NATIVE=0 switches the native tier off."
+        return "PULLBACK_NATIVE=0 switches the native tier off"
     return _why_never()
 
 
@@ -33,22 +34,22 @@ def why_not() -> str | None:
 def _why_never() -> str | None:
     """What no environment variable changes, found out once."""
     if platform.machine().lower() not in SUPPORTED_MACHINES:
-        return f"No native programs are written for processors of kind {platform.machine()!r}."
+        return f"no native programs are written for processors of kind {platform.machine()!r}"
     try:
         version = importlib.metadata.version("llvmlite")
     except importlib.metadata.PackageNotFoundError:
-        return "llvmlite is not installed; install it to have native programs."
+        return "llvmlite is not installed; install it to have native programs"
     if not OLDEST_LLVMLITE <= _leading_numbers(version) < NEWEST_LLVMLITE:
         oldest, newest = (".".join(map(str, bound)) for bound in (OLDEST_LLVMLITE, NEWEST_LLVMLITE))
-        return f"llvmlite {version} is outside the versions that are known to work, {oldest} up to before {newest}."
+        return f"llvmlite {version} is outside the versions that are known to work, {oldest} up to before {newest}"
     try:
         import llvmlite.binding as llvm  # noqa: PLC0415 - 90 ms that only native programs pay
 
         llvm.check_jit_execution()
         works = _first_program_runs()
     except (ImportError, OSError, RuntimeError, ValueError) as failure:
-        return f"llvmlite {version} does not work here: {str(failure).strip()}"
-    return None if works else f"llvmlite {version} does not work here: a first program computes something else."
+        return f"llvmlite {version} does not work here: {str(failure).strip().rstrip('.')}"
+    return None if works else f"llvmlite {version} does not work here: a first program computes something else"
 
 
 def _first_program_runs() -> bool:
@@ -60,5 +61,6 @@ def _first_program_runs() -> bool:
 
 
 def _leading_numbers(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
+    """Of "0.50.0" and of "0.50rc1" (0, 50); what is no version is older than all that are."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else (-1, 0)

@@ -1,13 +1,17 @@
-"""Joined arrays whose parts are computed where they belong, so that nothing is copied to join them.
+"""Joined and copied arrays whose parts are computed where they belong, so that nothing is copied.
 
-    v, i, a, f             nest            v, i, a, f      nest, each written to its columns of j
-    j = concatenate ...    four copies ->  j
+    v, i, a, f             nest              v, i, a, f      nest, each written to its columns of j
+    j = concatenate ...    four copies  ->   j
+
+    p = matmul a b         product           p               product, written by the strides of c
+    c = copy (transpose p) a copy            c
 
 A part is the memory of the joined array from then on, as a view would be. It can be so where a kernel of this graph makes it,
 nobody is returned it, and it is a part of one array alone:
 
 - anything where its part is one piece in C order, as with rows,
-- what nests and products make where its part is rows with gaps, as with columns, if only nests and products read it.
+- what nests and products make where its part is rows with gaps, as with columns, or rows and columns in another order, if only
+  nests and products read it.
 
 What is left of the operands is copied.
 """
@@ -23,31 +27,38 @@ from pullback.backends.native.views import Access, Layouts, Views, is_view, view
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import Shape
 from pullback.rules.contractions import matmul
+from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
 
 
 def joined_in_place(graph: Graph, found: Kernels, layouts: Layouts) -> Kernels:
     """The same kernels, with places in joined arrays for the parts that can have one."""
-    joins = [
-        kernel.node for kernel in found.kernels if isinstance(kernel, Alone) and kernel.node.primitive is concatenate
-    ]
+    joins = [node for kernel in found.kernels if (node := join_of(kernel)) is not None]
     if not joins:
         return found
-    use = _Use.of(graph, found)
+    use = _Use.of(graph, found, frozenset(joins))
     views, placed = found.views, dict[Var, Access]()
     for node in reversed(joins):  # what is a part itself comes after what it is a part of
         for operand, there in _places(node, views):
             own = _root_of_part(operand, views, use)
-            if own is None or own in placed or node.outputs[0].type.dtype != own.type.dtype:
+            # What is arranged lies as its nests and products would have it, and stays there.
+            if own is None or own in placed or own in layouts or node.outputs[0].type.dtype != own.type.dtype:
                 continue
             strides = _strides_of_root(own, views.access(operand), operand, there)
             if strides is None:
                 continue
-            if strides == contiguous_strides(own.type.shape) or use.bears_gaps(own):
+            if strides == contiguous_strides(own.type.shape) or use.bears(own, strides):
                 placed[own] = Access(there.root, there.offset, strides)
         views = views_of(graph, layouts, placed)
     return Kernels(found.kernels, views)
+
+
+def join_of(kernel: Kernel) -> Node | None:
+    """The node of a kernel that does nothing but join arrays, or copy one."""
+    if isinstance(kernel, Alone):
+        return kernel.node if kernel.node.primitive is concatenate else None
+    return kernel.nodes[0] if len(kernel.nodes) == 1 and kernel.nodes[0].primitive is copy else None
 
 
 def is_in_place(node: Node, number: int, views: Views) -> bool:
@@ -58,7 +69,11 @@ def is_in_place(node: Node, number: int, views: Views) -> bool:
 
 def _places(node: Node, views: Views) -> Iterator[tuple[Atom, Access]]:
     """Each operand of a join with its part of the joined array."""
-    whole, axis = views.access(node.outputs[0]), dict(node.params)["axis"]
+    whole = views.access(node.outputs[0])
+    if node.primitive is copy:
+        yield node.inputs[0], whole
+        return
+    axis = dict(node.params)["axis"]
     starts = accumulate((atom.type.shape[axis] for atom in node.inputs), initial=0)
     for operand, start in zip(node.inputs, starts, strict=False):
         yield operand, Access(whole.root, whole.offset + start * whole.strides[axis], whole.strides)
@@ -77,16 +92,16 @@ def _strides_of_root(root: Var, access: Access, operand: Atom, there: Access) ->
     shape, own = operand.type.shape, contiguous_strides(root.type.shape)
     if _lies_in_order(shape, access.strides) and _lies_in_order(shape, there.strides):
         return own
-    # Axes of one place aside they must be the same array.
-    wide = [(size, stride) for size, stride in zip(shape, there.strides, strict=True) if size != 1]
-    if [size for size in root.type.shape if size != 1] != [size for size, _ in wide]:
+    # Axes of one place aside they must be the same axes, in whatever order.
+    axes = {
+        (size, stride): wanted
+        for size, stride, wanted in zip(shape, access.strides, there.strides, strict=True)
+        if size != 1
+    }
+    wide = [(size, stride) for size, stride in zip(root.type.shape, own, strict=True) if size != 1]
+    if set(wide) != set(axes) or len(wide) != sum(size != 1 for size in shape):
         return None
-    if [stride for size, stride in zip(shape, access.strides, strict=True) if size != 1] != [
-        stride for size, stride in zip(root.type.shape, own, strict=True) if size != 1
-    ]:
-        return None
-    following = iter(stride for _, stride in wide)
-    return tuple(1 if size == 1 else next(following) for size in root.type.shape)
+    return tuple(stride if size == 1 else axes[size, stride] for size, stride in zip(root.type.shape, own, strict=True))
 
 
 def _lies_in_order(shape: Shape, strides: tuple[int, ...]) -> bool:
@@ -105,9 +120,10 @@ class _Use:
     readers: Mapping[Var, list[Node]]
     returned: frozenset[Atom]
     """Outputs, and what outputs are views of."""
+    joins: frozenset[Node]
 
     @classmethod
-    def of(cls, graph: Graph, found: Kernels) -> "_Use":
+    def of(cls, graph: Graph, found: Kernels, joins: frozenset[Node]) -> "_Use":
         makers = {var: kernel for kernel in found.kernels for node in nodes_of(kernel) for var in node.outputs}
         readers: dict[Var, list[Node]] = {}
         for node in graph.nodes:
@@ -115,25 +131,33 @@ class _Use:
                 if isinstance(atom, Var):
                     readers.setdefault(atom, []).append(node)
         returned = frozenset(found.views.access(atom).root for atom in graph.outputs)
-        return cls(makers, readers, returned)
+        return cls(makers, readers, returned, joins)
 
     def is_free(self, root: Var) -> bool:
         """Whether it may lie anywhere."""
         return root in self.makers and root not in self.returned and root.type.size > 0
 
-    def bears_gaps(self, root: Var) -> bool:
-        """Whether whoever makes and reads it does so by strides."""
+    def bears(self, root: Var, strides: tuple[int, ...]) -> bool:
+        """Whether whoever makes and reads it does so by strides, and writes numbers that follow each other."""
         maker = self.makers[root]
-        node = next(node for node in nodes_of(maker) if root in node.outputs)
-        is_straight = node.primitive not in REDUCTIONS if isinstance(maker, Fused) else node.primitive is matmul
-        return is_straight and all(self._reads_by_strides(reader, root) for reader in self.readers.get(root, ()))
+        wide = [stride for size, stride in zip(root.type.shape, strides, strict=True) if size != 1]
+        if isinstance(maker, Fused):
+            node = next(node for node in maker.nodes if root in node.outputs)
+            is_straight = node.primitive not in REDUCTIONS and wide[-1:] == [1]
+        else:
+            is_straight = maker.node.primitive is matmul and 1 in wide[-2:]
+        return is_straight and self._is_read_by_strides(root)
 
-    def _reads_by_strides(self, node: Node, root: Var) -> bool:
-        if node.primitive in (matmul, concatenate):
+    def _is_read_by_strides(self, value: Var) -> bool:
+        return all(self._reads_by_strides(reader, value) for reader in self.readers.get(value, ()))
+
+    def _reads_by_strides(self, node: Node, value: Var) -> bool:
+        if node.primitive is matmul or node in self.joins:
             return True
         if not is_view(node):
             return isinstance(self.makers[node.outputs[0]], Fused)
-        # The one view that is allowed is the one with other axes of one place; whoever reads that must be the join.
-        wide, seen = ([size for size in var.type.shape if size != 1] for var in (root, node.outputs[0]))
-        only_joined = all(reader.primitive is concatenate for reader in self.readers.get(node.outputs[0], ()))
-        return node.primitive is reshape and wide == seen and only_joined
+        if node.primitive is reshape:  # only by axes of one place is it a view whatever the strides
+            before, after = ([size for size in var.type.shape if size != 1] for var in (value, node.outputs[0]))
+            if before != after:
+                return False
+        return self._is_read_by_strides(node.outputs[0])

@@ -13,6 +13,7 @@ from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, 
 from pullback.backends.native.joining import joined_in_place
 from pullback.backends.native.kernels.registers import pays
 from pullback.backends.native.merging import merged
+from pullback.backends.native.sinking import sunk
 from pullback.backends.native.views import Layouts, views_of
 from pullback.ir.graph import Atom, Graph, Var
 from pullback.planning.arena import ALIGNMENT, Placed
@@ -42,6 +43,11 @@ class Memory:
     in_registers: bool
     """Whether it is a few numbers, computed by one kernel that has no memory at all."""
 
+    @property
+    def kernel_count(self) -> int:
+        """How many kernels run, copies to outputs among them."""
+        return 1 if self.in_registers else len(self.kernels.kernels) + len(self.copied)
+
 
 @dataclass(slots=True)
 class _Slot:
@@ -66,7 +72,7 @@ class _Plan:
 
 def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) -> Memory:
     """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
-    kernels = merged(fuse(graph, layouts))
+    kernels = sunk(merged(fuse(graph, layouts)), graph)
     layouts = {**(layouts or {}), **arranged(graph, kernels.kernels, kept_values(kernels, graph), vector_bits)}
     kernels = joined_in_place(graph, replace(kernels, views=views_of(graph, layouts)), layouts)
     kept = kept_values(kernels, graph)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.fusing import Alone, Fused
-from pullback.backends.native.joining import is_in_place
+from pullback.backends.native.joining import is_in_place, join_of
 from pullback.backends.native.kernels.moving import emit_joined
 from pullback.backends.native.kernels.nest import Nest, Step, Write
 from pullback.backends.native.kernels.registers import Registers
@@ -77,8 +77,10 @@ def emit_graph(
     places = Places(emission, memory, dict(zip(variables, inputs, strict=True)), outputs, arena)
     for position, kernel in enumerate(memory.kernels.kernels):
         if isinstance(kernel, Fused):
-            nest, operands = nest_of(kernel, memory.kernels.views, memory.kept)
-            emit_shared_nest(emission, nest, [places.first(operand) for operand in operands])
+            copied = join_of(kernel)
+            if copied is None or not is_in_place(copied, 0, memory.kernels.views):
+                nest, operands = nest_of(kernel, memory.kernels.views, memory.kept)
+                emit_shared_nest(emission, nest, [places.first(operand) for operand in operands])
         else:
             _emit_alone(kernel, places, position)
     for position in memory.copied:
@@ -118,7 +120,10 @@ def emit_program(memory: Memory, vector_bits: int, name: str = "program") -> Mod
     ]
     stored = [Stored.in_order(pointer, type_) for pointer, type_ in zip(pointers, types, strict=False)]
     given = len(graph.inputs) + len(graph.captures)
-    emit_graph(Emission(module, function), memory, stored[:given], stored[given:], pointers[-1])
+    arena = (
+        pointers[-1] if memory.nbytes else "null"
+    )  # of a function of nothing that gives nothing, there is no pointer
+    emit_graph(Emission(module, function), memory, stored[:given], stored[given:], arena)
     function.give(0)
     return module
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.native import listing
 from pullback.backends.native.kernels import every as _every  # noqa: F401 - it fills the table of emitters
 from pullback.backends.native.running import Native
 from pullback.backends.native.support import why_not
@@ -37,6 +38,16 @@ class Region(Primitive):
         """The types of the outputs."""
         del types, params
         return tuple(atom.type for atom in self.graph.outputs)
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels its program has."""
+        return self.native.memory.kernel_count
+
+    @property
+    def listing(self) -> str:
+        """Its kernels in order, and where their results go."""
+        return listing.format_kernels(self.native.memory)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run into new arrays."""

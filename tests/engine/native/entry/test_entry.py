@@ -229,6 +229,21 @@ def test_results_are_made_of_outputs():
     assert type(result["f"][2]) is np.float32
 
 
+def test_numbers_of_numpy_are_objects_of_their_own_with_every_bit():
+    copies = bound_copying((1.0,), Out(0, F8, np.generic))
+    bits = [0, 1, 2**63, 0x7FF0000000000000, 0x7FF8000000000123, 0x3FF123456789ABCD]
+    values = [np.array([pattern], np.uint64).view(F8)[0] for pattern in bits]
+    results = [copies(float(value)) for value in values]
+    assert copies.calls == []
+    assert [int(result.view(np.uint64)) for result in results] == bits
+    assert {type(result) for result in results} == {np.float64}
+    assert all(sys.getrefcount(result) == sys.getrefcount(value) for result, value in zip(results, values, strict=True))
+    before = sys.getallocatedblocks()
+    for _ in range(1000):
+        copies(2.0)
+    assert sys.getallocatedblocks() < before + 100
+
+
 def test_python_may_make_what_is_returned():
     args = ({"w": A}, 2.5, [C])
     seen = []

@@ -235,7 +235,16 @@ def test_the_limit_holds_while_objects_are_kept(cache, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("setting", "expected"), [("", 256 * 2**20), ("1.5", 3 * 2**19), ("-1", 0), ("x", 256 * 2**20)]
+    ("setting", "expected"),
+    [
+        ("", 256 * 2**20),
+        ("1.5", 3 * 2**19),
+        ("-1", 0),
+        ("x", 256 * 2**20),
+        ("nan", 256 * 2**20),
+        ("inf", sys.maxsize),
+        ("1e300", sys.maxsize),
+    ],
 )
 def test_the_limit_follows_the_environment(setting, expected, monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE_MIB", setting)

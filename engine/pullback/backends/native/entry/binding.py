@@ -13,8 +13,6 @@ FRAMES_KEPT = 64
 
 def bind(instance: Any, frames: Sequence[Frame]) -> None:
     """Let calls of an instance of a native type try these frames, in this order, and no others."""
-    from pullback.backends.native.entry.machine_code import entry_address  # noqa: PLC0415 - imports what compiles
-
     let_go_of_finished()
     kept = list(frames[:FRAMES_KEPT])
     before = bound_frames(instance)
@@ -24,8 +22,14 @@ def bind(instance: Any, frames: Sequence[Frame]) -> None:
         frame.follow_with(other)
     instance._frames = kept  # noqa: SLF001 - fields of ours, beside those of the class
     instance._native_frame = kept[0].words if kept else None  # noqa: SLF001 - as above
-    instance._native_entry = entry_address(frame_offset(type(instance))) if kept else 0  # noqa: SLF001 - as above
+    instance._native_entry = _entry_of(instance) if kept else 0  # noqa: SLF001 - as above
     del before  # they go when nothing leads to them any more
+
+
+def _entry_of(instance: Any) -> int:
+    from pullback.backends.native.entry.machine_code import entry_address  # noqa: PLC0415 - imports what compiles
+
+    return entry_address(frame_offset(type(instance)))
 
 
 def bound_frames(instance: Any) -> tuple[Frame, ...]:

@@ -51,6 +51,7 @@ class Make(IntEnum):
     DICT = 10
     VALUES = 11
     CALL = 12
+    NUMPY_DOUBLE = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ def makings(form: Form) -> Makings:
 def _leaf(out: Out) -> Making:
     if out.kind is np.ndarray:
         return Making(Make.ARRAY, out.number)
+    if out.kind is np.generic and out.dtype == np.float64:
+        return Making(Make.NUMPY_DOUBLE, out.number, object=np.float64)
     if out.kind is np.generic:
         return Making(Make.SCALAR, out.number, object=out.dtype)
     kind = _PYTHON_NUMBERS.get((out.kind, out.dtype.str[1:]))

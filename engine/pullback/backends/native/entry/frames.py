@@ -6,7 +6,7 @@ has is left for later.
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,17 @@ from pullback.backends.native.entry.templates import CLOSED, IDLE, OUTPUT, RUNNI
 
 _Array = np.ndarray[Any, Any]
 
+# Functions of our own: what ctypes.pythonapi has by name is shared with everybody, and so are its argument types.
+_hold = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_IncRef", ctypes.pythonapi))
+_let_go = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
+
 
 @dataclass(slots=True)
 class _Memory:
-    """What the words of a frame refer to."""
+    """What the words of a frame refer to.
+
+    When Python exits, a frame may go after the variables of this module: what its end needs are defaults of parameters.
+    """
 
     words: _Array
     template: Template
@@ -31,13 +38,17 @@ class _Memory:
     arrays: list[int] = field(default_factory=list)
     """Words that are references of the frame's own."""
 
-    def let_go(self) -> None:
+    def let_go(self, busy: int = Head.BUSY, closed: int = CLOSED, let_go: Callable[[int], None] = _let_go) -> None:
         """Give up the references; nothing runs here any more."""
-        self.words[Head.BUSY] = CLOSED
+        self.words[busy] = closed
         for place in self.arrays:
             address, self.words[place] = int(self.words[place]), 0
             if address:
-                _let_go(address)
+                let_go(address)
+
+
+#: What belongs to frames that were given up while a run was on in them.
+_in_flight: list[_Memory] = []
 
 
 class Frame:
@@ -117,16 +128,18 @@ class Frame:
         self._following = other
         self.words[Head.NEXT] = 0 if other is None else id(other.words)
 
-    def __del__(self) -> None:
+    def __del__(
+        self,
+        busy: int = Head.BUSY,
+        running: int = RUNNING,
+        idle: int = IDLE,
+        in_flight: list[_Memory] = _in_flight,
+    ) -> None:
         memory: _Memory | None = getattr(self, "_memory", None)
-        if memory is not None and memory.words[Head.BUSY] == RUNNING:  # in another thread
-            _in_flight.append(memory)
-        elif memory is not None and memory.words[Head.BUSY] == IDLE:
+        if memory is not None and memory.words[busy] == running:  # in another thread
+            in_flight.append(memory)
+        elif memory is not None and memory.words[busy] == idle:
             memory.let_go()
-
-
-#: What belongs to frames that were given up while a run was on in them.
-_in_flight: list[_Memory] = []
 
 
 def let_go_of_finished() -> None:
@@ -137,8 +150,3 @@ def let_go_of_finished() -> None:
     _in_flight[:] = [memory for memory in _in_flight if memory.words[Head.BUSY] == RUNNING]
     for memory in finished:
         memory.let_go()
-
-
-# Functions of our own: what ctypes.pythonapi has by name is shared with everybody, and so are its argument types.
-_hold = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_IncRef", ctypes.pythonapi))
-_let_go = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))

@@ -1,6 +1,7 @@
 """Whether objects are laid out in memory as the native entry reads them: looked at, not assumed.
 
-The entry reads the type of an object and the fields of an array, and of an array that is its own also the count of references.
+The entry reads the type of an object and the fields of an array, and of an array that is its own also the count of references;
+it writes the value of numbers that it makes.
 NumPy's and CPython's headers have had these fields in these places in every version that we support; where a look at live
 objects does not find them (free-threaded builds, other Pythons, debugging builds), nothing is entered natively, and every
 call goes through Python.
@@ -17,22 +18,24 @@ import numpy as np
 #: Where the fields of an object and of an array are, in bytes; `%Object` and `%Array` in entry.ll are the same.
 REFERENCES, TYPE = 0, 8
 DATA, DIMENSIONS, SHAPE, STRIDES, BASE, DTYPE, FLAGS, WEAK_REFERENCES = 16, 24, 32, 40, 48, 56, 64, 72
+#: Where a number in float64 has its value, and how large it is; `%Number` in entry.ll is the same.
+VALUE, NUMBER = 16, 24
 
 
 @functools.cache
 def why_unknown() -> str | None:
-    """One sentence that says why objects are not read natively; None where they are laid out as expected."""
+    """Why objects are not read natively, to be part of a sentence; None where they are laid out as expected."""
     if sys.implementation.name != "cpython":
-        return f"Objects of {sys.implementation.name} are not read natively."
+        return f"objects of {sys.implementation.name} are not read natively"
     if hasattr(sys, "gettotalrefcount"):
-        return "A debugging build of Python takes no type that is called natively and has no call of its own."
+        return "a debugging build of Python takes no type that is called natively and has no call of its own"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return "Without the interpreter's lock nothing tells who else refers to an array."
+        return "without the interpreter's lock nothing tells who else refers to an array"
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
-        return "Objects are read natively on 64-bit little-endian machines."
+        return "objects are read natively on 64-bit little-endian machines"
     for field, found in _look().items():
         if not found:
-            return f"The {field} of an object is not where this Python and this NumPy are known to have it."
+            return f"the {field} of an object is not where this Python and this NumPy are known to have it"
     return None
 
 
@@ -55,7 +58,12 @@ def _look() -> dict[str, bool]:
         "dtype": all(_word(value, DTYPE) == id(value.dtype) for value in arrays),
         "flags": all(_int(value, FLAGS) == value.flags.num for value in arrays),
         "list of weak references": _lists_weak_references(),
+        "value": np.float64.__basicsize__ == NUMBER and all(map(_has_its_value, (0.0, -1.5, 1e300, np.nan))),
     }
+
+
+def _has_its_value(value: float) -> bool:
+    return _word(np.float64(value), VALUE) == int(np.float64(value).view(np.int64))
 
 
 def _counts_references() -> bool:

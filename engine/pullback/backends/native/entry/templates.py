@@ -61,8 +61,8 @@ STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR = 8, 8, 3, 3, 7, 2
 
 ARRAYS = frozenset({Check.ARRAY, Check.WRITTEN})
 _BY_POSITION = frozenset({Fetch.ARGUMENT, Fetch.TUPLE_ITEM, Fetch.LIST_ITEM})
-_TAKING = frozenset({Make.CONSTANT, Make.SCALAR, Make.DICT, Make.CALL})
-_NUMBERS_MADE = frozenset({Make.SCALAR, Make.DOUBLE, Make.FLOAT, Make.LONG, Make.INT, Make.BOOL})
+_TAKING = frozenset({Make.CONSTANT, Make.SCALAR, Make.NUMPY_DOUBLE, Make.DICT, Make.CALL})
+_NUMBERS_MADE = frozenset({Make.SCALAR, Make.NUMPY_DOUBLE, Make.DOUBLE, Make.FLOAT, Make.LONG, Make.INT, Make.BOOL})
 
 #: How a guard is looked at: the kind of what was seen, and the dtype it is seen in.
 _GUARD_KINDS = {

@@ -16,6 +16,7 @@ import numpy as np
 from pullback.backends.native.elementary import scalars
 from pullback.backends.native.kernels import accumulators, tiling
 from pullback.backends.native.kernels.accumulators import Combiner, add_finely, finer_cells, finer_total
+from pullback.backends.native.kernels.costs import is_long
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
@@ -336,7 +337,10 @@ class _Writer:
     # --- what is done in a turn -------------------------------------------------------------------------------------
     def _body(self, here: _Here) -> None:
         numbers = self._values_at(len(self.tiling.loops))
+        writes = list(enumerate(self.nest.writes))
         terms: dict[tuple[int, _Key], list[str]] = {}
+        if is_long(self.nest) and self.tiling.across is None:
+            self._compute_by_turns(numbers, here)
         for copy in self._copies(here, frozenset(here.copies)):
             for number in numbers:
                 self._compute(number, copy, here)
@@ -345,18 +349,28 @@ class _Writer:
                     terms.setdefault((k, self._kept(reduction, copy)), []).append(self._term(k, copy, here))
                 else:
                     self._accumulate(k, copy, here)
-            for k, write in enumerate(self.nest.writes):
+            for k, write in writes:
                 if not self._is_turned(write):
                     self._write(k, write, copy, here)
-        for k, write in enumerate(self.nest.writes):
+        for k, write in writes:
             if self._is_turned(write):
                 self._write_squares(k, write, here)
+        self._add_terms(terms, here)
+
+    def _add_terms(self, terms: dict[tuple[int, _Key], list[str]], here: _Here) -> None:
+        """To accumulators on the stack."""
         for (k, kept), found in terms.items():
             combiner = self._combiner(k)
             place = self._column(f"stack {k}", kept[self.along] * self.lanes, here)
             active = self._active(kept, here)
             total = combiner.lanes.load(place, active=active)
             combiner.lanes.store(combiner.combine(total, combiner.tree(found)), place, active=active)
+
+    def _compute_by_turns(self, numbers: Sequence[int], here: _Here) -> None:
+        """Every step for all bodies before the next one: what waits for a long step of one goes on with that of another."""
+        for number in numbers:
+            for copy in self._copies(here, frozenset(here.copies)):
+                self._compute(number, copy, here)
 
     def _write(self, k: int, write: Write, copy: _Key, here: _Here) -> None:
         form = _Form(write.dtype, in_lanes=bool(self.nest.space))

@@ -10,7 +10,7 @@ from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.convolution.correlating import write_correlation
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
 from pullback.backends.native.kernels.convolution.dotting import DottingPlan, make_dotting_plan, write_dots
-from pullback.backends.native.kernels.convolution.plans import make_plan, scratch_bytes
+from pullback.backends.native.kernels.convolution.plans import Plan, make_plan, scratch_bytes
 from pullback.backends.native.kernels.convolution.rows import clear_all
 from pullback.backends.native.kernels.convolution.summing import SummingPlan, make_summing_plan, write_sums
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
@@ -67,8 +67,12 @@ def quads_that_pay(correlation: Correlation, vector_bits: int) -> QuadPlan | Non
     quads = make_quad_plan(correlation, vector_bits)
     if quads is None:
         return None
-    direct = make_plan(correlation, vector_bits, scratch_bytes(correlation, vector_bits))
-    return quads if quads.cycles < _WORTH * direct.cycles else None
+    return quads if quads.cycles < _WORTH * direct_plan(correlation, vector_bits).cycles else None
+
+
+def direct_plan(correlation: Correlation, vector_bits: int) -> Plan:
+    """The direct plan of operands in C order."""
+    return make_plan(correlation, vector_bits, scratch_bytes(correlation, vector_bits))
 
 
 @emits(conv, conv_data_gradient, supports=_refusal, scratch=_scratch)
@@ -121,11 +125,11 @@ def _sums_scratch(node: Node, vector_bits: int) -> int:
         return 0
     y, x, w = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
     sums = _sums_of(node, y, x, w)
-    direct, quads = _summing(sums, vector_bits), quad_sums_that_pay(sums, vector_bits)
+    direct, quads = direct_sums_plan(sums, vector_bits), quad_sums_that_pay(sums, vector_bits)
     return max(direct.bytes, quads.bytes) if quads else direct.bytes
 
 
-def _summing(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
+def direct_sums_plan(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
     """The way that is expected to be the faster; it depends on sizes, not on layouts."""
     summing, dotting = make_summing_plan(sums, vector_bits), make_dotting_plan(sums, vector_bits)
     return dotting if dotting and dotting.cycles < summing.cycles else summing
@@ -135,7 +139,7 @@ def _summing(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
 def quad_sums_that_pay(sums: WeightSums, vector_bits: int) -> QuadSumsPlan | None:
     """The plan by quads where it is expected to be faster than the direct one; it depends on sizes, not on layouts."""
     quads = make_quad_sums_plan(sums, vector_bits)
-    return quads if quads and quads.cycles < _WORTH * _summing(sums, vector_bits).cycles else None
+    return quads if quads and quads.cycles < _WORTH * direct_sums_plan(sums, vector_bits).cycles else None
 
 
 @emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)
@@ -154,7 +158,7 @@ def emit_weight_gradient(
     quads = quad_sums_that_pay(sums, emission.vector_bits)
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        plan = _summing(sums, emission.vector_bits)
+        plan = direct_sums_plan(sums, emission.vector_bits)
         with ExitStack() as stack:
             if quads is not None:
                 is_doubtful = write_quad_sums(function, quads, *pointers)

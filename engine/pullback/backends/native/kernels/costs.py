@@ -8,3 +8,12 @@ def cost_of_a_turn(nest: Nest) -> int:
     """Cycles, about, for one vector of every value."""
     steps = sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
     return 1 + len(nest.reads) + len(nest.writes) + len(nest.reductions) + steps
+
+
+#: A body of more cycles has chains of operations that wait for each other, not loads, to be hidden.
+_LONG = 32
+
+
+def is_long(nest: Nest) -> bool:
+    """Whether one vector of all values is more than a core looks ahead."""
+    return cost_of_a_turn(nest) > _LONG

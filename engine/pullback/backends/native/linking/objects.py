@@ -16,6 +16,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import math
 import os
 import stat
 import sys
@@ -113,7 +114,9 @@ def limit_bytes() -> int:
         mebibytes = float(os.environ.get("PULLBACK_CACHE_MIB", ""))
     except ValueError:
         mebibytes = DEFAULT_LIMIT_MIB
-    return int(max(mebibytes, 0) * 2**20)
+    if math.isnan(mebibytes):
+        mebibytes = DEFAULT_LIMIT_MIB
+    return int(min(max(mebibytes, 0) * 2**20, sys.maxsize))  # "inf" is a number, too
 
 
 def sweep(folder: Path, limit: int) -> None:

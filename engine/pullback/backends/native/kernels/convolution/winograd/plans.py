@@ -48,6 +48,8 @@ class QuadPlan:
     tile: Tile
     """Of the products: results by vectors of a panel."""
     lanes: int
+    vectors: int
+    """Vectors of quads in the line of a block."""
 
     @property
     def vector_bits(self) -> int:
@@ -58,12 +60,6 @@ class QuadPlan:
     def block(self) -> tuple[int, ...]:
         """Examples, rows of quads, and quads in a row."""
         return self.planes.block
-
-    @property
-    def vectors(self) -> int:
-        """Vectors of quads in the line of a block."""
-        length = 1 + sum((count - 1) * pitch for count, pitch in zip(self.block, self.planes.pitches, strict=True))
-        return -(-length // self.lanes)
 
     @property
     def panel(self) -> int:
@@ -138,9 +134,9 @@ class QuadPlan:
             )
         )
         transforms = self.vectors * (ins * of_patches + outs * of_quads)
-        copies = _COPIED * self.planes.size + _WRITTEN * self.lines
-        size = correlation.dtype.itemsize
-        far = FAR * (self.planes.size + self.lines) * size * (self.bytes > NEAR_BYTES)
+        copied, written, size = self.copied, self.lines, correlation.dtype.itemsize
+        copies = _COPIED * copied + _WRITTEN * written
+        far = FAR * (copied + written) * size * (self.bytes > NEAR_BYTES)
         terms = TERMS * (self.weight_terms + self.patch_terms + self.quad_terms) * size
         if terms > NEAR_BYTES:
             far += STREAMED * terms * sum(panels for _, panels in self.panels)
@@ -189,19 +185,29 @@ def _plans(correlation: Correlation, vector_bits: int) -> Iterator[QuadPlan]:
     lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
     axes = (correlation.axes[0], *map(quad_axis, correlation.axes[1:]))
     line = LINE_BYTES // correlation.dtype.itemsize
+    tiles = {choose_tile(correlation.outs, vectors * lanes, lanes, vector_bits) for vectors in range(1, 5)}
     for block in _blocks(axes):
         planes = Planes(axes, block, correlation.ins, tuple(range(len(axes))), line)
         if planes.size * correlation.dtype.itemsize > _LARGEST_BLOCK and block[:2] != (1, 1):
             break
-        plan = QuadPlan(correlation, planes, Tile(1, 1), lanes)
-        for vectors in range(1, min(plan.vectors, 4) + 1):
-            yield replace(plan, tile=choose_tile(correlation.outs, vectors * lanes, lanes, vector_bits))
+        length = 1 + sum((count - 1) * pitch for count, pitch in zip(block, planes.pitches, strict=True))
+        plan = QuadPlan(correlation, planes, Tile(1, 1), lanes, -(-length // lanes))
+        most = min(tile.vectors for tile in tiles)
+        yield from (replace(plan, tile=tile) for tile in tiles if tile.vectors <= max(most, plan.vectors))
 
 
 def _blocks(axes: tuple[Axis, ...]) -> Iterator[tuple[int, ...]]:
-    """Some rows of quads, then whole examples; of those that need as many turns the least."""
+    """Some rows of quads, then whole examples: about half as many turns each time, and as few as need those turns."""
     examples, rows, columns = (axis.count for axis in axes)
-    for turns in sorted({-(-rows // count) for count in range(1, rows + 1)}, reverse=True):
+    for turns in _turns(rows):
         yield (1, -(-rows // turns), columns)
-    for turns in sorted({-(-examples // count) for count in range(2, min(examples, 64) + 1)}, reverse=True):
-        yield (-(-examples // turns), rows, columns)
+    for turns in _turns(examples):
+        if turns < examples:
+            yield (-(-examples // turns), rows, columns)
+
+
+def _turns(count: int) -> list[int]:
+    turns = [count]
+    while turns[-1] > 1:
+        turns.append(-(-turns[-1] // 2))
+    return turns

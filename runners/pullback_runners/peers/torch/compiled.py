@@ -6,11 +6,11 @@ from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.peers.peer import Form
-from pullback_runners.peers.torch import PEER as EAGER
-from pullback_runners.peers.torch import Torch
+from pullback_runners.peers.torch.adapter import PEER as EAGER
+from pullback_runners.peers.torch.adapter import Torch
 from pullback_runners.workloads import Workload
 
-_UNROLLED = ("rnn", "lstm", "lotka_volterra")
+_UNROLLED = ("rnn", "lstm", "gru", "lotka_volterra", "scalar_reads")
 """Loops over steps, which `torch.compile` unrolls: fifty steps of an LSTM did not compile within 90 s."""
 
 
@@ -26,7 +26,7 @@ class _TorchCompile(Torch):
         return reason
 
     def offers(self, workload: Workload) -> bool:
-        return EAGER.offers(workload) and workload.name not in _UNROLLED
+        return super().offers(workload) and workload.name not in _UNROLLED
 
     def loss(self, form: Form) -> Callable[..., Any]:
         compiled: Callable[..., Any] = self.engine().compile(form.loss, fullgraph=True, dynamic=False)
@@ -40,4 +40,4 @@ class _TorchCompile(Torch):
 
 
 PEER = _TorchCompile()
-PEER._forms = EAGER._forms  # noqa: SLF001 - the same losses
+PEER.share_forms(EAGER)

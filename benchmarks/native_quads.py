@@ -1,0 +1,155 @@
+"""Convolutions of 3 x 3 by quads against the direct form: what is gained, what was expected, and errors of rounding.
+
+Both ways take turns in this process in short slices of CPU time; a gain is the ratio of the median slices, on one thread.
+What is expected comes from the plans' counts of cycles, by which native programs choose. Errors are those against double
+precision (extended, of float64), in units of eps: root of the mean square over that of the results.
+
+  python -m benchmarks.native_quads                       both tables, about a minute
+  python -m benchmarks.native_quads --errors              the second one
+  python -m benchmarks.native_quads --bits 256 --dtype f8 --gains
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import statistics
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from benchmarks.native_convolutions import Array, Native
+from benchmarks.turns import take_turns
+
+from pullback.backends.native.kernels import convolutions
+from pullback.backends.native.kernels.convolution.winograd.plans import make_quad_plan
+from pullback.backends.native.kernels.convolution.winograd.weight_plans import make_quad_sums_plan
+from pullback.backends.native.linking import host_target
+from pullback.core.primitive import Primitive
+from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
+
+#: Shapes of data, and outputs.
+LAYERS = [
+    ((8, 3, 32, 32), 16),
+    ((4, 8, 32, 32), 8),
+    ((8, 16, 32, 32), 16),
+    ((32, 32, 6, 6), 32),
+    ((16, 64, 8, 8), 64),
+    ((1, 32, 112, 112), 32),
+    ((4, 64, 56, 56), 64),
+    ((4, 128, 28, 28), 128),
+    ((4, 256, 14, 14), 256),
+    ((1, 512, 7, 7), 512),
+    ((8, 512, 7, 7), 512),
+]
+
+#: Shapes of data, outputs, dtype, and the distribution of all numbers.
+ROUNDED = [
+    ((8, 64, 56, 56), 64, "f4", "normal"),
+    ((8, 64, 56, 56), 64, "f4", "0 to 1"),
+    ((8, 64, 56, 56), 64, "f4", "normal + 100"),
+    ((8, 64, 56, 56), 64, "f4", "normal, times 10^-4 to 10^4"),
+    ((8, 16, 32, 32), 16, "f4", "normal"),
+    ((4, 256, 14, 14), 256, "f4", "normal"),
+    ((1, 64, 28, 28), 64, "f8", "normal"),
+]
+
+DRAWS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
+    "normal": lambda random, shape: random.standard_normal(shape),
+    "0 to 1": lambda random, shape: random.random(shape),
+    "normal + 100": lambda random, shape: 100 + random.standard_normal(shape),
+    "normal, times 10^-4 to 10^4": lambda random, shape: (
+        random.standard_normal(shape) * 10 ** random.uniform(-4, 4, shape)
+    ),
+}
+
+#: A primitive, its operands and parameters.
+Problem = tuple[Primitive, tuple[Array, ...], dict[str, Any]]
+
+
+def problems(x_shape: tuple[int, ...], outs: int, dtype: str, draw: str) -> list[Problem]:
+    """A convolution and its two transposes."""
+    random = np.random.default_rng(0)
+    shapes = (x_shape, (outs, x_shape[1], 3, 3), (x_shape[0], outs, *x_shape[2:]))
+    x, w, y = (DRAWS[draw](random, shape).astype(dtype) for shape in shapes)
+    params = {"stride": (1, 1), "pad": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
+    return [
+        (conv, (w, x), params),
+        (conv_data_gradient, (w, y), {**params, "size": x_shape[2:]}),
+        (conv_weight_gradient, (y, x), {**params, "kernel": (3, 3)}),
+    ]
+
+
+def both_ways(problem: Problem, bits: int) -> tuple[Native, Native, float]:
+    """The kernels by quads and directly, and the gain that is expected of quads."""
+    cycles: dict[str, float] = {}
+
+    def quads(correlation: Any, vector_bits: int) -> Any:
+        plan = make_quad_plan(correlation, vector_bits)
+        direct = convolutions.direct_plan(correlation, vector_bits)
+        cycles.update(quads=plan.cycles if plan else np.nan, direct=direct.cycles)
+        return plan
+
+    def sums(weights: Any, vector_bits: int) -> Any:
+        plan = make_quad_sums_plan(weights, vector_bits)
+        direct = convolutions.direct_sums_plan(weights, vector_bits)
+        cycles.update(quads=plan.cycles if plan else np.nan, direct=direct.cycles)
+        return plan
+
+    with patch.multiple(convolutions, quads_that_pay=quads, quad_sums_that_pay=sums):
+        by_quads = Native(bits, *problem)
+    with patch.multiple(convolutions, quads_that_pay=lambda *_: None, quad_sums_that_pay=lambda *_: None):
+        return by_quads, Native(bits, *problem), cycles["direct"] / cycles["quads"]
+
+
+def print_gains(bits: int, dtype: str, budget_s: float) -> None:
+    """A line for each layer."""
+    print(f"gains, {dtype}, vectors of {bits} bits (expected in brackets): convolution, to the data, to the weights")
+    for x_shape, outs in LAYERS:
+        cells = []
+        for problem in problems(x_shape, outs, dtype, "normal"):
+            by_quads, directly, expected = both_ways(problem, bits)
+            times = take_turns({"quads": by_quads, "direct": directly}, budget_s=budget_s)
+            took = {way: statistics.median(seconds) for way, seconds in times.items()}
+            gain = took["direct"] / directly.repeats / (took["quads"] / by_quads.repeats)
+            cells.append(f"{gain:6.2f} ({expected:4.2f})")
+        print(f"{'x'.join(map(str, x_shape)):16} {outs:4} {'  '.join(cells)}", flush=True)
+
+
+def print_errors(bits: int) -> None:
+    """A line for each layer and distribution."""
+    print("errors in eps, by quads (directly): convolution, to the data, to the weights")
+    for x_shape, outs, dtype, draw in ROUNDED:
+        cells = []
+        for problem in problems(x_shape, outs, dtype, draw):
+            primitive, operands, params = problem
+            precise = np.float64 if dtype == "f4" else np.longdouble
+            wanted = primitive.evaluate(*(operand.astype(precise) for operand in operands), **params)
+            errors = []
+            for kernel in both_ways(problem, bits)[:2]:
+                kernel()
+                mean_square = ((kernel.result - wanted) ** 2).mean() / (wanted**2).mean()
+                errors.append(float(np.sqrt(mean_square)) / float(np.finfo(dtype).eps))
+            cells.append(f"{errors[0]:4.1f} ({errors[1]:3.1f})")
+        print(f"{'x'.join(map(str, x_shape)):16} {outs:4} {dtype} {draw:28} {'  '.join(cells)}", flush=True)
+
+
+def main() -> None:
+    """The tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gains", action="store_true", help="only what is gained")
+    parser.add_argument("--errors", action="store_true", help="only errors")
+    parser.add_argument("--bits", type=int, default=host_target().vector_bits, help="width of vectors")
+    parser.add_argument("--dtype", choices=("f4", "f8"), default="f4", help="of what is gained")
+    parser.add_argument("--budget", type=float, default=0.5, help="seconds per gain")
+    arguments = parser.parse_args()
+    if not arguments.errors:
+        print_gains(arguments.bits, arguments.dtype, arguments.budget)
+    if not arguments.gains:
+        print_errors(arguments.bits)
+
+
+if __name__ == "__main__":
+    main()

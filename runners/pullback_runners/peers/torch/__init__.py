@@ -1,0 +1,1 @@
+"""PyTorch: how it is called, in `adapter`, and one file of forms for each family of workloads."""

@@ -1,0 +1,25 @@
+"""Polynomials over an array, written for PyTorch."""
+
+from typing import Any
+
+from pullback_runners.peers.torch.adapter import PEER
+from pullback_runners.workloads import Inputs
+
+
+@PEER.form("poly9_broadcast")
+def _(torch: Any, inputs: Inputs, /, **_: Any) -> Any:
+    del torch, inputs
+
+    def total(x: Any, *coefficients: Any) -> Any:
+        y = coefficients[9] * x + coefficients[8]
+        for c in reversed(coefficients[:8]):
+            y = y * x + c
+        return y.sum()
+
+    return total
+
+
+@PEER.form("poly9_powers")
+def _(torch: Any, inputs: Inputs, /, **_: Any) -> Any:
+    del torch, inputs
+    return lambda x, c0, *higher: sum((c * x**power for power, c in enumerate(higher, start=1)), c0).sum()
