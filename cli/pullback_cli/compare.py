@@ -55,7 +55,7 @@ def compare(
     pullback compare --against HEAD --dirty --suite quick --json
     """
     from pullback_runners.comparing import compare_engines, failures, regressions  # noqa: PLC0415 - heavy, and an extra
-    from pullback_runners.errors import BuildError  # noqa: PLC0415 - as above
+    from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415 - as above
     from pullback_runners.report import write_report  # noqa: PLC0415
     from pullback_runners.revisions import build_engine, find_commit  # noqa: PLC0415
     from pullback_runners.suites import narrowed_suite  # noqa: PLC0415
@@ -83,12 +83,18 @@ def compare(
                 on_progress=tell,
                 stop=stop,
             )
-    if output is not None:
-        write_report(report, output)
-    if as_json:
-        typer.echo(json.dumps(report))
-    else:
-        _print_table(report, output)
+    written = output
+    try:
+        if output is not None:
+            write_report(report, output)
+    except UsageError:
+        written = None  # a full disk takes the file, not what was measured
+        raise
+    finally:
+        if as_json:
+            typer.echo(json.dumps(report))
+        else:
+            _print_table(report, written)
     if not report["harness"]["complete"]:
         raise typer.Exit(INTERRUPTED)
     if regressions(report):

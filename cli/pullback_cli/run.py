@@ -48,7 +48,7 @@ def run(
     """Measure gradients against the unfused baseline: time, memory, and whether they are right.
 
     Exit status: 0 all cases measured, 1 a case or a commit failed, 2 wrong usage, also of a part
-    of what was asked for, 130 interrupted (what was measured is kept).
+    of what was asked for, or a file that cannot be written, 130 interrupted (what was measured is kept).
 
     Examples:
     pullback run --suite quick -o bench.json --html bench.html
@@ -57,6 +57,7 @@ def run(
 
     pullback run --suite standard --commits v1.0..HEAD -o history && pullback upload history/*.json
     """
+    from pullback_runners.errors import UsageError  # noqa: PLC0415 - as below
     from pullback_runners.runs import list_cases, run_suite  # noqa: PLC0415 - a runner's packages load when it runs
     from pullback_runners.suites import narrowed_suite  # noqa: PLC0415 - as above
 
@@ -86,12 +87,15 @@ def run(
             )
         else:
             reports, failed = [measure(stop, tell, engine_dir=engine)], False
+    written = output
+    try:
+        if commits is None:
             _write(reports[0], output, html, markdown)
-    if as_json:
-        typer.echo(json.dumps(reports if commits is not None else reports[0]))
-    else:
-        for report in reports:
-            _print_table(report, None if commits is not None else output)
+    except UsageError:
+        written = None  # a full disk takes the file, not what was measured
+        raise
+    finally:
+        _show(reports, written, one=commits is None, as_json=as_json)
     if stop() or not all(report["harness"]["complete"] for report in reports):
         raise typer.Exit(INTERRUPTED)
     refused = list(dict.fromkeys(sentence for report in reports for sentence in report["harness"]["refused"]))
@@ -101,6 +105,14 @@ def run(
         raise typer.Exit(USAGE)
     if failed or any(each["error"] for report in reports for case in report["cases"] for each in case["variants"]):
         raise typer.Exit(CASE_FAILED)
+
+
+def _show(reports: list[Report], output: Path | None, *, one: bool, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(reports[0] if one else reports))
+        return
+    for report in reports:
+        _print_table(report, output if one else None)
 
 
 def _check_places(
@@ -124,7 +136,7 @@ def _measure_commits(
     stop: Callable[[], bool],
 ) -> tuple[list[Report], bool]:
     """Measure commit after commit, each written as soon as it is measured; one that cannot be built is said and left out."""
-    from pullback_runners.errors import BuildError  # noqa: PLC0415 - as above
+    from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415 - as above
     from pullback_runners.report import write_report  # noqa: PLC0415
     from pullback_runners.revisions import build_engine, find_commits  # noqa: PLC0415
 
@@ -149,12 +161,17 @@ def _measure_commits(
                 continue
             report = measure(engine_dir=built.engine, commit=commit)
             reports.append(report)
-            if folder is not None:
-                write_report(report, folder / f"{number:03d}-{commit['sha'][:10]}.json")
+            try:
+                if folder is not None:
+                    write_report(report, folder / f"{number:03d}-{commit['sha'][:10]}.json")
+            except UsageError as error:
+                failed = True
+                typer.echo(f"pullback run: {error}", err=True)
     return reports, failed
 
 
 def _write(report: Report, output: Path | None, html: Path | None, markdown: Path | None) -> None:
+    """Write what was asked for; a disk that is full stops with the first file."""
     from pullback_runners.report import write_report  # noqa: PLC0415 - as above
 
     if output is not None:

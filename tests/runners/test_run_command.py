@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,10 @@ def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
         (["--suite", "hasty"], "known: quick, standard, full"),
         (["--case", "densse"], "--list"),
         (["--engine", "/nowhere"], "give a checkout"),
+        (["--variant", "fussed"], "no variant 'fussed'; known: unfused, fused"),
+        (["--html", "/nowhere/page.html"], "give --html a file"),
+        (["--commits", "nowhere..HEAD"], "has no revision 'nowhere'"),
+        (["--commits", "HEAD", "--html", "page.html"], "each commit is a report"),
         (["-o", "/nowhere/report.json"], "existing, writable folder"),
         (["--workloads", "/nowhere.py"], "give the path"),
     ],
@@ -66,7 +71,7 @@ def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(arguments, rem
     assert done.returncode == 2
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    assert line.startswith("pullback run: ")
+    assert line.startswith("pullback: ")
     assert remedy in line
 
 
@@ -114,3 +119,35 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     report = json.loads(path.read_text())["pullback"]
     assert not report["harness"]["complete"]
     assert 1 <= len(report["cases"]) < 6
+
+
+def test_a_suite_may_be_narrowed_as_up_takes_it():
+    done = pullback_run("--list", "--json", "--suite", "quick:poly9*;mul_restore*")
+    assert done.returncode == 0
+    assert {case["workload"] for case in json.loads(done.stdout)} >= {"poly9_broadcast", "mul_restore"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_takes_the_file_and_not_what_was_measured():
+    done = pullback_run("--case", "mul_restore", "--variant", "numpy", "-o", "/dev/full")
+    assert done.returncode == 2
+    assert "mul_restore[m=16,k=32,n=8,f8,cpu]" in done.stdout
+    assert "cannot write /dev/full: No space left on device; give another file to -o" in done.stderr
+
+
+def test_a_run_makes_a_page_and_markdown(tmp_path):
+    pytest.importorskip("plotly")
+    page, tables = tmp_path / "run.html", tmp_path / "run.md"
+    done = pullback_run("--case", "mul_restore", "--variant", "numpy", "--html", str(page), "--markdown", str(tables))
+    assert done.returncode == 0, done.stderr
+    assert "mul_restore[m=16,k=32,n=8,f8,cpu]" in page.read_text()
+    assert "| numpy |" in tables.read_text()
+
+
+def test_pyperf_compares_two_files(measured, tmp_path):
+    _, path = measured
+    other = tmp_path / "other.json"
+    other.write_text(path.read_text())
+    for arguments in (["hist", str(path)], ["compare_to", str(path), str(other)]):
+        done = subprocess.run([sys.executable, "-m", "pyperf", *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

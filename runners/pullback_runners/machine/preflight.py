@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -39,6 +40,8 @@ class Preflight:
     free_disk_bytes: int
     affinity: list[int] | None
     pinned_cpu: int | None
+    gpu_processes: int | None = None
+    """Processes that compute on the GPU, of whomever; None without one."""
 
     def document(self) -> dict[str, Any]:
         """The preflight as a report writes it."""
@@ -61,6 +64,7 @@ def take_preflight() -> Preflight:
         free_disk_bytes=shutil.disk_usage(Path.cwd()).free,
         affinity=affinity,
         pinned_cpu=cpu_to_pin(affinity),
+        gpu_processes=_gpu_processes(),
     )
 
 
@@ -83,9 +87,29 @@ def judge_preflight(preflight: Preflight, timed_run_delay: float | None = None) 
         reasons.append(f"this process waited {preflight.run_delay:.0%} of the time for a CPU")
     if preflight.free_disk_bytes < LEAST_FREE_DISK_BYTES:
         reasons.append(f"only {preflight.free_disk_bytes / 2**20:.0f} MiB of disk are free")
+    if preflight.gpu_processes:
+        reasons.append(f"{preflight.gpu_processes} other processes were computing on the GPU")
     if timed_run_delay is not None and timed_run_delay > MOST_TIMED_RUN_DELAY:
         reasons.append(f"the timed processes waited {timed_run_delay:.0%} of the time for their CPU")
     return ("contaminated" if reasons else "clean"), reasons
+
+
+def _gpu_processes() -> int | None:
+    """Compute processes by the driver's own tool; None where there is none, or it does not answer."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return None
+    try:
+        listed = subprocess.run(  # noqa: S603 - our own arguments
+            [tool, "--query-compute-apps=pid", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return len(listed.stdout.split())
 
 
 def _own_run_delay() -> float | None:

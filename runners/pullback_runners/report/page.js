@@ -21,7 +21,7 @@
     }));
     const height = layout.height + 26 * names.length;
     return {
-      data: data.map((trace) => ({ ...trace, y: trace.y.map((row) => row + 0.18) })),
+      data: data.map((trace) => ({ ...trace, y: trace.y.map((row) => row + 0.13) })),
       layout: { ...layout, height, annotations: names, yaxis: { ...layout.yaxis, showticklabels: false } },
     };
   }

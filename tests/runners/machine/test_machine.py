@@ -75,3 +75,19 @@ def test_each_disturbance_is_named():
 
 def test_what_a_system_does_not_tell_accuses_nobody():
     assert judge_preflight(replace(QUIET, steal=None, run_delay=None), None) == ("clean", [])
+
+
+def test_somebody_else_on_the_gpu_is_a_reason():
+    assert judge_preflight(replace(QUIET, gpu_processes=0)) == ("clean", [])
+    quality, (reason,) = judge_preflight(replace(QUIET, gpu_processes=2))
+    assert (quality, reason) == ("contaminated", "2 other processes were computing on the GPU")
+
+
+def test_processes_on_the_gpu_are_those_the_driver_names(monkeypatch, tmp_path):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 41\necho 42\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert take_preflight().gpu_processes == 2
+    tool.write_text("#!/bin/sh\nexit 9\n")
+    assert take_preflight().gpu_processes is None
