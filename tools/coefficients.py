@@ -131,6 +131,15 @@ def _log_after_square(f: Real) -> Real:
     return (mp.log1p(f) - f + f**2 / 2) / f**3
 
 
+# --- hyperbolic.py --------------------------------------------------------------------------------------------------
+TANH_NEAR = (mp.log(3) / 2) ** 2 * mp.mpf("1.001")
+
+
+def _tanh_rest(z: Real) -> Real:
+    x = mp.sqrt(z)
+    return (mp.tanh(x) - x) / x**3
+
+
 # --- trigonometric.py -----------------------------------------------------------------------------------------------
 EIGHTH_TURN = (mp.pi / 4 * mp.mpf("1.005")) ** 2
 TAN_EIGHTH = mp.tan(mp.pi / 8) ** 2 * mp.mpf("1.001")
@@ -217,6 +226,7 @@ FITS: dict[str, Fit] = {
     ),
     "log_double": Fit(lambda z: _log_rest(z) / z, 0, FAR_LOG, lambda z: z, 7),
     "log_between": Fit(lambda z: _log_rest(z) / z, 0, FAR_LOG, lambda z: z, 4),
+    "tanh_single": Fit(_tanh_rest, 0, TANH_NEAR, lambda z: z, 4, single=True),
     "sin_single": Fit(_sin_rest, 0, EIGHTH_TURN, lambda z: z, 3, single=True),
     "sin_double": Fit(_sin_rest, 0, EIGHTH_TURN, lambda z: z, 6),
     "cos_single": Fit(_cos_rest, 0, EIGHTH_TURN, lambda z: z * z, 3, single=True),

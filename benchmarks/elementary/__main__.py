@@ -3,6 +3,7 @@
     python -m benchmarks.elementary                       a sample of each: seconds
     python -m benchmarks.elementary --exhaustive          every single there is, 10^8 doubles: a minute or two a function
     python -m benchmarks.elementary --exhaustive exp log  of some functions
+    python -m benchmarks.elementary --exhaustive power    of two arguments: 10^8 pairs of each format
     python -m benchmarks.elementary --times               nanoseconds a number, interleaved with NumPy's
 
 Errors are in units in the last place (ulp), against NumPy in double precision for singles and in long double for doubles.
@@ -19,7 +20,7 @@ import numpy as np
 import scipy.special
 from benchmarks.elementary.errors import in_units
 from benchmarks.elementary.programs import Program
-from benchmarks.elementary.references import MEASURED, edges, reference
+from benchmarks.elementary.references import MEASURED, MEASURED_PAIRS, edges, reference
 
 from pullback.backends.native.linking import host_target
 
@@ -27,7 +28,7 @@ SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
 CHUNK = 1 << 15  # fits a second cache with all that is made of it
 ROUNDS, REPEATS, SIZE = 40, 20, 2048
 
-Worst = tuple[float, float]
+Worst = tuple[float, tuple[float, ...]]
 """The largest error, and where."""
 
 
@@ -56,30 +57,70 @@ def doubles(name: str, count: int, seed: int = 0) -> Iterator[Any]:
         )
 
 
+def pairs(name: str, dtype: np.dtype[Any], count: int, seed: int = 0) -> Iterator[tuple[Any, Any]]:
+    """Two operands: of all patterns of bits, of whole numbers, and mostly such that the result is neither 0 nor infinite."""
+    rng = np.random.default_rng(seed)
+    part, format_ = CHUNK // 8, np.finfo(dtype)
+    largest = float(np.log(format_.max)) - 1
+    patterns = np.uint32 if dtype == SINGLE else np.uint64
+    for _ in range(-(-count // CHUNK)):
+        bits = [rng.integers(0, np.iinfo(patterns).max, part, patterns, endpoint=True).view(dtype) for _ in range(2)]
+        whole = [rng.integers(-30, 31, part).astype(dtype), rng.integers(-12, 13, part).astype(dtype)]
+        if name == "power":
+            # x near 1 with large exponents, and anywhere with such as keep the result in range
+            logarithms = rng.uniform(-1, 1, 6 * part) * np.exp(rng.uniform(-12, np.log(largest), 6 * part))
+            x = np.exp(logarithms)
+            y = rng.uniform(-largest, largest, 6 * part) / logarithms
+        else:
+            near = rng.uniform(-largest / 2, largest / 2, 6 * part)
+            x = np.exp(near) * rng.choice([-1.0, 1.0], 6 * part)
+            y = np.exp(near + rng.normal(0, 3, 6 * part)) * rng.choice([-1.0, 1.0], 6 * part)
+        with np.errstate(over="ignore"):
+            operands = [
+                np.concatenate([*both]) for both in zip(bits, whole, (x.astype(dtype), y.astype(dtype)), strict=True)
+            ]
+        yield operands[0], operands[1]
+
+
+def worst_of_pairs(program: Program, name: str, dtype: np.dtype[Any], count: int) -> Worst:
+    """Of two operands."""
+    worst: Worst = (0.0, (0.0, 0.0))
+    for x, y in pairs(name, dtype, count):
+        worst = max(worst, _largest((x, y), program(name, x, y), reference(name, x, y)))
+    return worst
+
+
 def worst_single(program: Program, name: str, step: int) -> Worst:
     """Of singles: found natively, looked at where it is a new one."""
-    worst = (0.0, 0.0)
+    worst: Worst = (0.0, (0.0,))
     for x in singles(step):
         y = program(name, x)
         wide = np.ascontiguousarray(reference(name, x))
         if x.size % 64 or program.largest_error(y, wide) > worst[0]:
-            worst = max(worst, _largest(x, y, wide))
+            worst = max(worst, _largest((x,), y, wide))
     return worst
 
 
 def worst_double(program: Program, name: str, count: int) -> Worst:
     """Of doubles."""
-    worst = (0.0, 0.0)
+    worst: Worst = (0.0, (0.0,))
     for x in doubles(name, count):
-        worst = max(worst, _largest(x, program(name, x), reference(name, x)))
+        worst = max(worst, _largest((x,), program(name, x), reference(name, x)))
     return worst
 
 
-def _largest(x: Any, y: Any, wide: Any) -> Worst:
+def worst(program: Program, name: str, dtype: np.dtype[Any], step: int, count: int) -> Worst:
+    """Of every so many-th single, of so many doubles, or of so many pairs."""
+    if name in MEASURED_PAIRS:
+        return worst_of_pairs(program, name, dtype, count)
+    return worst_single(program, name, step) if dtype == SINGLE else worst_double(program, name, count)
+
+
+def _largest(operands: tuple[Any, ...], result: Any, wide: Any) -> Worst:
     with np.errstate(all="ignore"):
-        error = in_units(y, wide)
+        error = in_units(result, wide)
     place = int(np.argmax(error))
-    return float(error[place]), float(x[place])
+    return float(error[place]), tuple(float(x[place]) for x in operands)
 
 
 def nanoseconds(*functions: Callable[[], object]) -> list[float]:
@@ -112,12 +153,14 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", choices=[*MEASURED, []], metavar="function")
+    parser.add_argument("names", nargs="*", choices=[*MEASURED, *MEASURED_PAIRS, []], metavar="function")
     parser.add_argument("--exhaustive", action="store_true")
     parser.add_argument("--only", choices=["f4", "f8"], help="one format")
     parser.add_argument("--times", action="store_true")
     options = parser.parse_args()
-    names = options.names or list(MEASURED)
+    names = options.names or [*MEASURED, *MEASURED_PAIRS]
+    if options.times:
+        names = [name for name in names if name in MEASURED]
     program = Program((name, dtype) for name in names for dtype in (SINGLE, DOUBLE))
     print(f"vectors of {host_target().vector_bits} bits; {edges(DOUBLE).size} edges are in the test suite")
     if options.times:
@@ -129,12 +172,12 @@ def main() -> None:
     step, count = (1, 10**8) if options.exhaustive else (4099, 10**6)
     print("| function | format | ulp | at |\n|---|---|---|---|")
     for name in names:
-        if options.only != "f8":
-            error, where = worst_single(program, name, step)
-            print(f"| {name} | f4 | {error:.3f} | {where:.9g} |", flush=True)
-        if options.only != "f4":
-            error, where = worst_double(program, name, count)
-            print(f"| {name} | f8 | {error:.3f} | {where:.17g} |", flush=True)
+        for dtype in (SINGLE, DOUBLE):
+            if options.only in (None, dtype.str[1:]):
+                error, where = worst(program, name, dtype, step, count)
+                print(
+                    f"| {name} | {dtype.str[1:]} | {error:.3f} | {', '.join(f'{x:.17g}' for x in where)} |", flush=True
+                )
 
 
 if __name__ == "__main__":

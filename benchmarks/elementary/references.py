@@ -149,6 +149,9 @@ MEASURED: dict[str, tuple[float, float]] = {
     "ndtr": (-38.0, 8.0),
 }
 
+#: Functions of two arguments whose error is measured, on a sample in any case.
+MEASURED_PAIRS: tuple[str, ...] = ("power", "hypot", "arctan2")
+
 PI_IN_EIGHTHS = math.pi / 8
 EDGES = (
     *(0.0, 1.0, 2.0, 0.5, 1.5, 3.0, 10.0, 1000.0, 1e10, 2.0**30, 2.0**53, float("inf"), float("nan")),

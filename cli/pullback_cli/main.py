@@ -6,6 +6,7 @@ import typer
 
 from pullback_cli import (
     agent,
+    compare,
     db,
     down,
     gradbench,
@@ -38,6 +39,7 @@ app.command("status")(status.status)
 app.command("down")(down.down)
 app.command("run")(run.run)
 app.command("gradbench")(gradbench.gradbench)
+app.command("compare")(compare.compare)
 app.command("upload")(upload.upload)
 app.command("import")(import_history.import_history)
 app.command("serve")(serve.serve)

@@ -1,91 +1,165 @@
 """`pullback run`: measure gradients here and now, without any service."""
 
-import contextlib
 import json
-import os
-import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from pullback_runners.progress import Progress
+from pullback_cli.places import default_repository
+from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress
 
 CASE_FAILED = 1
-USAGE = 2
-INTERRUPTED = 130
+
+Report = dict[str, Any]
 
 
+@needs("runner")
 def run(
-    suite: Annotated[str, typer.Option(help="quick (under a minute) or standard (narrower intervals)")] = "quick",
+    suite: Annotated[
+        str, typer.Option(help="quick (under a minute) or standard (narrower intervals); quick:poly9* is a part of it")
+    ] = "quick",
     case: Annotated[list[str] | None, typer.Option(help="a workload, a case's name or a glob; may be repeated")] = None,
     variant: Annotated[list[str] | None, typer.Option(help="a tier or peer; may be repeated")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="write a file that pyperf reads")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="write a file that pyperf reads; with --commits, a folder")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="write a page to look at, charts included, in one file")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="write the tables as Markdown")] = None,
     engine: Annotated[Path | None, typer.Option(help="measure the engine of this checkout")] = None,
+    commits: Annotated[
+        str | None, typer.Option(help="measure the engine of each commit of A..B that changed it, or of one commit")
+    ] = None,
+    repository: Annotated[Path | None, typer.Option(help="clone the commits come from; default: this one")] = None,
     workloads: Annotated[list[Path] | None, typer.Option(help="a Python file with workloads of your own")] = None,
     *,
+    instructions: Annotated[
+        bool, typer.Option("--instructions", help="count instructions too, by valgrind (slow)")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the report as JSON instead of a table")] = False,
     list_only: Annotated[bool, typer.Option("--list", help="list the suite's cases and measure nothing")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="show no progress")] = False,
 ) -> None:
     """Measure gradients against the unfused baseline: time, memory, and whether they are right.
 
-    Exit status: 0 all cases measured, 1 a case failed, 2 wrong usage, 130 interrupted (finished cases are kept).
+    Exit status: 0 all cases measured, 1 a case or a commit failed, 2 wrong usage, 130 interrupted (what was measured is kept).
 
     Examples:
-    pullback run --suite quick -o bench.json
+    pullback run --suite quick -o bench.json --html bench.html
 
     pullback run --case 'dense_bias_act*' --variant fused --engine ../other-checkout
+
+    pullback run --suite standard --commits v1.0..HEAD -o history && pullback upload history/*.json
     """
-    try:
-        from pullback_runners.errors import UsageError  # noqa: PLC0415 - a runner's packages load when it runs
-        from pullback_runners.report import write_report  # noqa: PLC0415
-        from pullback_runners.runs import list_cases, run_suite  # noqa: PLC0415
-    except ModuleNotFoundError as missing:
-        typer.echo(f"pullback run: {missing.name} is not installed; pip install 'pullback[runner]'", err=True)
-        raise typer.Exit(USAGE) from missing
+    from pullback_runners.runs import list_cases, run_suite  # noqa: PLC0415 - a runner's packages load when it runs
+    from pullback_runners.suites import narrowed_suite  # noqa: PLC0415 - as above
 
-    try:
-        if list_only:
-            _print_cases(list_cases(suite, case or (), workloads or ()), as_json=as_json)
-            return
-        if output is not None:
-            _check_output(output)
-        with _progress(quiet=quiet) as on_progress, _interrupts() as interrupted:
-            report = run_suite(
-                suite,
-                case or (),
-                variants=variant or (),
-                engine_dir=engine,
-                workload_files=workloads or (),
-                on_progress=on_progress,
-                stop=interrupted,
+    name, globs = narrowed_suite(suite)
+    cases = [*(case or ()), *globs]
+    if list_only:
+        _print_cases(list_cases(name, cases, workloads or ()), as_json=as_json)
+        return
+    _check_places(output, html, markdown, engine, commits)
+
+    def measure(stop: Callable[[], bool], tell: Callable[[Any], None], **engine_of: Any) -> Report:
+        return run_suite(
+            name,
+            cases,
+            variants=variant or (),
+            workload_files=workloads or (),
+            with_instructions=instructions,
+            on_progress=tell,
+            stop=stop,
+            **engine_of,
+        )
+
+    with progress(quiet=quiet) as tell, interrupts() as stop:
+        if commits is not None:
+            reports, failed = _measure_commits(
+                repository or default_repository(), commits, output, lambda **e: measure(stop, tell, **e), stop
             )
-        if output is not None:
-            write_report(report, output)
-    except UsageError as error:
-        typer.echo(f"pullback run: {error}", err=True)
-        raise typer.Exit(USAGE) from error
-
+        else:
+            reports, failed = [measure(stop, tell, engine_dir=engine)], False
+            _write(reports[0], output, html, markdown)
     if as_json:
-        typer.echo(json.dumps(report))
+        typer.echo(json.dumps(reports if commits is not None else reports[0]))
     else:
-        _print_table(report, output)
-    if not report["harness"]["complete"]:
+        for report in reports:
+            _print_table(report, None if commits is not None else output)
+    if stop() or not all(report["harness"]["complete"] for report in reports):
         raise typer.Exit(INTERRUPTED)
-    if any(variant["error"] for each in report["cases"] for variant in each["variants"]):
+    if failed or any(each["error"] for report in reports for case in report["cases"] for each in case["variants"]):
         raise typer.Exit(CASE_FAILED)
 
 
-def _check_output(output: Path) -> None:
-    """Refuse a file that cannot be written before a minute is spent on what goes in it."""
-    folder = output.absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or output.is_dir():
-        typer.echo(f"pullback run: cannot write {output}; give -o a file in an existing, writable folder", err=True)
-        raise typer.Exit(USAGE)
+def _check_places(
+    output: Path | None, html: Path | None, markdown: Path | None, engine: Path | None, commits: str | None
+) -> None:
+    """Refuse what cannot be written, and what does not go together, before anything is measured."""
+    if commits is not None and any(place is not None for place in (engine, html, markdown)):
+        raise RefusalError(
+            "--commits goes with -o FOLDER, not with --engine, --html or --markdown: each commit is a report"
+        )
+    for file, option in ((html, "--html"), (markdown, "--markdown"), (None if commits else output, "-o")):
+        if file is not None:
+            check_output("run", file, option)
+
+
+def _measure_commits(
+    repository: Path,
+    wish: str,
+    folder: Path | None,
+    measure: Callable[..., Report],
+    stop: Callable[[], bool],
+) -> tuple[list[Report], bool]:
+    """Measure commit after commit, each written as soon as it is measured; one that cannot be built is said and left out."""
+    from pullback_runners.errors import BuildError  # noqa: PLC0415 - as above
+    from pullback_runners.report import write_report  # noqa: PLC0415
+    from pullback_runners.revisions import build_engine, find_commits  # noqa: PLC0415
+
+    found = find_commits(repository, wish)
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RefusalError(f"run: {folder} cannot be made a folder ({error.strerror}); give -o another") from error
+    reports: list[Report] = []
+    failed = False
+    with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
+        for number, commit in enumerate(found, start=1):
+            if stop():
+                break
+            typer.echo(f"commit {number} of {len(found)}: {commit['sha'][:10]} {commit['title']}", err=True)
+            try:
+                built = build_engine(repository, commit, Path(temporary))
+            except BuildError as error:
+                failed = True
+                typer.echo(f"pullback run: {error}", err=True)
+                continue
+            report = measure(engine_dir=built.engine, commit=commit)
+            reports.append(report)
+            if folder is not None:
+                write_report(report, folder / f"{number:03d}-{commit['sha'][:10]}.json")
+    return reports, failed
+
+
+def _write(report: Report, output: Path | None, html: Path | None, markdown: Path | None) -> None:
+    from pullback_runners.report import write_report  # noqa: PLC0415 - as above
+
+    if output is not None:
+        write_report(report, output)
+    if html is not None:
+        from pullback_runners.report.page import write_page  # noqa: PLC0415
+
+        write_page(report, html)
+    if markdown is not None:
+        from pullback_runners.report.markdown import write_markdown  # noqa: PLC0415
+
+        write_markdown(report, markdown)
 
 
 def _print_cases(cases: list[tuple[Any, str]], *, as_json: bool) -> None:
@@ -97,7 +171,7 @@ def _print_cases(cases: list[tuple[Any, str]], *, as_json: bool) -> None:
         typer.echo(f"{each.name:<{width}}  {description}")
 
 
-def _print_table(report: dict[str, Any], output: Path | None) -> None:
+def _print_table(report: Report, output: Path | None) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     from pullback_runners.report.table import footnotes, report_table  # noqa: PLC0415
@@ -106,53 +180,14 @@ def _print_table(report: dict[str, Any], output: Path | None) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
     console.print(report_table(report, console.width))
     console.print()
-    for line in footnotes(report):
+    for line in _lines(footnotes(report), report, output):
         console.print(line, soft_wrap=True)
+
+
+def _lines(notes: Iterator[Any], report: Report, output: Path | None) -> Iterator[Any]:
+    yield from notes
     commit = report["commit"]
     what = f"{commit['sha'][:10]}{' with uncommitted changes' if commit['dirty'] else ''}" if commit else "no commit"
-    console.print(f"{what} on {report['machine']['name']}, {report['duration_s']:.0f} s", soft_wrap=True)
+    yield f"{what} on {report['machine']['name']}, {report['duration_s']:.0f} s"
     if output is not None:
-        console.print(f"written to {output}; python -m pyperf stats {output}", soft_wrap=True)
-
-
-@contextlib.contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a wish to stop, so that finished cases are kept; the second one ends at once."""
-    asked: list[int] = []
-
-    def note(signal_number: int, _frame: object) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(signal_number)
-
-    previous = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-@contextlib.contextmanager
-def _progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None]]":
-    """Show progress on standard error: a bar on a terminal, a line for each finished case elsewhere."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    console = Console(stderr=True, highlight=False)
-    if quiet:
-        yield lambda _: None
-    elif not console.is_terminal:
-        yield _print_finished
-    else:
-        columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-        # Case names are full of brackets, which are markup to rich unless escaped.
-        from rich.markup import escape  # noqa: PLC0415
-
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("")
-            yield lambda step: bar.update(task, completed=step.done, total=step.total, description=escape(step.message))
-
-
-def _print_finished(step: "Progress") -> None:
-    if step.phase == "finished":
-        typer.echo(f"[{step.done}/{step.total}] {step.message}", err=True)
+        yield f"written to {output}; python -m pyperf stats {output}"

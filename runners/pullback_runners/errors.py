@@ -2,6 +2,7 @@
 
 RunnerError
 ├── UsageError        the caller asked for something that does not exist: nothing was measured
+├── BuildError        a commit has no engine that could be measured: the other commits go on
 └── VariantError      one variant of one case cannot be measured: the case fails, the others go on
 """
 
@@ -16,6 +17,10 @@ class RunnerError(Exception):
 
 class UsageError(RunnerError):
     """A suite, case, variant, engine or file that is not there; the message says what to give instead."""
+
+
+class BuildError(RunnerError):
+    """A commit whose engine could not be had; the message says why."""
 
 
 class VariantError(RunnerError):

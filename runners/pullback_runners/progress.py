@@ -1,5 +1,6 @@
 """What a run tells whoever watches it: a terminal, or an agent that passes it on with its heartbeat."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -15,3 +16,37 @@ class Progress:
     message: str
     """One line for people: the case and what is done with it."""
     case: str | None = None
+
+
+class Steps:
+    """Counts the steps of a run and passes them on."""
+
+    def __init__(self, total: int, tell: Callable[[Progress], None]) -> None:
+        self.done = 0
+        self.total = total
+        self._tell = tell
+
+    def say(self, phase: str, message: str, case: str) -> None:
+        """Say what is done now."""
+        self._tell(Progress(phase, self.done, self.total, message, case))
+
+
+class GroupSteps:
+    """The groups of one case as steps; there may be more of them than the suite wants at first, or fewer."""
+
+    def __init__(self, steps: Steps, expected: int, name: str, case: str) -> None:
+        self._steps, self._expected, self._name, self._case = steps, expected, name, case
+        self._done = 0
+
+    def begin(self, group: int, wanted: int) -> None:
+        """A group begins."""
+        self._steps.total += wanted - self._expected
+        self._expected = wanted
+        self._steps.say("measure", f"{self._name}: group {group} of {wanted}", self._case)
+        self._steps.done += 1
+        self._done += 1
+
+    def end(self) -> None:
+        """No more groups: what a failure or the clock has spared counts as done."""
+        self._steps.done += self._expected - self._done
+        self._steps.say("finished", f"{self._name}: finished", self._case)

@@ -2,25 +2,29 @@
 
 import importlib.metadata
 import importlib.util
-import random
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import UsageError
 from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
+from pullback_runners.measurement.collecting import collect_groups
 from pullback_runners.measurement.examination import examine
-from pullback_runners.measurement.lockstep import Timing, run_group
-from pullback_runners.measurement.outcomes import margin, noisy_outcome
+from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
+from pullback_runners.measurement.lockstep import Group
+from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
-from pullback_runners.progress import Progress
+from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.report import FORMAT, VERSION, CaseResult, case_document, describe_commit
 from pullback_runners.suites import Suite, find_suite
-from pullback_runners.variants import BASELINE
+from pullback_runners.variants import BASELINE, refuse_unknown_variants
 from pullback_runners.workloads import Case, known_workloads, load_workload_file, select_cases
+
+FEWEST_GROUPS = 2
+"""Of a case that an interruption cut short, so many groups are worth keeping."""
 
 
 def ignore_progress(_: Progress) -> None:
@@ -43,6 +47,7 @@ def run_suite(
     job: Mapping[str, Any] | None = None,
     workload_files: Sequence[Path] = (),
     timeout_s: float = 60.0,
+    with_instructions: bool = False,
     on_progress: Callable[[Progress], None] = ignore_progress,
     stop: Callable[[], bool] = never_stop,
 ) -> dict[str, Any]:
@@ -50,7 +55,7 @@ def run_suite(
 
     `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `engine_dir` is a checkout whose engine
     is measured instead of the installed one; `commit` is the report's commit object, read from that checkout's git if
-    not given. `stop` is asked often: once it answers true the run ends within a slice, and the report holds the cases
+    not given. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it answers true the run ends within a slice, and the report holds the cases
     finished so far, with `harness.complete` false. A case that fails is in the report with its reason; only wrong
     arguments raise (`pullback_runners.errors.UsageError`).
     """
@@ -58,34 +63,36 @@ def run_suite(
     for path in workload_files:
         load_workload_file(path)
     chosen_cases = select_cases(suite, cases)
+    refuse_unknown_variants(variants)
+    if with_instructions:
+        refuse_without_valgrind()
     chosen_variants = _with_baseline(variants or chosen_suite.variants)
     engine = _engine_folder(engine_dir)
-    surroundings = Surroundings(engine, workload_files, timeout_s, stop)
 
     started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
-    progress = _Steps(len(chosen_cases) * (1 + chosen_suite.groups), on_progress)
+    surroundings = Surroundings(workload_files, preflight.pinned_cpu, timeout_s, stop)
+    steps = Steps(len(chosen_cases) * (1 + chosen_suite.groups), on_progress)
     results: list[CaseResult] = []
     complete = True
-    by_name = frozenset(variants or ())
     try:
         for case in chosen_cases:
-            results.append(
-                _measure_case(
-                    case,
-                    chosen_variants,
-                    chosen_suite,
-                    cpu=preflight.pinned_cpu,
-                    by_name=by_name,
-                    surroundings=surroundings,
-                    steps=progress,
-                )
+            result = CaseResult(case, chosen_variants, engine, with_twin=chosen_suite.twin)
+            results.append(result)
+            _measure_case(
+                result,
+                chosen_suite,
+                by_name=frozenset(variants),
+                with_instructions=with_instructions,
+                surroundings=surroundings,
+                steps=steps,
             )
-            progress.say("finished", case, "finished")
     except StoppedError:
         complete = False
-    quality, reasons = judge_preflight(preflight, _timed_run_delay(results))
+        if len(results[-1].groups) < FEWEST_GROUPS:  # no interval can be made of it
+            results.pop()
+    quality, reasons = judge_preflight(preflight, timed_run_delay([result.groups for result in results]))
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -102,6 +109,7 @@ def run_suite(
             "contamination": reasons,
             "complete": complete,
             "preflight": preflight.document(),
+            "budget": chosen_suite.budget(),
             "job": dict(job) if job is not None else None,
         },
         "cases": [case_document(result, may_say_same=chosen_suite.may_say_same) for result in results],
@@ -118,60 +126,49 @@ def list_cases(suite: str, cases: Sequence[str] = (), workload_files: Sequence[P
     return [(case, described[case.workload]) for case in select_cases(suite, cases)]
 
 
-class _Steps:
-    """Counts the steps of a run and passes them on."""
-
-    def __init__(self, total: int, tell: Callable[[Progress], None]) -> None:
-        self.done = 0
-        self.total = total
-        self._tell = tell
-
-    def say(self, phase: str, case: Case, message: str) -> None:
-        self._tell(Progress(phase, self.done, self.total, f"{case.name}: {message}", case.name))
-
-
 def _measure_case(
-    case: Case,
-    variants: Sequence[str],
+    result: CaseResult,
     suite: Suite,
     *,
-    cpu: int | None,
     by_name: frozenset[str],
+    with_instructions: bool,
     surroundings: Surroundings,
-    steps: _Steps,
-) -> CaseResult:
+    steps: Steps,
+) -> None:
     """Examine a case, then time it in groups until the suite is satisfied.
 
     A variant of the suite that this engine or workload does not have (a tier that came later) is absent; one that was
     asked for by name has failed.
     """
-    # Not seeded: hash seed, padding and start order are to differ from run to run, that is what groups average over.
-    rng = random.Random()  # noqa: S311 - no secret
-    result = CaseResult(case, variants)
-    steps.say("examine", case, "checking the gradient, counting memory")
-    result.examinations, result.failures = examine(case, variants, surroundings, rng)
+    case = result.case
+    steps.say("examine", f"{case.name}: checking the gradient, counting memory", case.name)
+    members = [Member(variant, result.engine) for variant in result.variants]
+    result.examinations, result.failures = examine(case, members, surroundings)
     result.leave_out_unavailable(by_name | {BASELINE})
+    if with_instructions:
+        steps.say("examine", f"{case.name}: counting instructions, which takes minutes", case.name)
+        alive = [member for member in members if member.name in result.examinations]
+        for name, instructions in count_instructions(case, alive, surroundings).items():
+            result.examinations[name].counts["instructions"] = instructions
     steps.done += 1
-    wanted = suite.groups
-    while len(result.groups) < wanted and (alive := result.measured_variants()):
-        steps.say("measure", case, f"group {len(result.groups) + 1} of {wanted}")
-        group = run_group(case, alive, slices=suite.slices, cpu=cpu, surroundings=surroundings, rng=rng)
-        steps.done += 1
-        result.failures |= group.failures
-        result.groups.append(group)
-        if len(result.groups) == wanted:
-            more = _groups_to_add(result, suite)
-            steps.total += more
-            wanted += more
-    steps.done += wanted - len(result.groups)  # what a failure has spared
-    return result
+    group_steps = GroupSteps(steps, suite.groups, case.name, case.name)
 
+    def members_left() -> list[Member]:
+        if result.groups:
+            result.failures |= result.groups[-1].failures
+        return result.members()
 
-def _groups_to_add(result: CaseResult, suite: Suite) -> int:
-    """More groups while an answer is ambiguous and the suite allows more."""
-    estimates = result.time_estimates().values()
-    outcomes = {noisy_outcome(estimate, margin(), may_say_same=suite.may_say_same) for estimate in estimates}
-    return min(suite.more_groups, suite.most_groups - len(result.groups)) if "ambiguous" in outcomes else 0
+    collect_groups(
+        result.groups,
+        case,
+        members_left,
+        suite,
+        surroundings,
+        is_ambiguous=lambda: result.is_ambiguous(may_say_same=suite.may_say_same),
+        tell=group_steps.begin,
+    )
+    members_left()
+    group_steps.end()
 
 
 def _with_baseline(variants: Sequence[str]) -> list[str]:
@@ -197,13 +194,10 @@ def _checkout(engine: Path | None) -> Path:
     return Path(installed.origin).parent if installed and installed.origin else Path.cwd()
 
 
-def _timings(results: Sequence[CaseResult]) -> Iterator[Timing]:
-    return (timing for result in results for group in result.groups for timing in group.timings.values())
-
-
-def _timed_run_delay(results: Sequence[CaseResult]) -> float | None:
+def timed_run_delay(measured: Sequence[Sequence[Group]]) -> float | None:
     """Share of the timed processes' own time that they waited for their CPU."""
-    known = [timing for timing in _timings(results) if timing.run_delay_s is not None]
+    timings = [timing for groups in measured for group in groups for timing in group.timings.values()]
+    known = [timing for timing in timings if timing.run_delay_s is not None]
     waited_s = sum(timing.run_delay_s or 0.0 for timing in known)
     ran_s = sum(sum(timing.cpu_s) * timing.calls for timing in known)
     return waited_s / (waited_s + ran_s) if ran_s else None

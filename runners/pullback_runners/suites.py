@@ -1,8 +1,10 @@
 """Suites: how many groups and slices a run spends on a case, and which variants it compares."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from pullback_runners.errors import UsageError
+from pullback_runners.measurement.slices import SLICE_NS
 
 
 @dataclass(frozen=True)
@@ -18,13 +20,39 @@ class Suite:
 
     more_groups: int = 5
     """Added at a time while an answer is ambiguous."""
+    headline: tuple[str, ...] | None = None
+    """Workloads of ours that are measured when none is named; None means all. A user's own are always measured."""
+    twin: bool = True
+    """Whether the baseline takes part twice, so that what lies between two identical programs is known."""
+    comparison_s: float = 60.0
+    """A comparison of two commits begins no group that would end later, once it has `fewest_groups`."""
+    fewest_groups: int = 12
+
+    def budget(self) -> dict[str, Any]:
+        """What a case may cost, as a report writes it."""
+        return {
+            "groups": self.groups,
+            "most_groups": self.most_groups,
+            "slices": self.slices,
+            "slice_s": SLICE_NS / 1e9,
+            "twin": self.twin,
+        }
 
 
 SUITES = {
     suite.name: suite
     for suite in (
-        Suite("quick", groups=6, most_groups=6, slices=50, may_say_same=False),
+        Suite(
+            "quick",
+            groups=6,
+            most_groups=6,
+            slices=50,
+            may_say_same=False,
+            twin=False,
+            headline=("dense_bias_act", "mul_restore", "poly9_broadcast", "touch_large_array"),
+        ),
         Suite("standard", groups=20, most_groups=40, slices=100, may_say_same=True),
+        Suite("full", groups=20, most_groups=40, slices=100, may_say_same=True),
     )
 }
 
@@ -34,3 +62,9 @@ def find_suite(name: str) -> Suite:
     if name not in SUITES:
         raise UsageError(f"no suite {name!r}; known: {', '.join(SUITES)}")
     return SUITES[name]
+
+
+def narrowed_suite(text: str) -> tuple[str, list[str]]:
+    """A suite that may be narrowed to some cases, `quick:poly9*;mul_restore*`: its name, and the globs over case names."""
+    name, _, globs = text.partition(":")
+    return name, [glob for glob in globs.split(";") if glob]  # not commas, which case names contain

@@ -1,5 +1,7 @@
 """Faulty workloads to fail on purpose, and suites small enough for a test."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,59 @@ def tiny_suite(monkeypatch):
 @pytest.fixture
 def sound_case():
     return SOUND
+
+
+ENGINE = """
+import contextlib
+import numpy as np
+
+TIERS = ("unfused",)
+
+
+@contextlib.contextmanager
+def tier(name):
+    yield
+
+
+def value_and_grad(function, wrt):
+    def differentiated(x):
+        for _ in range({times}):
+            gradient = {factor} * x
+        return function(x), (gradient,)
+
+    return differentiated
+"""
+"""An engine that can differentiate the sum of squares, as often as it likes and as right as it likes."""
+
+
+def git(folder, *arguments):
+    """Run git with an identity of its own."""
+    identity = ("-c", "user.name=A", "-c", "user.email=a@a.test", "-c", "init.defaultBranch=main")
+    done = subprocess.run(["git", *identity, "-C", folder, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """Commits of engines by tag: `plain`, `docs` (nothing new), `slow` (a hundred times the work), `wrong`, `none`."""
+    folder = tmp_path / "clone"
+    package = folder / "engine" / "pullback"
+    package.mkdir(parents=True)
+    git(folder, "init", "-q")
+
+    def commit(tag, **engine):
+        if engine:
+            (package / "__init__.py").write_text(ENGINE.format(**engine))
+        git(folder, "add", "-A")
+        git(folder, "commit", "-q", "--allow-empty", "-m", f"engine {tag}")
+        git(folder, "tag", tag)
+
+    commit("plain", times=1, factor="2.0")
+    (folder / "README").write_text("words")
+    commit("docs")
+    commit("slow", times=100, factor="2.0")
+    commit("wrong", times=1, factor="2.1")
+    shutil.rmtree(folder / "engine")
+    commit("none")
+    git(folder, "checkout", "-q", "slow")
+    return folder

@@ -114,7 +114,7 @@ def test_an_ambiguous_case_is_given_more_groups_up_to_the_suites_limit(monkeypat
     # Nothing can be told from three slices of the same program, and a quick suite may not say same.
     greedy = Suite("quick", groups=2, most_groups=4, slices=3, may_say_same=False, more_groups=5)
     monkeypatch.setattr("pullback_runners.suites.SUITES", {"quick": greedy})
-    monkeypatch.setattr("pullback_runners.runs.noisy_outcome", lambda *_, **__: "ambiguous")
+    monkeypatch.setattr("pullback_runners.report.document.noisy_outcome", lambda *_, **__: "ambiguous")
     steps = []
     (case,) = run(faulty_workloads, "right", on_progress=steps.append)["cases"]
     assert len(case["variants"][0]["metrics"]["time"]["processes"]) == 4

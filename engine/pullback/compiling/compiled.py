@@ -74,7 +74,7 @@ def compile_graph(graph: Graph, *, tier: str, owned: Collection[int] = ()) -> Co
     obstacle = "poisoning looks into the interpreter's memory" if is_poisoning() else availability.why_not()
     if obstacle is not None:
         return _interpreted(graph, keeps=True, owned=owned, fallbacks=[obstacle])
-    return _native(share_powers(sum_factors(graph)), owned)
+    return _native(share_powers(graph), owned)
 
 
 def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:
@@ -109,7 +109,7 @@ def _native(graph: Graph, owned: Collection[int]) -> Compiled:
 
     whole = with_guards_returned(graph)
     if not any(map(support.why_not, whole.nodes)):
-        return _whole(graph, take_numbers_out_of_sums(whole))
+        return _whole(graph, take_numbers_out_of_sums(sum_factors(whole)))
     split = regions.split(whole)
     compiled = _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)
     summary = dict(compiled.summary)

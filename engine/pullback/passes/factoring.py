@@ -34,7 +34,6 @@ from typing import Final
 
 import numpy as np
 
-from pullback.control.switch_rule import switch
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
@@ -42,6 +41,7 @@ from pullback.ir.types import ArrayType
 from pullback.passes.common import merge_common
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops.form import applied
+from pullback.passes.trusting import read_by, taken_or_written
 from pullback.planning.schedule import flops_of
 from pullback.rules.elementwise import absolute, add, div, mul, neg, sub
 from pullback.rules.logic import less
@@ -118,17 +118,17 @@ class _Chains:
             return None
         written = self._written(summed)
         operations = sum(map(flops_of, written)) / summed.type.size
-        leaves = _read(written)
+        leaves = read_by(written)
         if SHARE * len(taken) < operations or not all(map(self._is_given, leaves)):
             return None
-        return list(_emitted(node, terms, written, leaves))
+        return list(_emitted(node, terms, written))
 
     def _terms(self, atom: Atom, term: _Term) -> Iterator[_Term]:
         """The terms of a chain; `term` is what stands around it."""
         term = replace(term, value=atom)
         node = self._makers.get(atom) if isinstance(atom, Var) and self._uses[atom] == 1 else None
-        parts = [] if node is None or term.is_number else node.inputs
-        if node is None or not all(self._fits(part, atom.type) for part in parts):
+        parts = [] if node is None else node.inputs
+        if node is None or term.is_number or not all(self._fits(part, atom.type) for part in parts):
             yield term
         elif node.primitive in (add, sub):
             first, second = parts
@@ -172,14 +172,8 @@ def _times(term: _Term, primitive: Primitive, factor: Atom) -> _Term:
     return replace(term, factors=((primitive, factor), *term.factors))
 
 
-def _read(nodes: list[Node]) -> list[Var]:
-    """What nodes read and do not make, each once."""
-    made = {var for node in nodes for var in node.outputs}
-    return list(dict.fromkeys(a for node in nodes for a in node.inputs if isinstance(a, Var) and a not in made))
-
-
 # --- what is written instead --------------------------------------------------------------------------------------------
-def _emitted(node: Node, terms: list[_Term], written: list[Node], leaves: list[Var]) -> Iterator[Node]:
+def _emitted(node: Node, terms: list[_Term], written: list[Node]) -> Iterator[Node]:
     result, summed = node.outputs[0], node.inputs[0]
     nodes: list[Node] = []
 
@@ -217,25 +211,5 @@ def _emitted(node: Node, terms: list[_Term], written: list[Node], leaves: list[V
     )
     if result.type.shape:
         value = apply(reshape, value, shape=result.type.shape)
-    branches = (_as_written(node, written, leaves, value), _as_given(leaves, value))
     yield from nodes
-    yield Node(switch, (trusted, value, *leaves), (("branches", branches),), (result,), node.source)
-
-
-def _as_given(leaves: list[Var], value: Atom) -> Graph:
-    """The branch that takes the value."""
-    given = [Var(-1, atom.type) for atom in (value, *leaves)]
-    return Graph(tuple(given), (), (), (given[0],))
-
-
-def _as_written(node: Node, written: list[Node], leaves: list[Var], value: Atom) -> Graph:
-    """The branch that computes the sum as the program has it."""
-    given = [Var(-1, atom.type) for atom in (value, *leaves)]
-    own: dict[Atom, Var] = dict(zip(leaves, given[1:], strict=True))
-    nodes = []
-    for old in (*written, node):
-        inputs = tuple(own.get(atom, atom) for atom in old.inputs)
-        outputs = tuple(Var(-1, var.type) for var in old.outputs)
-        own.update(zip(old.outputs, outputs, strict=True))
-        nodes.append(replace(old, inputs=inputs, outputs=outputs))
-    return Graph(tuple(given), (), tuple(nodes), (own[node.outputs[0]],))
+    yield taken_or_written(node, written, trusted, value)

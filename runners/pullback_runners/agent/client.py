@@ -11,6 +11,7 @@ import httpx
 
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
 from pullback_runners.progress import Progress
+from pullback_runners.suites import narrowed_suite
 
 Seconds = float
 HeartbeatAnswer = Literal["continue", "cancel", "lost"]
@@ -19,9 +20,6 @@ CLAIM_WAIT_S = 30  # the longest wait the service allows
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 _COMMIT_FIELDS = ("sha", "parents", "branch", "author", "authored_at", "title")  # those of a report
 _LEASE_HEADER = "Pullback-Lease"
-
-# A job's suite may be narrowed to some cases: `quick:poly9_broadcast*;mul_restore*`. Case names contain commas.
-CASES_MARK, CASES_SEPARATOR = ":", ";"
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class ServiceClient:
             return None
         answer = self._object(response)
         job = self._part(answer, "job")
-        suite, _, globs = str(self._part(job, "suite")).partition(CASES_MARK)
+        suite, globs = narrowed_suite(str(self._part(job, "suite")))
         lease = Lease(
             job_id=str(self._part(job, "id")),
             attempt=int(self._part(answer, "attempt")),
@@ -131,7 +129,7 @@ class ServiceClient:
                 project=str(self._part(job, "project")),
                 commit={name: self._part(job, "commit").get(name) for name in _COMMIT_FIELDS},
                 suite=suite,
-                cases=tuple(globs.split(CASES_SEPARATOR)) if globs else (),
+                cases=tuple(globs),
                 timeout_s=float(self._part(job, "timeout_s")),
             ),
             lease,

@@ -12,6 +12,7 @@ The layers overlap (a large array is a malloc too) and are never added up.
 from pullback_runners.allocations.arrays import ArrayCounter
 from pullback_runners.allocations.count import LayerCount
 from pullback_runners.allocations.native import NativeCounter, native_counter_library
+from pullback_runners.allocations.objects import ObjectCounter
 from pullback_runners.allocations.warm_calls import AllocationCounts, count_allocations
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "ArrayCounter",
     "LayerCount",
     "NativeCounter",
+    "ObjectCounter",
     "count_allocations",
     "native_counter_library",
 ]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pullback_runners.allocations.compiled import compiled_functions
 from pullback_runners.allocations.count import LayerCount
 
 METHOD = "nep49"
@@ -135,18 +136,9 @@ _immortal: list[Any] = []
 
 @cache
 def _handler_functions() -> dict[str, int]:
-    """Compile the handler once a process and return its functions' addresses."""
-    import llvmlite.binding as llvm  # noqa: PLC0415 - 60 ms that only counting processes pay
-
-    for start in ("initialize_native_target", "initialize_native_asmprinter"):
-        getattr(llvm, start)()
-    module = llvm.parse_assembly(_HANDLER_IR)
-    module.verify()
-    target = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(module, target)
-    engine.finalize_object()
-    _immortal.append(engine)
-    return {name: engine.get_function_address(f"array_{name}") for name in ("malloc", "calloc", "realloc", "free")}
+    names = ("malloc", "calloc", "realloc", "free")
+    compiled = compiled_functions(_HANDLER_IR, [f"array_{name}" for name in names])
+    return {name: compiled[f"array_{name}"] for name in names}
 
 
 def _handler_capsule(counters: _Counters) -> Any:

@@ -2,34 +2,62 @@
 
 import gc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from pullback_runners.allocations import arrays, native
+from pullback_runners.allocations import arrays, gpu, native, objects
 from pullback_runners.allocations.arrays import ArrayCounter
 from pullback_runners.allocations.count import LayerCount
+from pullback_runners.allocations.gpu import gpu_counter
 from pullback_runners.allocations.native import NativeCounter
+from pullback_runners.allocations.objects import ObjectCounter
 
 CALLS = 5
+
+LAYERS = ("array", "python", "native", "gpu")
+
+_PEAK_NAMES = {"array": "peak_bytes"}
+"""The array layer's peak is the one that reports call `peak_bytes`; the others are named by their layer."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What one layer saw of five warm calls."""
+
+    method: str
+    counts: tuple[LayerCount, ...]
+
+    @property
+    def most_frequent(self) -> LayerCount:
+        """Most frequent count; of equally frequent ones the smallest."""
+        frequency = Counter(self.counts)
+        return min(frequency, key=lambda count: (-frequency[count], count))
+
+    @property
+    def differs(self) -> bool:
+        """Whether the calls did not all count the same."""
+        return len(set(self.counts)) > 1
 
 
 @dataclass(frozen=True)
 class AllocationCounts:
-    """What each layer saw of one warm call; None for a layer that could not be seen."""
+    """What each layer saw of a warm call; None for a layer that could not be seen."""
 
-    array: LayerCount | None
-    native: LayerCount | None
-    array_differs: bool
-    """Whether the calls did not all count the same; then the most frequent count is given."""
-    native_differs: bool
+    layers: Mapping[str, Layer | None]
+
+    def __getitem__(self, layer: str) -> LayerCount | None:
+        """The count of a layer."""
+        seen = self.layers[layer]
+        return None if seen is None else seen.most_frequent
 
     def document(self) -> dict[str, Any]:
         """The counts as metrics of a report, by their names there."""
-        return {
-            **_metrics("array", self.array, arrays.METHOD, differs=self.array_differs),
-            **_metrics("native", self.native, native.METHOD, differs=self.native_differs),
-        }
+        metrics: dict[str, Any] = {}
+        for name, layer in self.layers.items():
+            metrics |= _metrics(name, layer)
+        return metrics
 
 
 def count_allocations(call: Callable[[], Any]) -> AllocationCounts:
@@ -38,28 +66,24 @@ def count_allocations(call: Callable[[], Any]) -> AllocationCounts:
     One at a time because the array handler takes NumPy's cache of small blocks out of the way, and the native layer is to
     see what a program without a counter would ask for.
     """
+    with _without_collection():
+        counters = (_count_arrays, _count_objects, _count_native, _count_gpu)
+        return AllocationCounts({layer: count(call) for layer, count in zip(LAYERS, counters, strict=True)})
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        array = _count_arrays(call)
-        native_counter = NativeCounter.of_this_process()
-        native_counts = None
-        if native_counter is not None:
-            call()  # fills NumPy's cache again, which the array handler left alone
-            native_counts = [native_counter.count(call) for _ in range(CALLS)]
+        yield
     finally:
         if was_enabled:
             gc.enable()
-    return AllocationCounts(
-        array=_mode(array),
-        native=_mode(native_counts),
-        array_differs=_differs(array),
-        native_differs=_differs(native_counts),
-    )
 
 
-def _count_arrays(call: Callable[[], Any]) -> list[LayerCount] | None:
+def _count_arrays(call: Callable[[], Any]) -> Layer | None:
     try:
         counter = ArrayCounter()
     except (ImportError, OSError, RuntimeError):  # no LLVM for this platform
@@ -71,30 +95,45 @@ def _count_arrays(call: Callable[[], Any]) -> list[LayerCount] | None:
         counts.append(counter.read())
         del result
     # The first call may still free buffers that an engine kept from before the window.
-    return counts[1:]
+    return Layer(arrays.METHOD, tuple(counts[1:]))
 
 
-def _mode(counts: list[LayerCount] | None) -> LayerCount | None:
-    """Most frequent count; of equally frequent ones the smallest."""
-    if counts is None:
+def _count_objects(call: Callable[[], Any]) -> Layer | None:
+    try:
+        array_counter, counter = ArrayCounter(), ObjectCounter()
+    except (ImportError, OSError, RuntimeError, AttributeError):  # as above, or not CPython
         return None
-    frequency = Counter(counts)
-    return min(frequency, key=lambda count: (-frequency[count], count))
+    counts = []
+    for _ in range(CALLS + 1):
+        # The array handler keeps the data of arrays away from the raw domain, where NumPy 2.5 would ask for it.
+        with array_counter.window():
+            counts.append(counter.count(call))
+    seen = tuple(count for count in counts[1:] if count is not None)
+    return Layer(objects.METHOD, seen) if len(seen) == CALLS else None
 
 
-def _differs(counts: list[LayerCount] | None) -> bool:
-    return counts is not None and len(set(counts)) > 1
+def _count_native(call: Callable[[], Any]) -> Layer | None:
+    counter = NativeCounter.of_this_process()
+    if counter is None:
+        return None
+    call()  # fills NumPy's cache again, which the array handler left alone
+    return Layer(native.METHOD, tuple(counter.count(call) for _ in range(CALLS)))
 
 
-_PEAK_NAMES = {"array": "peak_bytes", "native": "native_peak_bytes"}
+def _count_gpu(call: Callable[[], Any]) -> Layer | None:
+    counter = gpu_counter()
+    if counter is None:
+        return None
+    return Layer(gpu.METHOD, tuple(counter.count(call) for _ in range(CALLS)))
 
 
-def _metrics(layer: str, count: LayerCount | None, method: str, *, differs: bool) -> dict[str, Any]:
-    names = {f"{layer}_bytes": "B", f"{layer}_allocs": "1", _PEAK_NAMES[layer]: "B"}
-    if count is None:
-        return {name: {"unit": unit, "value": None, "method": None} for name, unit in names.items()}
+def _metrics(name: str, layer: Layer | None) -> dict[str, Any]:
+    units = {f"{name}_bytes": "B", f"{name}_allocs": "1", _PEAK_NAMES.get(name, f"{name}_peak_bytes"): "B"}
+    if layer is None:
+        return {metric: {"unit": unit, "value": None, "method": None} for metric, unit in units.items()}
+    count = layer.most_frequent
     values = (count.requested_bytes, count.allocations, count.peak_bytes)
     return {
-        name: {"unit": unit, "value": value, "method": method, "differs": differs}
-        for (name, unit), value in zip(names.items(), values, strict=True)
+        metric: {"unit": unit, "value": value, "method": layer.method, "differs": layer.differs}
+        for (metric, unit), value in zip(units.items(), values, strict=True)
     }

@@ -3,12 +3,12 @@
 Counting hooks change the heap's layout, so a process that counts is never one that is timed.
 """
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pullback_runners.errors import VariantError
+from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess
 from pullback_runners.workloads import Case
 
@@ -23,21 +23,21 @@ class Examination:
 
 
 def examine(
-    case: Case, variants: Sequence[str], surroundings: Surroundings, rng: random.Random
+    case: Case, members: Sequence[Member], surroundings: Surroundings
 ) -> tuple[dict[str, Examination], dict[str, VariantError]]:
-    """Examine all variants of a case side by side; return what was found and what failed."""
+    """Examine all members for a case side by side; return what was found and what failed, by their names."""
     found: dict[str, Examination] = {}
     failures: dict[str, VariantError] = {}
     workers: list[WorkerProcess] = []
     try:
-        for variant in variants:
-            workers.append(WorkerProcess("examine", case, variant, surroundings, rng))  # noqa: PERF401 - ended below
+        for member in members:
+            workers.append(WorkerProcess("examine", case, member, surroundings))  # noqa: PERF401 - ended below
         for worker in workers:
             try:
                 answer = worker.answer()
-                found[worker.variant] = Examination(answer["gradient"], answer["counts"], answer["plan"])
+                found[worker.member.name] = Examination(answer["gradient"], answer["counts"], answer["plan"])
             except VariantError as error:
-                failures[worker.variant] = error
+                failures[worker.member.name] = error
     finally:
         for worker in workers:
             worker.end()

@@ -88,7 +88,9 @@ def relative_error(found: Any, expected: Any) -> float:
 
 
 def array_of(value: Any) -> Any:
-    """An argument or gradient as one array: of a block all its parameters."""
+    """An argument or gradient as one array: of a block, or of arrays by name, all of them in order."""
+    if isinstance(value, dict):
+        return np.concatenate([np.ravel(value[name]) for name in sorted(value)])
     # Told by what it has: the engine is not imported here, a worker chooses which one it will be.
     return np.asarray(getattr(value, "array", value))
 

@@ -1,16 +1,22 @@
-"""A group: one fresh process for every variant of a case, all alive on one CPU, taking turns in short slices.
+"""A group: one fresh process for every member of a case, all alive on one CPU, taking turns in short slices.
 
 What a neighbour on the machine does to one slice it does to the next one too, so the ratio of two slices side by side says
 what two separate runs cannot. Every group is new processes, since hash seed and memory layout change speed by percents.
 """
 
 import contextlib
-import random
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pullback_runners.errors import VariantError
-from pullback_runners.measurement.worker_process import StoppedError, Surroundings, WorkerProcess
+from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.worker_process import (
+    StoppedError,
+    Surroundings,
+    WorkerProcess,
+    blas_threads,
+)
 from pullback_runners.workloads import Case
 
 
@@ -19,69 +25,96 @@ class Timing:
     """What one process measured: seconds a call, slice by slice."""
 
     calls: int
-    """Calls in each slice."""
+    """Calls in each slice, as calibrated in this process."""
     cpu_s: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)
     run_delay_s: float | None = None
     """How long the process waited for its CPU from the first turn to the last."""
+    timer_s: float = 0.0
+    """What an empty slice takes by the same clocks: the part of every slice that is not the program's."""
 
 
 @dataclass
 class Group:
-    """Timings by variant, every one with the same number of slices; failures by variant."""
+    """Timings by member, every one with the same number of slices; failures by member."""
 
     timings: dict[str, Timing]
     failures: dict[str, VariantError]
 
 
-def run_group(
-    case: Case,
-    variants: Sequence[str],
-    *,
-    slices: int,
-    cpu: int | None,
-    surroundings: Surroundings,
-    rng: random.Random,
-) -> Group:
-    """Run one group. A variant that fails leaves it, the others go on; stopping raises StoppedError.
+class Lineup:
+    """The processes of a group, started side by side in random order; imports take longer than measuring.
 
-    Processes start side by side, since imports take longer than measuring; they are pinned and warmed one by one.
+    Until their turns begin they keep off the CPU that is measured on, so that the next lineup may start while a group
+    takes its turns.
     """
-    start_order = list(variants)
-    rng.shuffle(start_order)
+
+    def __init__(self, case: Case, members: Sequence[Member], surroundings: Surroundings) -> None:
+        self.case = case
+        self.members = list(members)
+        self.surroundings = surroundings
+        self.start_order = [member.name for member in surroundings.rng.sample(self.members, len(self.members))]
+        by_name = {member.name: member for member in self.members}
+        self.workers: dict[str, WorkerProcess] = {}
+        try:
+            for name in self.start_order:
+                self.workers[name] = WorkerProcess("time", case, by_name[name], surroundings)
+                self.workers[name].keep_off(surroundings.cpu)
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """End all processes."""
+        for worker in self.workers.values():
+            worker.end()
+        self.workers = {}
+
+
+def run_group(lineup: Lineup, slices: int) -> Group:
+    """Run one group and end its processes. A member that fails leaves it, the others go on; stopping raises StoppedError.
+
+    Processes are pinned and warmed one by one. A case with several threads is pinned to no CPU.
+    """
+    order, workers = lineup.start_order, lineup.workers
+    cpus = _turn_cpus(lineup)
     failures: dict[str, VariantError] = {}
-    members: dict[str, WorkerProcess] = {}
+    timings: dict[str, Timing] = {}
+    delays_before: dict[str, int | None] = {}
     try:
-        for variant in start_order:
-            members[variant] = WorkerProcess("time", case, variant, surroundings, rng)
-        for variant in _alive(start_order, failures):
-            with _noting(failures, variant):
-                members[variant].answer()
-        timings: dict[str, Timing] = {}
-        delays_before: dict[str, int | None] = {}
-        for variant in _alive(start_order, failures):
-            with _noting(failures, variant):
-                warm = members[variant].ask({"do": "warm", "cpu": cpu})
-                timings[variant] = Timing(warm["calls"])
-                delays_before[variant] = warm["run_delay_ns"]
-        for turn_order in _rotations(start_order, slices):
-            if surroundings.stop():
+        for name in _alive(order, failures):
+            with _noting(failures, name):
+                workers[name].answer()
+        for name in _alive(order, failures):
+            with _noting(failures, name):
+                warm = workers[name].ask({"do": "warm", "cpus": cpus})
+                timings[name] = Timing(warm["calls"], timer_s=warm["timer_ns"] / 1e9)
+                delays_before[name] = warm["run_delay_ns"]
+        for turn_order in _rotations(order, slices):
+            if lineup.surroundings.stop():
                 raise StoppedError
-            for variant in _alive(turn_order, failures):
-                with _noting(failures, variant):
-                    timing = timings[variant]
-                    taken = members[variant].ask({"do": "turn", "calls": timing.calls})
+            for name in _alive(turn_order, failures):
+                with _noting(failures, name):
+                    timing = timings[name]
+                    taken = workers[name].ask({"do": "turn", "calls": timing.calls})
                     timing.cpu_s.append(taken["cpu_ns"] / 1e9 / timing.calls)
                     timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
-        for variant in _alive(start_order, failures):
-            with _noting(failures, variant):
-                after, before = members[variant].ask({"do": "end"})["run_delay_ns"], delays_before[variant]
+        for name in _alive(order, failures):
+            with _noting(failures, name):
+                after, before = workers[name].ask({"do": "end"})["run_delay_ns"], delays_before[name]
                 if after is not None and before is not None:
-                    timings[variant].run_delay_s = (after - before) / 1e9
+                    timings[name].run_delay_s = (after - before) / 1e9
     finally:
-        for member in members.values():
-            member.end()
-    return Group({variant: timings[variant] for variant in _alive(variants, failures)}, failures)
+        lineup.end()
+    return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
+
+
+def _turn_cpus(lineup: Lineup) -> list[int]:
+    """Where turns are taken: on the one CPU that is measured on; several threads may use all. Empty where none can be chosen."""
+    cpu = lineup.surroundings.cpu
+    if cpu is None or not hasattr(os, "sched_getaffinity"):
+        return []
+    return [cpu] if blas_threads(lineup.case) == 1 else sorted(os.sched_getaffinity(0))
 
 
 def _rotations(order: Sequence[str], rounds: int) -> Iterable[list[str]]:
@@ -92,13 +125,13 @@ def _rotations(order: Sequence[str], rounds: int) -> Iterable[list[str]]:
 
 
 def _alive(order: Iterable[str], failures: dict[str, VariantError]) -> list[str]:
-    return [variant for variant in order if variant not in failures]
+    return [name for name in order if name not in failures]
 
 
 @contextlib.contextmanager
-def _noting(failures: dict[str, VariantError], variant: str) -> Iterator[None]:
-    """Note a variant's failure instead of raising it."""
+def _noting(failures: dict[str, VariantError], name: str) -> Iterator[None]:
+    """Note a member's failure instead of raising it."""
     try:
         yield
     except VariantError as error:
-        failures[variant] = error
+        failures[name] = error

@@ -1,6 +1,7 @@
 """What the numbers allow to say. Pure; the rule is the same for the report, the terminal and the service."""
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 from pullback_runners.measurement.statistics import RatioEstimate
@@ -9,25 +10,41 @@ NoisyOutcome = Literal["faster", "slower", "same", "ambiguous"]
 ExactOutcome = Literal["less", "more", "equal"]
 
 LEAST_MARGIN = 0.01
-"""No claim is made about less than 1 %."""
+"""What differs by less than 1 % is the same."""
+
+LEAST_CLAIM = 0.005
+"""Nothing is called faster or slower by less than 0.5 %. Half of the margin: a true difference of 1 % is measured as less
+than 1 % every second time, and is to be found all the same."""
 
 PROVISIONAL_FLOOR = 0.02
-"""Stands for the machine's own A/A floor until it has 20 A/A groups of the workload."""
+"""Stands for the A/A floor of the machine while there are too few groups with a twin to know it; it never makes a `same`."""
 
 
-def margin(floor: float = PROVISIONAL_FLOOR) -> float:
-    """Smallest |log ratio| that counts as a difference, given the machine's A/A floor for the workload."""
-    return max(LEAST_MARGIN, floor)
+@dataclass(frozen=True)
+class Margins:
+    """How small a difference may be to be claimed, and how small it must be to be none."""
+
+    claim: float
+    """Smallest |log ratio| that is called faster or slower."""
+    same: float
+    """Largest |log ratio| that is called the same."""
+    is_provisional: bool
 
 
-def noisy_outcome(estimate: RatioEstimate, margin: float, *, may_say_same: bool) -> NoisyOutcome:
-    """Faster or slower if the interval excludes 0 and the ratio reaches the margin; same if it lies inside the margin.
+def margins(floor: float | None = None) -> Margins:
+    """The margins, given the A/A floor: how far from zero two identical programs come in as many groups, 19 times of 20."""
+    known = PROVISIONAL_FLOOR if floor is None else floor
+    return Margins(max(LEAST_CLAIM, known), max(LEAST_MARGIN, known), is_provisional=floor is None)
 
-    A quick run has too few groups to show that nothing changed, so it never says same.
+
+def noisy_outcome(estimate: RatioEstimate, margins: Margins, *, may_say_same: bool) -> NoisyOutcome:
+    """Faster or slower if the interval excludes 0 and the ratio reaches the claim; same if it lies inside the margin.
+
+    A quick run has too few groups to show that nothing changed, so it never says same; nor does a provisional floor.
     """
-    if may_say_same and -margin < estimate.low and estimate.high < margin:
+    if may_say_same and not margins.is_provisional and -margins.same < estimate.low and estimate.high < margins.same:
         return "same"
-    if (estimate.low > 0 or estimate.high < 0) and abs(estimate.log_ratio) >= margin:
+    if (estimate.low > 0 or estimate.high < 0) and abs(estimate.log_ratio) >= margins.claim:
         return "faster" if estimate.log_ratio < 0 else "slower"
     return "ambiguous"
 

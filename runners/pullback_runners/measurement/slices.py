@@ -33,6 +33,15 @@ def calibrate_calls(call: Callable[[], Any], slice_ns: int = SLICE_NS) -> int:
         calls *= 2
 
 
+def timer_ns() -> int:
+    """CPU nanoseconds of a slice of one call that does nothing: the median of 99."""
+    return sorted(time_slice(_nothing, 1)[0] for _ in range(99))[49]
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
 def run_delay_ns() -> int | None:
     """Nanoseconds this process waited for a CPU while it could run, or None where the kernel does not say."""
     try:

@@ -5,7 +5,6 @@ the slice, is the unit of inference, since memory layout and hash seed are drawn
 20 % trimmed mean with its Winsorized t interval (Tukey and McLaughlin 1963; Yuen 1974).
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,11 @@ QUARTILE = 0.25
 """Share of slices cut off at either end: a preempted slice is wrong by far more than what is looked for."""
 
 CONFIDENCE = 0.95
+
+FEWEST_TWIN_PAIRS = 12
+"""From so many groups with a twin on, how far from zero two identical programs come is known well enough to be used."""
+
+RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,22 @@ def interquartile_mean(values: Sequence[float]) -> float:
     return float(stats.trim_mean(np.asarray(values, dtype=float), QUARTILE))
 
 
-def pair_log_ratio(variant: Sequence[float], baseline: Sequence[float]) -> float:
-    """Log ratio of one pair: slices are paired by their round, so that what both suffered cancels."""
-    if len(variant) != len(baseline) or not variant:
-        raise ValueError(f"a pair needs as many slices of both, got {len(variant)} and {len(baseline)}")
-    return interquartile_mean([math.log(v / b) for v, b in zip(variant, baseline, strict=True)])
+def pair_log_ratio(variant: Sequence[float], *baselines: Sequence[float]) -> float:
+    """Log ratio of one pair: slices are paired by their round, so that what both suffered cancels.
+
+    Against twins of the baseline it is the mean of the ratios to each, which halves what the baseline's own layout adds to
+    the noise. Not the ratio to their mean slice: noise of slices is skewed to the right, a mean of two less so, and the
+    middle of the difference would lie below zero by a third of a per cent where nothing differs.
+    """
+    lengths = [len(slices) for slices in (variant, *baselines)]
+    if len(lengths) < 2 or not variant or len(set(lengths)) > 1:
+        raise ValueError(f"a pair needs as many slices of both, got {' and '.join(map(str, lengths))}")
+    ours = np.log(np.asarray(variant, dtype=float))
+    ratios = [interquartile_mean((ours - np.log(np.asarray(slices, dtype=float))).tolist()) for slices in baselines]
+    return float(np.mean(ratios))
 
 
-def ratio_estimate(pair_log_ratios: Sequence[float]) -> RatioEstimate:
+def ratio_estimate(pair_log_ratios: Sequence[float], confidence: float = CONFIDENCE) -> RatioEstimate:
     """Trimmed mean over groups with its Winsorized interval."""
     from scipy import stats  # noqa: PLC0415 - as above
 
@@ -52,5 +64,21 @@ def ratio_estimate(pair_log_ratios: Sequence[float]) -> RatioEstimate:
     if values.size < 2:
         raise ValueError(f"an interval needs at least two pairs, got {values.size}")
     center = float(stats.trim_mean(values, TRIM))
-    low, high = stats.mstats.trimmed_mean_ci(values, limits=(TRIM, TRIM), alpha=1 - CONFIDENCE)
+    low, high = stats.mstats.trimmed_mean_ci(values, limits=(TRIM, TRIM), alpha=1 - confidence)
     return RatioEstimate(center, float(low), float(high), int(values.size))
+
+
+def noise_floor(twin_log_ratios: Sequence[float], groups: int) -> float | None:
+    """How far from zero two identical programs come in so many groups, 19 times of 20; None while that is not known.
+
+    The 95th percentile of |trimmed mean| over resamples of what twins measured, each with either sign, since which of two
+    twins is the baseline is arbitrary. The same numbers give the same floor: the resampling is seeded.
+    """
+    if len(twin_log_ratios) < FEWEST_TWIN_PAIRS:
+        return None
+    rng = np.random.default_rng(0)
+    drawn = rng.choice(np.asarray(twin_log_ratios, dtype=float), (RESAMPLES, groups))
+    drawn = np.sort(drawn * rng.choice((-1.0, 1.0), drawn.shape), axis=1)
+    cut = int(TRIM * groups)
+    means = drawn[:, cut : groups - cut].mean(axis=1)
+    return float(np.quantile(np.abs(means), CONFIDENCE))

@@ -3,8 +3,9 @@
 It reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says
 what to hold and what for:
 
-    examine   check the gradient, count memory, describe the plan; answer and end
-    time      check the gradient, answer `ready`, then obey `warm` (pin, warm up, calibrate), `turn` (one slice) and `end`
+    examine       check the gradient, count memory, describe the plan; answer and end
+    instructions  check the gradient, let valgrind count some calls; answer and end
+    time          check the gradient, answer `ready`, then obey `warm` (pin, warm up, calibrate), `turn` (one slice) and `end`
 
 End of input ends the worker, so none outlives the process that started it.
 """
@@ -30,7 +31,8 @@ from pullback_runners.measurement.gradient_check import (
     check_gradient,
     check_restored,
 )
-from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice
+from pullback_runners.measurement.instructions import call_counted
+from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice, timer_ns
 from pullback_runners.variants import PreparedVariant, open_variant
 from pullback_runners.workloads import Case, find_workload, load_workload_file
 
@@ -55,6 +57,10 @@ def main() -> int:
         with _checked_variant(first) as (prepared, check):
             if first["task"] == "examine":
                 answer({"gradient": check.document(), **_examine(prepared)})
+            elif first["task"] == "instructions":
+                _warm_up(prepared.call)
+                call_counted(prepared.call)
+                answer({"counted": True})
             else:
                 answer({"ready": True, "gradient": check.document()})
                 for order in orders:
@@ -126,12 +132,12 @@ def _examine(prepared: PreparedVariant) -> Answer:
 def _obey(order: dict[str, Any], prepared: PreparedVariant) -> Answer:
     match order["do"]:
         case "warm":
-            if order["cpu"] is not None:
-                os.sched_setaffinity(0, {order["cpu"]})
+            if order["cpus"]:
+                os.sched_setaffinity(0, order["cpus"])
             _warm_up(prepared.call)
             calls = calibrate_calls(prepared.call)
             gc.collect()
-            return {"calls": calls, "run_delay_ns": run_delay_ns()}
+            return {"calls": calls, "timer_ns": timer_ns(), "run_delay_ns": run_delay_ns()}
         case "turn":
             cpu_ns, wall_ns = time_slice(prepared.call, order["calls"])
             return {"cpu_ns": cpu_ns, "wall_ns": wall_ns}

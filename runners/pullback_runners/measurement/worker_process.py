@@ -11,12 +11,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from pullback_runners.allocations import native_counter_library
 from pullback_runners.errors import VariantError
+from pullback_runners.measurement.member import Member
 from pullback_runners.workloads import Case
 
 STOP_POLL_S = 0.2
@@ -24,6 +25,9 @@ STOP_POLL_S = 0.2
 
 LONGEST_PADDING = 4096
 """The environment sits at the bottom of the stack: a random length shifts every frame, as ASLR shifts the rest."""
+
+
+Task = Literal["examine", "instructions", "time"]
 
 
 class StoppedError(Exception):
@@ -34,38 +38,41 @@ class StoppedError(Exception):
 class Surroundings:
     """What all workers of a run share."""
 
-    engine: Path | None = None
-    """Folder that holds the package `pullback`, or None for the installed one."""
     workload_files: Sequence[Path] = ()
+    cpu: int | None = None
+    """The CPU that all members of a group are pinned to."""
     timeout_s: float = 60.0
     """Longest wait for one answer; a call that takes longer hangs, as far as a benchmark is concerned."""
     stop: Callable[[], bool] = lambda: False
+    # Not seeded: hash seed, padding and start order are to differ from run to run, that is what groups average over.
+    rng: random.Random = field(default_factory=random.Random)
 
 
 class WorkerProcess:
-    """A worker that holds one variant of one case."""
+    """A worker that holds one member for one case."""
 
     def __init__(
         self,
-        task: Literal["examine", "time"],
+        task: Task,
         case: Case,
-        variant: str,
+        member: Member,
         surroundings: Surroundings,
-        rng: random.Random,
+        under: Sequence[str] = (),
     ) -> None:
-        self.variant = variant
+        """Start it, under another program if `under` is that one's command."""
+        self.member = member
         self._surroundings = surroundings
         self._unread = b""
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
         # A session of its own: Ctrl-C in a terminal reaches the coordinator alone, which ends its workers in order.
         worker_input, self._orders = os.pipe()
         self._answers, worker_output = os.pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pullback_runners.measurement.worker"],
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            [*under, sys.executable, "-P", "-m", "pullback_runners.measurement.worker"],
             stdin=worker_input,
             stdout=worker_output,
             stderr=self._errors,
-            env=_environment(task, rng),
+            env=_environment(task, case, member, surroundings.rng),
             start_new_session=True,
         )
         os.close(worker_input)
@@ -74,11 +81,20 @@ class WorkerProcess:
             {
                 "task": task,
                 "case": case.document(),
-                "variant": variant,
-                "engine": str(surroundings.engine) if surroundings.engine else None,
+                "variant": member.variant,
+                "engine": str(member.engine) if member.engine else None,
                 "workload_files": [str(path) for path in surroundings.workload_files],
             }
         )
+
+    def keep_off(self, cpu: int | None) -> None:
+        """Leave a CPU to others until told to warm up there; without effect where it is the only one."""
+        if cpu is None or not hasattr(os, "sched_setaffinity"):
+            return
+        others = os.sched_getaffinity(0) - {cpu}
+        if others:
+            with contextlib.suppress(ProcessLookupError):  # it has ended already; `answer` will say how
+                os.sched_setaffinity(self._process.pid, others)
 
     def order(self, content: Mapping[str, Any]) -> None:
         """Send an order without waiting for its answer."""
@@ -101,6 +117,16 @@ class WorkerProcess:
         if "failed" in answer:
             raise VariantError(answer["failed"]["kind"], answer["failed"]["message"])
         return answer
+
+    def wait(self) -> None:
+        """Wait until the worker has ended by itself, which is when a program that watches it writes what it saw."""
+        deadline = time.monotonic() + self._surroundings.timeout_s
+        while self._process.poll() is None:
+            if self._surroundings.stop():
+                raise StoppedError
+            if time.monotonic() > deadline:
+                raise VariantError("timeout", f"did not end in {self._surroundings.timeout_s:g} s")
+            time.sleep(STOP_POLL_S / 4)
 
     def end(self) -> None:
         """End the worker by force: all it knew has been answered, and a polite end costs a second in a quick run."""
@@ -140,18 +166,23 @@ class WorkerProcess:
         return VariantError("crash", f"the worker ended early ({how}){said}")
 
 
-def _environment(task: str, rng: random.Random) -> dict[str, str]:
-    """The environment of a worker: one BLAS thread, a hash seed and a stack position drawn afresh."""
+def blas_threads(case: Case) -> int:
+    """One, unless the case has a parameter `threads`."""
+    return int(dict(case.params).get("threads", 1))
+
+
+def _environment(task: str, case: Case, member: Member, rng: random.Random) -> dict[str, str]:
+    """The environment of a worker: as many BLAS threads as the case says, hash seed and stack position drawn afresh."""
     # Python's own settings may change what is measured (PYTHONMALLOC, PYTHONDEVMODE); the path is where our modules are.
     kept = {"PYTHONPATH", "PYTHONHOME"}
     environment = {n: value for n, value in os.environ.items() if n in kept or not n.startswith("PYTHON")}
     environment |= {
         "PYTHONHASHSEED": str(rng.randrange(1, 2**32)),
         "PULLBACK_PADDING": "x" * rng.randrange(LONGEST_PADDING),
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
+        **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(blas_threads(case))),
     }
+    if member.objects is not None:
+        environment["PULLBACK_CACHE_DIR"] = str(member.objects)
     library = native_counter_library()
     if task == "examine" and library is not None:
         environment["LD_PRELOAD"] = str(library)

@@ -64,6 +64,8 @@ class Form:
     """Names of the arguments that are differentiated."""
     gradients: Callable[[dict[str, Any]], dict[str, Any]] = dict
     """From gradients by `wrt`, as NumPy arrays, to those of the workload."""
+    derivative: Callable[..., tuple[Any, Any]] | None = None
+    """The value and the workload's derivatives in their order, where those are no gradients of the loss."""
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -103,10 +105,11 @@ class FormsPeer(Peer):
         """Differentiate the form by the peer's own means."""
         form = self._form_of(workload, case, inputs)
         call, arrays = self.bind(form)
+        names = form.wrt if form.derivative is None else workload.derivatives
 
         def differentiated(result: Any) -> Differentiated:
             value, *gradients = arrays(result)
-            return value, form.gradients(dict(zip(form.wrt, gradients, strict=True)))
+            return value, form.gradients(dict(zip(names, gradients, strict=True)))
 
         return Prepared(call, differentiated)
 

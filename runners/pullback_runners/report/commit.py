@@ -13,20 +13,27 @@ def describe_commit(checkout: Path) -> dict[str, Any] | None:
 
     A checkout with changes that are not committed is `dirty`: its numbers are not those of its commit.
     """
-    shown = _git(checkout, "show", "--no-patch", f"--format={_FORMAT}", "HEAD")
+    commit = describe_revision(checkout, "HEAD")
+    if commit is None:
+        return None
+    return {**commit, "dirty": bool(_git(checkout, "status", "--porcelain", "--untracked-files=no"))}
+
+
+def describe_revision(repository: Path, revision: str) -> dict[str, Any] | None:
+    """Return the commit object for whatever git takes for one commit, or None if it takes it for none."""
+    sha = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    shown = None if not sha else _git(repository, "show", "--no-patch", f"--format={_FORMAT}", sha)
     if shown is None:
         return None
     sha, parents, author, authored_at, title = (shown.split("\n") + [""] * 4)[:5]
-    branch = _git(checkout, "symbolic-ref", "--quiet", "--short", "HEAD")
-    status = _git(checkout, "status", "--porcelain", "--untracked-files=no")
     return {
         "sha": sha,
         "parents": parents.split(),
-        "branch": branch,
+        "branch": _git(repository, "symbolic-ref", "--quiet", "--short", "HEAD"),
         "author": author,
         "authored_at": authored_at,
         "title": title,
-        "dirty": bool(status),
+        "dirty": False,
     }
 
 

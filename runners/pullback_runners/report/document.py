@@ -3,18 +3,31 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from pullback_runners.errors import VariantError
+from pullback_runners.measurement.clocks import clock_of, paired_slices
 from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
-from pullback_runners.measurement.outcomes import exact_log_ratio, exact_outcome, margin, noisy_outcome
-from pullback_runners.measurement.statistics import RatioEstimate, interquartile_mean, pair_log_ratio, ratio_estimate
+from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.outcomes import Margins, exact_log_ratio, exact_outcome, margins, noisy_outcome
+from pullback_runners.measurement.statistics import (
+    RatioEstimate,
+    interquartile_mean,
+    noise_floor,
+    pair_log_ratio,
+    ratio_estimate,
+)
 from pullback_runners.variants import BASELINE, kind_of
 from pullback_runners.workloads import Case
 
 FORMAT = "pullback-report"
 VERSION = 1
+
+
+TWIN = f"{BASELINE} twin"
+"""The second process of the baseline in a group; what lies between the two is noise."""
 
 
 @dataclass
@@ -23,6 +36,8 @@ class CaseResult:
 
     case: Case
     variants: Sequence[str]
+    engine: Path | None = None
+    with_twin: bool = False
     examinations: dict[str, Examination] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     failures: dict[str, VariantError] = field(default_factory=dict)
@@ -40,17 +55,48 @@ class CaseResult:
             return []
         return [variant for variant in self.variants if variant not in self.failures]
 
+    def members(self) -> list[Member]:
+        """Who takes part in the next group; one alone needs none, there is nothing to compare."""
+        measured = self.measured_variants()
+        twin = (
+            [Member(BASELINE, self.engine, role=TWIN)]
+            if self.with_twin and measured and TWIN not in self.failures
+            else []
+        )
+        return [Member(variant, self.engine) for variant in measured] + twin
+
     def time_estimates(self) -> dict[str, RatioEstimate]:
         """The time ratio to the baseline of each variant that was timed in two groups or more."""
         if len(self.groups) < 2:
             return {}
         return {
             variant: ratio_estimate(
-                [pair_log_ratio(g.timings[variant].cpu_s, g.timings[BASELINE].cpu_s) for g in self.groups]
+                [
+                    pair_log_ratio(paired_slices(self.case, group.timings[variant]), *self._baselines(group))
+                    for group in self.groups
+                ]
             )
             for variant in self.measured_variants()
             if variant != BASELINE
         }
+
+    def twin_log_ratios(self) -> list[float]:
+        """How far the twins of the baseline were apart, group by group."""
+        pairs = [self._baselines(group) for group in self.groups]
+        return [pair_log_ratio(pair[1], pair[0]) for pair in pairs if len(pair) == 2]
+
+    def margins(self) -> Margins:
+        """How small a difference may be to be claimed, by what the twins say."""
+        return margins(noise_floor(self.twin_log_ratios(), max(len(self.groups), 1)))
+
+    def is_ambiguous(self, *, may_say_same: bool) -> bool:
+        """Whether more groups might tell more."""
+        smallest = self.margins()
+        estimates = self.time_estimates().values()
+        return any(noisy_outcome(e, smallest, may_say_same=may_say_same) == "ambiguous" for e in estimates)
+
+    def _baselines(self, group: Group) -> list[Sequence[float]]:
+        return [paired_slices(self.case, group.timings[name]) for name in (BASELINE, TWIN) if name in group.timings]
 
 
 def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
@@ -61,6 +107,7 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
     return {
         "case": result.case.document(),
         "gradient": _gradient(result),
+        "twins": _twins(result),
         "error": _error(result),
         "variants": [_variant_document(result, variant) for variant in result.variants],
         "paired": [
@@ -69,6 +116,19 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
             if variant != BASELINE
             for row in _paired(result, variant, may_say_same=may_say_same)
         ],
+    }
+
+
+def _twins(result: CaseResult) -> dict[str, Any] | None:
+    """What two processes of the same program measured against each other in every group, and the floor made of it."""
+    log_ratios = result.twin_log_ratios()
+    if not log_ratios:
+        return None
+    floor = noise_floor(log_ratios, len(result.groups))
+    return {
+        "variant": BASELINE,
+        "log_ratios": [_rounded(log_ratio) for log_ratio in log_ratios],
+        "floor": None if floor is None else _rounded(floor),
     }
 
 
@@ -99,7 +159,7 @@ def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
         **name,
         "error": None,
         "metrics": {
-            "time": _time_metric([group.timings[variant] for group in result.groups]),
+            "time": time_metric(result.case, [group.timings[variant] for group in result.groups]),
             **examination.counts,
         },
         "gradient": examination.gradient,
@@ -108,21 +168,25 @@ def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
     }
 
 
-def _time_metric(timings: Sequence[Timing]) -> dict[str, Any]:
-    """Seconds a call: one interquartile mean a process, and every slice."""
+def time_metric(case: Case, timings: Sequence[Timing]) -> dict[str, Any]:
+    """Seconds a call: one interquartile mean a process, and every slice; how they were calibrated and what the clock costs."""
+    by_clock = {"cpu": [timing.cpu_s for timing in timings], "wall": [timing.wall_s for timing in timings]}
+    clock = clock_of(case)
+    other: Literal["cpu", "wall"] = "wall" if clock == "cpu" else "cpu"
     return {
         "unit": "s",
-        "clock": "cpu",
-        "processes": [_seconds(interquartile_mean(timing.cpu_s)) for timing in timings],
-        "slices": [[_seconds(value) for value in timing.cpu_s] for timing in timings],
-        "wall_processes": [_seconds(interquartile_mean(timing.wall_s)) for timing in timings],
-        "wall_slices": [[_seconds(value) for value in timing.wall_s] for timing in timings],
+        "clock": clock,
+        "processes": [seconds(interquartile_mean(slices)) for slices in by_clock[clock]],
+        "slices": [[seconds(value) for value in slices] for slices in by_clock[clock]],
+        f"{other}_processes": [seconds(interquartile_mean(slices)) for slices in by_clock[other]],
+        f"{other}_slices": [[seconds(value) for value in slices] for slices in by_clock[other]],
         "calls": [timing.calls for timing in timings],
+        "timer_s": [seconds(timing.timer_s) for timing in timings],
         "run_delay_s": [timing.run_delay_s for timing in timings],
     }
 
 
-def _seconds(value: float) -> float:
+def seconds(value: float) -> float:
     """To six digits, a thousandth of what is looked for, so that a report is a third as long."""
     return float(f"{value:.6g}")
 
@@ -135,38 +199,45 @@ def _paired(result: CaseResult, variant: str, *, may_say_same: bool) -> list[dic
     rows = []
     estimate = result.time_estimates().get(variant)
     if estimate is not None:
-        smallest = margin()
-        rows.append(
-            {
-                **row,
-                "metric": "time",
-                "log_ratio": _rounded(estimate.log_ratio),
-                "low": _rounded(estimate.low),
-                "high": _rounded(estimate.high),
-                "n": estimate.n,
-                "outcome": noisy_outcome(estimate, smallest, may_say_same=may_say_same),
-                "margin": smallest,
-                "margin_is_provisional": True,
-            }
-        )
+        rows.append({**row, "metric": "time", **ratio_document(estimate, result.margins(), may_say_same=may_say_same)})
     ours, theirs = result.examinations[variant].counts, result.examinations[BASELINE].counts
     rows.extend(
-        {**row, "metric": metric, **_exact(ours[metric], theirs[metric])}
+        {**row, "metric": metric, **counts_document(ours[metric], theirs[metric])}
         for metric in ours
-        if ours[metric]["value"] is not None and theirs[metric]["value"] is not None
+        if metric in theirs and ours[metric]["value"] is not None and theirs[metric]["value"] is not None
     )
     return rows
 
 
-def _exact(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+def ratio_document(estimate: RatioEstimate, smallest: Margins, *, may_say_same: bool) -> dict[str, Any]:
+    """What is said of a noisy metric."""
+    return {
+        "log_ratio": _rounded(estimate.log_ratio),
+        "low": _rounded(estimate.low),
+        "high": _rounded(estimate.high),
+        "n": estimate.n,
+        "outcome": noisy_outcome(estimate, smallest, may_say_same=may_say_same),
+        "margin": _rounded(smallest.same),
+        "claim": _rounded(smallest.claim),
+        "margin_is_provisional": smallest.is_provisional,
+    }
+
+
+def counts_document(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of an exact metric."""
     ratio = exact_log_ratio(ours["value"], theirs["value"])
+    outcome: str = exact_outcome(ours["value"], theirs["value"])
+    if outcome != "equal" and (ours.get("differs") or theirs.get("differs")):
+        outcome = "ambiguous"  # calls of one program do not count alike either
+    if ratio is not None and abs(ratio) <= max(ours.get("tolerance", 0), theirs.get("tolerance", 0)):
+        outcome = "equal"
     rounded = None if ratio is None else _rounded(ratio)
     return {
         "log_ratio": rounded,
         "low": rounded,
         "high": rounded,
         "n": 1,
-        "outcome": exact_outcome(ours["value"], theirs["value"]),
+        "outcome": outcome,
         "difference": ours["value"] - theirs["value"],
     }
 

@@ -5,40 +5,22 @@ report under the key `pullback`, which pyperf ignores.
 """
 
 import json
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pyperf
 
-from pullback_runners.errors import UsageError
+from pullback_runners.report.files import write_text
 from pullback_runners.workloads import Case
 
 KEY = "pullback"
 
 
 def write_report(report: dict[str, Any], path: Path) -> None:
-    """Write a report so that a reader sees the old file or the whole new one, never half of it.
-
-    A pipe or a device, as in `-o /dev/stdout`, is written to: it must not be replaced by a file.
-    """
+    """Write a report with pyperf's benchmarks beside it."""
     content = {**_pyperf_document(report), KEY: report}
-    path = path.resolve()
-    try:
-        if path.exists() and not path.is_file():
-            with path.open("w", encoding="utf-8") as file:
-                json.dump(content, file, separators=(",", ":"))
-                file.write("\n")
-            return
-        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file, separators=(",", ":"))
-            file.write("\n")
-        Path(unfinished).chmod(0o644)
-        Path(unfinished).replace(path)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}; give another file to -o") from error
+    write_text(json.dumps(content, separators=(",", ":")) + "\n", path)
 
 
 def read_report(path: Path) -> dict[str, Any]:

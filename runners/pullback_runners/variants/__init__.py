@@ -1,18 +1,29 @@
 """How a case is executed: by a tier of our engine, or by a peer."""
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
+from pullback_runners.errors import UsageError
+from pullback_runners.peers import PEERS
 from pullback_runners.variants.peers import open_peer
 from pullback_runners.variants.prepared import PreparedVariant, VariantKind
 from pullback_runners.variants.tiers import BASELINE, TIERS, open_tier
-from pullback_runners.workloads import Case, Inputs, Workload
+from pullback_runners.workloads import Case, Inputs, Workload, known_workloads
 
-__all__ = ["BASELINE", "TIERS", "PreparedVariant", "VariantKind", "kind_of", "open_variant"]
+__all__ = ["BASELINE", "TIERS", "PreparedVariant", "VariantKind", "kind_of", "open_variant", "refuse_unknown_variants"]
 
 
 def kind_of(variant: str) -> VariantKind:
     """Whether a name is a tier of our engine or a peer."""
     return "tier" if variant in TIERS else "peer"
+
+
+def refuse_unknown_variants(names: Iterable[str]) -> None:
+    """Refuse names that are no tier, no peer of ours and no peer of any workload, before anything is measured."""
+    known = [*TIERS, *PEERS, *(peer for workload in known_workloads() for peer in workload.peers)]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no variant {name!r}; known: {', '.join(dict.fromkeys(known))}")
 
 
 def open_variant(

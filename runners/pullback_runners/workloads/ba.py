@@ -49,7 +49,7 @@ def reprojection_error(numbers: list[Any], feature: list[Any]) -> tuple[Any, Any
 
 
 def gathered(cameras: Any, points: Any, weights: Any, of_camera: Any, of_point: Any) -> Any:
-    """What every observation depends on, one row each."""
+    """The 15 numbers that every observation depends on, a row for each (p, 15)."""
     return np.concatenate([cameras[of_camera], points[of_point], weights[:, None]], axis=1)
 
 
@@ -63,17 +63,48 @@ def residuals(cameras: Any, points: Any, weights: Any, features: Any, of_camera:
     return np.stack(_errors(rows, features), axis=1), 1.0 - weights * weights
 
 
-def jacobian_values(pb: Any) -> Callable[..., tuple[Any, Any]]:
-    """The function of the same arguments that gives rows of e's Jacobian (p, 2, 15), and -2 w (p,)."""
+BLOCK = 256
+"""Observations at a time: what is computed on the way to their rows, some eighty arrays, stays in a processor's cache. At
+225911 observations that is 15 ms instead of 54, and memory for the rows alone instead of three times as much."""
+
+
+def jacobian_blocks(pb: Any) -> Callable[..., tuple[Any, Any]]:
+    """The function of the same arguments that gives rows of e's Jacobian by blocks, and -2 w (p,).
+
+    The last block is filled up. `joined` makes one array of all blocks, which is a view where a compiled function would
+    make copies.
+    """
+
+    def of_block(rows: Any, features: Any) -> Any:
+        both = [pb.grad(lambda rows, which=which: np.sum(_errors(rows, features)[which]))(rows) for which in (0, 1)]
+        return np.stack(both, axis=1)
 
     def values(
         cameras: Any, points: Any, weights: Any, features: Any, of_camera: Any, of_point: Any
     ) -> tuple[Any, Any]:
-        rows = gathered(cameras, points, weights, of_camera, of_point)
-        both = [pb.grad(lambda rows, which=which: np.sum(_errors(rows, features)[which]))(rows) for which in (0, 1)]
-        return np.stack(both, axis=1), pb.grad(lambda weights: np.sum(1.0 - weights * weights))(weights)
+        p = len(weights)
+        size = min(BLOCK, p)
+        blocks = -(-p // size)
+
+        def filled(array: Any) -> Any:
+            """In blocks; what is filled up repeats the last observation."""
+            missing = [array[-1:]] * (blocks * size - p)
+            whole = np.concatenate([array, *missing]) if missing else array
+            return np.reshape(whole, (blocks, size, *array.shape[1:]))
+
+        def step(_: Any, block: Any) -> tuple[Any, Any]:
+            weights, features, of_camera, of_point = block
+            return _, of_block(gathered(cameras, points, weights, of_camera, of_point), features)
+
+        _, rows = pb.scan(step, 0.0, tuple(filled(each) for each in (weights, features, of_camera, of_point)))
+        return rows, pb.grad(lambda weights: np.sum(1.0 - weights * weights))(weights)
 
     return values
+
+
+def joined(blocks: Any, p: int) -> Any:
+    """Rows of p observations (p, 2, 15), of blocks that hold at least so many."""
+    return np.reshape(blocks, (-1, 2, COLUMNS))[:p]
 
 
 @workload(
@@ -89,10 +120,12 @@ def ba(n: int, m: int, p: int) -> Callable[..., Any]:  # noqa: ARG001 - every si
 
 @ba.derivative("reprojection", "weighting")
 def _(pb: Any, function: Callable[..., Any], **_: int) -> Callable[..., Any]:
-    values = jacobian_values(pb)
+    values = jacobian_blocks(pb)
 
     def differentiated(*arguments: Any) -> tuple[Any, tuple[Any, ...]]:
-        return function(*arguments)[0], values(*arguments)
+        errors, _ = function(*arguments)
+        blocks, weighting = values(*arguments)
+        return errors, (joined(blocks, len(errors)), weighting)
 
     return differentiated
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
+from pullback_runners.workloads.activations import activated, loss_and_slope, slope
 from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
 
 
@@ -23,6 +24,9 @@ from pullback_runners.workloads.registry import Differentiated, Inputs, grid, wo
     wrt=("w", "x", "b"),
     quick=grid(n=(32, 100), act=("tanh",), dtype=("f4",)),
     standard=grid(n=(32, 100, 256), act=("tanh", "relu"), dtype=("f4",)),
+    full=grid(n=(32, 100, 512), act=("tanh", "relu", "sigmoid", "softplus", "gelu", "identity"), dtype=("f4", "f8"))
+    + grid(n=(256,), act=("tanh", "relu"), dtype=("f4",))
+    + grid(n=(2048,), act=("tanh",), dtype=("f4",)),
 )
 def dense_bias_act(n: int, act: str) -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
     """sum(act(w @ x + b)**2) with respect to w, x and b."""
@@ -46,31 +50,14 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, act: str) -> Input
 @dense_bias_act.oracle
 def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: ARG001
     z = w @ x + b[:, None]
-    if act == "tanh":
-        y = np.tanh(z)
-        slope = 1.0 / np.cosh(z) ** 2
-    elif act == "relu":
-        y = np.where(z > 0, z, 0.0)
-        slope = (z > 0).astype(z.dtype)
-    else:
-        raise NotImplementedError(f"no closed form for act={act!r}; add its derivative to this oracle")
-    z_bar = 2.0 * y * slope
+    y = activated(act, z)
+    z_bar = 2.0 * y * slope(act, z)
     return np.sum(y**2), {"w": z_bar @ x.T, "x": w.T @ z_bar, "b": z_bar.sum(axis=1)}
 
 
 @dense_bias_act.peer("numpy")
 def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: ARG001
-    y = w @ x
-    y += b[:, None]
-    if act == "tanh":
-        np.tanh(y, out=y)
-        value = np.vdot(y, y)
-        z_bar = y * y
-        np.subtract(1, z_bar, out=z_bar)
-        z_bar *= y
-        z_bar *= 2
-    else:
-        np.maximum(y, 0, out=y)
-        value = np.vdot(y, y)
-        z_bar = np.multiply(y, 2, out=y)
+    z = w @ x
+    z += b[:, None]
+    value, z_bar = loss_and_slope(act, z)
     return value, {"w": z_bar @ x.T, "x": w.T @ z_bar, "b": z_bar.sum(axis=1)}

@@ -23,6 +23,13 @@ from pullback_runners.workloads.gmm_likelihood import positions_below_diagonal
 from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
 
 
+def prior_constant(d: int, k: int, n: int, *, gamma: float, m: int, prior_sign: float) -> float:
+    """What of the function depends on sizes alone."""
+    freedom = d + m + 1
+    of_prior = freedom * d * (np.log(gamma) - 0.5 * np.log(2)) - multigammaln(0.5 * freedom, d)
+    return float(prior_sign * k * of_prior - 0.5 * n * d * np.log(2 * np.pi))
+
+
 def log_posterior(
     d: int, k: int, n: int, *, gamma: float = 1.0, m: int = 0, prior_sign: float = 1.0
 ) -> Callable[..., Any]:
@@ -32,10 +39,7 @@ def log_posterior(
     places = np.full((d, d), len(rows))
     places[rows, columns] = np.arange(len(rows))
     identity = np.eye(d)
-    freedom = d + m + 1
-    constant = -0.5 * n * d * np.log(2 * np.pi) + prior_sign * k * (
-        freedom * d * (np.log(gamma) - 0.5 * np.log(2)) - multigammaln(0.5 * freedom, d)
-    )
+    constant = prior_constant(d, k, n, gamma=gamma, m=m, prior_sign=prior_sign)
 
     def posterior(alpha: Any, mu: Any, q: Any, l: Any, x: Any) -> Any:  # noqa: E741 - the letter of the formula
         roots = np.exp(q)[:, :, None] * identity.astype(x.dtype)

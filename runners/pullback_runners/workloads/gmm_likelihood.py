@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, workload
+from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
 
 
 def positions_below_diagonal(d: int) -> tuple[Any, Any]:
@@ -21,7 +21,12 @@ def positions_below_diagonal(d: int) -> tuple[Any, Any]:
     return rows, columns
 
 
-@workload(wrt=("weights", "means", "factors"))
+@workload(
+    wrt=("weights", "means", "factors"),
+    quick=grid(d=(2,), k=(5,), n=(100,), dtype=("f8",)),
+    standard=grid(d=(10,), k=(25,), n=(1_000,), dtype=("f8",)),
+    full=grid(d=(2, 10, 20), k=(5, 25), n=(1_000,), dtype=("f8",)) + grid(d=(10,), k=(25,), n=(1_000,), dtype=("f4",)),
+)
 def gmm_likelihood(d: int, k: int, n: int) -> Callable[..., Any]:
     """Log-likelihood of a mixture of Gaussians with respect to weights, means and precisions."""
     rows, columns = positions_below_diagonal(d)

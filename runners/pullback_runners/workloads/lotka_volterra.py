@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, workload
+from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
 
 STEP = 0.005
 
@@ -31,7 +31,12 @@ def runge_kutta_step(rates: Any, u: Any, v: Any) -> tuple[Any, Any]:
     return u + STEP / 6 * (u1 + 2 * (u2 + u3) + u4), v + STEP / 6 * (v1 + 2 * (v2 + v3) + v4)
 
 
-@workload(wrt=("rates", "start"))
+@workload(
+    wrt=("rates", "start"),
+    quick=grid(steps=(100,), dtype=("f8",)),
+    standard=grid(steps=(1_000,), dtype=("f8",)),
+    full=grid(steps=(100, 1_000, 3_000), dtype=("f8",)) + grid(steps=(100,), dtype=("f4",)),
+)
 def lotka_volterra(steps: int) -> Callable[..., Any]:
     """Where predators and prey end after Runge-Kutta steps, with respect to rates and start."""
 

@@ -1,9 +1,10 @@
-"""A long short-term memory over a sequence, under a quadratic loss; its parameters are one block.
+"""A long short-term memory over a sequence, under a quadratic loss.
 
     i, f, o = sigmoid(Wi x_t + Wh h_(t-1) + b)   g = tanh(...)   c_t = f c_(t-1) + i g   h_t = o tanh(c_t)
     L(params, x) = sum over t of |h_t|**2        h_0 = c_0 = 0
 
-x (steps, batch, hidden); as many inputs as hidden units. x is a constant.
+x (steps, batch, hidden); as many inputs as hidden units. x is a constant. The parameters are one block or separate
+arrays, with or without b.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,12 +14,27 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, workload
+from pullback_runners.workloads.recurrent_parameters import (
+    accumulate_product,
+    arrays_like,
+    draw_parameters,
+    write_products,
+)
+from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+
+FORMS = ("blocked", "separate")
 
 
-@workload(wrt="params")
-def lstm(steps: int, batch: int, hidden: int) -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
-    """sum(lstm(params, x)**2) with respect to the block of all parameters."""
+@workload(
+    wrt="params",
+    quick=grid(steps=(10,), batch=(4,), hidden=(16,), form=FORMS[:1], bias=("with",), dtype=("f4",)),
+    standard=grid(steps=(50,), batch=(1,), hidden=(32,), form=FORMS, bias=("with",), dtype=("f4",))
+    + grid(steps=(50,), batch=(32,), hidden=(128,), form=FORMS, bias=("with",), dtype=("f4",)),
+    full=grid(steps=(50,), batch=(1, 32), hidden=(32, 128, 512), form=FORMS, bias=("with", "without"), dtype=("f4",))
+    + grid(steps=(50,), batch=(32,), hidden=(128,), form=FORMS, bias=("with",), dtype=("f8",)),
+)
+def lstm(steps: int, batch: int, hidden: int, form: str = "blocked", bias: str = "with") -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
+    """sum(lstm(params, x)**2) with respect to all parameters."""
 
     def loss(params: Any, x: Any) -> Any:
         h, _ = pb.nn.lstm(params, x)
@@ -28,9 +44,16 @@ def lstm(steps: int, batch: int, hidden: int) -> Callable[..., Any]:  # noqa: AR
 
 
 @lstm.inputs
-def _(rng: np.random.Generator, dtype: np.dtype[Any], steps: int, batch: int, hidden: int) -> Inputs:
-    params = pb.nn.lstm_block(hidden, hidden, dtype=dtype, init=pb.nn.glorot_uniform(rng))
-    params.b = (0.1 * rng.standard_normal(4 * hidden)).astype(dtype)
+def _(
+    rng: np.random.Generator,
+    dtype: np.dtype[Any],
+    steps: int,
+    batch: int,
+    hidden: int,
+    form: str = "blocked",
+    bias: str = "with",
+) -> Inputs:
+    params = draw_parameters(pb.nn.lstm_block, rng, dtype, hidden, form, bias)
     return {"params": params, "x": rng.standard_normal((steps, batch, hidden)).astype(dtype)}
 
 
@@ -39,15 +62,15 @@ def _sigmoid(z: Any) -> Any:
 
 
 @lstm.oracle
-def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int) -> Differentiated:
+def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> Differentiated:
     # Gate by gate and step by step, each with its own weight gradients.
     weights: Mapping[str, Mapping[str, Any]] = pb.nn.lstm_gates(params)
-    gradient = params.map(np.zeros_like)
+    gradient = arrays_like(params, np.zeros_like)
     bars = pb.nn.lstm_gates(gradient)
     h, c = (np.zeros((steps + 1, batch, hidden)) for _ in range(2))
     gates: list[dict[str, Any]] = [{}]
     for t in range(steps):
-        z = {gate: x[t] @ w["Wi"].T + h[t] @ w["Wh"].T + w["b"] for gate, w in weights.items()}
+        z = {gate: x[t] @ w["Wi"].T + h[t] @ w["Wh"].T + w.get("b", 0.0) for gate, w in weights.items()}
         gates.append({gate: np.tanh(z[gate]) if gate == "cell" else _sigmoid(z[gate]) for gate in z})
         g = gates[-1]
         c[t + 1] = g["forget"] * c[t] + g["input"] * g["cell"]
@@ -66,9 +89,7 @@ def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int) -> Differenti
         c_bar, h_bar = c_bar * g["forget"], np.zeros((batch, hidden))
         for gate, bar in through.items():
             z_bar = bar * (1 - g[gate] ** 2 if gate == "cell" else g[gate] * (1 - g[gate]))
-            bars[gate]["Wi"][...] += z_bar.T @ x[t - 1]
-            bars[gate]["Wh"][...] += z_bar.T @ h[t - 1]
-            bars[gate]["b"][...] += z_bar.sum(0)
+            accumulate_product(bars[gate], z_bar, x[t - 1], h[t - 1])
             h_bar += z_bar @ weights[gate]["Wh"]
     return np.sum(h**2), {"params": gradient}
 
@@ -83,12 +104,13 @@ def _rows(hidden: int) -> dict[str, slice]:
 
 
 @lstm.peer("numpy")
-def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int) -> Differentiated:
+def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> Differentiated:
     # The product with x before the loop for all steps, all gates at once, and one product for each weight gradient after it.
-    wi, wh, rows = params.Wi, params.Wh, _rows(hidden)
+    wi, wh, rows = params["Wi"], params["Wh"], _rows(hidden)
     flat = x.reshape(steps * batch, hidden)
     gates = (flat @ wi.T).reshape(steps, batch, 4 * hidden)
-    gates += params.b
+    if "b" in params:
+        gates += params["b"]
     i, f, g, o = (gates[:, :, rows[gate]] for gate in ("input", "forget", "cell", "output"))
     h, c = (np.zeros((steps + 1, batch, hidden), x.dtype) for _ in range(2))
     squashed = np.empty((steps, batch, hidden), x.dtype)
@@ -123,9 +145,6 @@ def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int) -> Differenti
             np.multiply(gate_bar, c_bar, out=gate_bar)
         c_bar *= f[t]
         h_bar = z_bar[t] @ wh
-    z_rows = z_bar.reshape(steps * batch, 4 * hidden)
-    gradient = params.map(np.empty_like)
-    np.matmul(z_rows.T, flat, out=gradient.Wi)
-    np.matmul(z_rows.T, h[:-1].reshape(flat.shape), out=gradient.Wh)
-    np.sum(z_rows, axis=0, out=gradient.b)
+    gradient = arrays_like(params, np.empty_like)
+    write_products(gradient, z_bar.reshape(steps * batch, 4 * hidden), flat, h[:-1].reshape(flat.shape))
     return value, {"params": gradient}

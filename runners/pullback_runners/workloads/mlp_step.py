@@ -12,12 +12,18 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, workload
+from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
 
 PARAMETERS = ("w1", "b1", "w2", "b2", "w3", "b3")
 
 
-@workload(wrt=PARAMETERS)
+@workload(
+    wrt=PARAMETERS,
+    quick=grid(inputs=(20,), hidden=(32,), classes=(10,), batch=(16,), dtype=("f4",)),
+    standard=grid(inputs=(784,), hidden=(512,), classes=(10,), batch=(128,), dtype=("f4",)),
+    full=grid(inputs=(784,), hidden=(128, 512), classes=(10,), batch=(1, 128, 512), dtype=("f4",))
+    + grid(inputs=(784,), hidden=(512,), classes=(10,), batch=(128,), dtype=("f8",)),
+)
 def mlp_step(inputs: int, hidden: int, classes: int, batch: int) -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
     """Cross-entropy of a three-layer perceptron with respect to its six parameters."""
 

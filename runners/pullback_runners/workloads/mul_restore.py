@@ -22,6 +22,9 @@ from pullback_runners.workloads.registry import Differentiated, Inputs, grid, wo
     wrt=("a", "b"),
     quick=grid(m=(16,), k=(32,), n=(8,), dtype=("f8",)),
     standard=grid(m=(16,), k=(32,), n=(8,), dtype=("f8",)) + grid(m=(128,), k=(128,), n=(128,), dtype=("f8",)),
+    full=grid(m=(16,), k=(32,), n=(8,), dtype=("f4", "f8"))
+    + grid(m=(128,), k=(128,), n=(128,), dtype=("f4", "f8"))
+    + grid(m=(512,), k=(512,), n=(512,), dtype=("f8",)),
 )
 def mul_restore(m: int, k: int, n: int) -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
     """sum((c <- a @ b)**2) with respect to a and b, c restored."""

@@ -21,6 +21,7 @@ DEGREE = 9
     wrt="c2",
     quick=grid(n=(1_000,), dtype=("f8",)),
     standard=grid(n=(1_000, 100_000), dtype=("f8",)),
+    full=grid(n=(100, 1_000, 100_000, 10_000_000), dtype=("f4", "f8")),
 )
 def poly9_broadcast(n: int) -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
     """sum(c0 + c1 x + ... + c9 x**9) with respect to c2."""

@@ -12,10 +12,15 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.workloads.poly9_broadcast import by_hand, draw, power_sums
-from pullback_runners.workloads.registry import workload
+from pullback_runners.workloads.registry import grid, workload
 
 
-@workload(wrt="c2")
+@workload(
+    wrt="c2",
+    quick=grid(n=(1_000,), dtype=("f8",)),
+    standard=grid(n=(1_000, 100_000), dtype=("f8",)),
+    full=grid(n=(100, 1_000, 100_000, 10_000_000), dtype=("f4", "f8")),
+)
 def poly9_powers(n: int) -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
     """sum(c0 + c1 x + ... + c9 x**9), written with powers, with respect to c2."""
 

@@ -57,6 +57,11 @@ class Workload:
     def __post_init__(self) -> None:
         self.derivatives = self.derivatives or self.wrt
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is a user's own and not of this package."""
+        return not self.function.__module__.startswith("pullback_runners.workloads.")
+
     def __call__(self, **params: Parameter) -> Callable[..., Any]:
         """Return the plain NumPy function to differentiate at these sizes."""
         return self.function(**params)
@@ -107,7 +112,7 @@ class Workload:
         """Value and gradients of a case by the oracle, in double precision."""
         if self._oracle is None:
             raise UsageError(f"workload {self.name} has no oracle; decorate its closed form with @{self.name}.oracle")
-        double = {name: _in_double_precision(value) for name, value in inputs.items()}
+        double = {name: in_double_precision(value) for name, value in inputs.items()}
         return self._oracle(**double, **dict(case.params))
 
     def cases(self, suite: str) -> list[Case]:
@@ -122,9 +127,12 @@ class Workload:
         ]
 
 
-def _in_double_precision(value: Any) -> Any:
+def in_double_precision(value: Any) -> Any:
+    """An argument with its single-precision numbers as double ones; everything else as it is."""
     if hasattr(value, "map"):  # a block; the engine is not imported here, a worker chooses which one it will be
-        return value.map(_in_double_precision)
+        return value.map(in_double_precision)
+    if isinstance(value, dict):
+        return {name: in_double_precision(part) for name, part in value.items()}
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         return value.astype(np.float64)
     return value

@@ -19,6 +19,7 @@ from pullback_runners.workloads.registry import Differentiated, Inputs, grid, wo
     wrt="p",
     quick=grid(n=(100_000,), form=("index", "projection"), dtype=("f8",)),
     standard=grid(n=(1_000, 100_000), form=("index", "projection"), dtype=("f8",)),
+    full=grid(n=(1_000, 10_000, 100_000, 1_000_000, 10_000_000), form=("index", "projection"), dtype=("f4", "f8")),
 )
 def touch_large_array(n: int, form: str) -> Callable[..., Any]:  # noqa: ARG001 - every size parameter is passed
     """c[1] * p, or (c . e) * p, with respect to p."""

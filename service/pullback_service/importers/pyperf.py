@@ -92,7 +92,7 @@ def _result(benchmark: At, metadata: Mapping[str, Any], runs: list[At], gatherin
         if values is None or not values.count():
             gathering.left_out("calibration runs left out")
             continue
-        usable = gathering.usable(values.numbers())
+        usable = gathering.usable(values.numbers(), unit=stored.stored)
         if usable:
             medians.append(median(usable))
             samples += len(usable)

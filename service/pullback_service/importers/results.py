@@ -22,6 +22,9 @@ from pullback_service.importers.units import Direction, Unit, unit_of
 from pullback_service.importers.walking import At, refuse
 
 UNUSABLE = "NaN, infinite or absurd values left out"
+NEGATIVE = "negative times or sizes left out"
+
+_NEVER_NEGATIVE = frozenset({"s", "B"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,22 +159,25 @@ class Gathering:
         if number:
             self._left_out[what] += number
 
-    def usable(self, values: Iterable[float], factor: float = 1.0) -> list[float]:
-        """The values that can be stored, in the unit that is stored."""
-        given = list(values)
+    def usable(self, values: Iterable[float], factor: float = 1.0, unit: str | None = None) -> list[float]:
+        """The values that can be stored, in the unit that is stored; no time and no size is below zero."""
+        given = [value * factor for value in values]
         kept = [
             value
-            for value in (each * factor for each in given)
+            for value in given
             if isfinite(value) and (value == 0 or SMALLEST_VALUE <= abs(value) <= LARGEST_VALUE)
         ]
         self.left_out(UNUSABLE, len(given) - len(kept))
+        if unit in _NEVER_NEGATIVE:
+            given, kept = kept, [value for value in kept if value >= 0]
+            self.left_out(NEGATIVE, len(given) - len(kept))
         return kept
 
     def per_process(
         self, at: At, values: Iterable[float], unit: Unit, direction: Direction, *, method: str
     ) -> Metric | None:
         """A metric with a value for each process; None where no value can be stored."""
-        kept = self.usable(values, unit.factor)
+        kept = self.usable(values, unit.factor, unit.stored)
         if len(kept) > MOST_VALUES:
             at.refuse(f"has {len(kept)} values; the limit is {MOST_VALUES} (MOST_VALUES)")
         return Metric(tuple(kept), unit.stored, direction, method=method) if kept else None
@@ -180,7 +186,7 @@ class Gathering:
         self, at: At, samples: Iterable[float], unit: Unit, direction: Direction, *, of: str
     ) -> Metric | None:
         """A metric of one process, from its samples: their median, since samples of one process are no repetition."""
-        kept = self.usable(samples, unit.factor)
+        kept = self.usable(samples, unit.factor, unit.stored)
         if len(kept) > MOST_SAMPLES:
             at.refuse(f"has {len(kept)} samples; the limit is {MOST_SAMPLES} (MOST_SAMPLES)")
         method = f"median of {len(kept)} {of}"
@@ -188,7 +194,7 @@ class Gathering:
 
     def single(self, value: float, unit: Unit, direction: Direction, *, method: str | None) -> Metric | None:
         """A metric of which the file has one number."""
-        kept = self.usable([value], unit.factor)
+        kept = self.usable([value], unit.factor, unit.stored)
         return Metric((kept[0],), unit.stored, direction, method=method) if kept else None
 
     def notes(self) -> list[str]:

@@ -4,10 +4,11 @@ History of the format: 1, the first. Keys that are not known here are kept: the 
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import Count, Flag, JsonObject, LogRatio, Measured, Name, Number, Sha, Text, Time
 
@@ -102,6 +103,13 @@ class MetricDocument(_Document):
     method: Text | None = None
     direction: Literal["smaller", "bigger"] = "smaller"
     kind: Literal["noisy", "exact"] | None = None
+
+    @model_validator(mode="after")
+    def _no_time_below_zero(self) -> Self:
+        measured = [*(self.processes or ()), *([] if self.value is None else [self.value])]
+        if self.unit in {"s", "B"} and any(value < 0 for value in measured):
+            raise PydanticCustomError("negative", "A time or a size must not be below zero.")
+        return self
 
 
 class VariantDocument(_Document):

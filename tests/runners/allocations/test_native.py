@@ -130,7 +130,7 @@ def test_a_buffer_is_counted_once_whatever_way_numpy_allocates_it():
     """NumPy 2.5 allocates data through PyMem_RawMalloc: still one malloc, and one array of the array layer."""
     allocations, requested, _ = counted("""
 counts = count_allocations(lambda: np.empty(100_000))
-print(json.dumps([counts.array.allocations, counts.native.allocations, 0]) if counts.native != counts.array else "")
+print(json.dumps([counts["array"].allocations, counts["native"].allocations, 0]) if counts["native"] != counts["array"] else "")
 """)
     assert (allocations, requested) == (1, 1)
 

@@ -1,4 +1,5 @@
 import gc
+import itertools
 
 import numpy as np
 
@@ -10,14 +11,16 @@ def test_a_layer_that_cannot_be_seen_is_null_and_not_zero():
     assert metrics["native_bytes"] == {"unit": "B", "value": None, "method": None}
     assert metrics["array_bytes"] == {"unit": "B", "value": 800, "method": "nep49", "differs": False}
     assert metrics["array_allocs"]["value"] == 1
+    assert metrics["gpu_bytes"] == {"unit": "B", "value": None, "method": None}
+    assert metrics["python_allocs"] == {"unit": "1", "value": 1, "method": "pymem hooks", "differs": False}
     assert metrics["peak_bytes"]["value"] == 800
 
 
 def test_calls_that_differ_are_flagged_and_the_most_frequent_count_is_given():
-    sizes = iter([1, 1, 10, 10, 99, 10, 10, 10, 10])
+    sizes = itertools.chain([1, 1, 10, 10, 99], itertools.repeat(10))
     counts = count_allocations(lambda: np.empty(next(sizes)))
-    assert counts.array == LayerCount(1, 80, 80)
-    assert counts.array_differs
+    assert counts["array"] == LayerCount(1, 80, 80)
+    assert counts.layers["array"].differs
 
 
 def test_garbage_collection_is_off_inside_and_as_it_was_outside():

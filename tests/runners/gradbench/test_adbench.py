@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback_runners.workloads.ba import jacobian_values, residuals
+from pullback_runners.workloads.ba import jacobian_blocks, joined, residuals
 from pullback_runners.workloads.gmm import log_posterior
 
 DATA = Path(__file__).parents[2] / "data" / "adbench"
@@ -29,13 +29,13 @@ def test_bundle_adjustment(tier):
         np.tile(camera, (n, 1)), np.tile(point, (m, 1)), np.full(p, weight[0]), np.tile(feature, (p, 1)),
         np.arange(p) % n, np.arange(p) % m,
     )  # fmt: skip
-    values = pb.compile(jacobian_values(pb), tier=tier) if tier != "unfused" else jacobian_values(pb)
-    reprojection, weighting = values(*arguments)
+    values = pb.compile(jacobian_blocks(pb), tier=tier) if tier != "unfused" else jacobian_blocks(pb)
+    blocks, weighting = values(*arguments)
     errors, kept = residuals(*arguments)
     golden = expected("ba_expected.json")
     np.testing.assert_allclose(np.ravel(errors), golden["expected_reproj_err"], rtol=1e-11)
     np.testing.assert_allclose(kept, golden["expected_weight_err"], rtol=1e-11)
-    found = np.concatenate([np.ravel(reprojection), weighting])
+    found = np.concatenate([np.ravel(joined(blocks, p)), weighting])
     np.testing.assert_allclose(found, golden["expected_J_values"], rtol=1e-11, atol=1e-12)
 
 

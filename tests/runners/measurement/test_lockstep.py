@@ -10,15 +10,17 @@ import psutil
 import pytest
 
 from pullback_runners.measurement.examination import examine
-from pullback_runners.measurement.lockstep import _rotations, run_group
-from pullback_runners.measurement.worker_process import StoppedError, Surroundings
+from pullback_runners.measurement.lockstep import Lineup, _rotations, run_group
+from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.worker_process import StoppedError, Surroundings, blas_threads
+from pullback_runners.workloads import Case
 
 RNG = random.Random(1)  # noqa: S311 - no secret
 
 
 def group_of(case, variants, path, *, slices=4, timeout_s=30.0, cpu=None, stop=lambda: False):
-    surroundings = Surroundings(workload_files=[path], timeout_s=timeout_s, stop=stop)
-    return run_group(case, variants, slices=slices, cpu=cpu, surroundings=surroundings, rng=RNG)
+    surroundings = Surroundings([path], cpu, timeout_s, stop, RNG)
+    return run_group(Lineup(case, [Member(variant) for variant in variants], surroundings), slices)
 
 
 def test_turns_rotate_so_that_two_members_go_abba():
@@ -33,6 +35,7 @@ def test_a_group_times_every_variant_in_every_round(faulty_workloads, sound_case
     assert list(group.timings) == ["unfused", "right", "prints"]
     for timing in group.timings.values():
         assert timing.calls >= 1
+        assert 0 < timing.timer_s < 1e-3
         assert len(timing.cpu_s) == len(timing.wall_s) == 6
         assert all(0 < cpu_s < 1 for cpu_s in timing.cpu_s)
         assert timing.run_delay_s is None or timing.run_delay_s >= 0
@@ -63,14 +66,14 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_timed(
 ):
     monkeypatch.setenv("PULLBACK_NATIVE", "0")
     surroundings = Surroundings(workload_files=[faulty_workloads])
-    found, failures = examine(sound_case, ["right", variant], surroundings, RNG)
+    found, failures = examine(sound_case, [Member("right"), Member(variant)], surroundings)
     assert list(found) == ["right"]
     assert failures[variant].kind == kind
     assert said in failures[variant].message
 
 
 def test_a_crash_comes_with_the_last_words(faulty_workloads, sound_case):
-    _, failures = examine(sound_case, ["crashes"], Surroundings(workload_files=[faulty_workloads]), RNG)
+    _, failures = examine(sound_case, [Member("crashes")], Surroundings([faulty_workloads]))
     assert "last words" in failures["crashes"].message
 
 
@@ -97,13 +100,14 @@ def test_no_process_outlives_its_group(faulty_workloads, sound_case):
 @pytest.mark.skipif(sys.platform != "linux", reason="a parent's death is announced by Linux only")
 def test_workers_die_with_the_process_that_started_them(faulty_workloads):
     program = (
-        "import random, sys, time\n"
+        "import sys, time\n"
         "from pathlib import Path\n"
         "from pullback_runners.workloads import Case\n"
+        "from pullback_runners.measurement.member import Member\n"
         "from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess\n"
         "case = Case('sound', (('n', 8),), 'f8')\n"
         "surroundings = Surroundings(workload_files=[Path(sys.argv[1])])\n"
-        "worker = WorkerProcess('time', case, 'hangs', surroundings, random.Random(1))\n"
+        "worker = WorkerProcess('time', case, Member('hangs'), surroundings)\n"
         "print(worker._process.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
@@ -116,3 +120,30 @@ def test_workers_die_with_the_process_that_started_them(faulty_workloads):
         coordinator.kill()
     worker_ended = psutil.wait_procs([worker], timeout=10)[1] == []
     assert worker_ended
+
+
+def test_twins_are_two_processes_of_one_program(faulty_workloads, sound_case):
+    members = [Member("right"), Member("right", role="twin")]
+    group = run_group(Lineup(sound_case, members, Surroundings([faulty_workloads])), 4)
+    assert list(group.timings) == ["right", "twin"]
+    assert group.timings["right"].cpu_s != group.timings["twin"].cpu_s
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU can be chosen here")
+def test_a_lineup_keeps_off_the_measured_cpu_until_its_turns(faulty_workloads, sound_case):
+    allowed = os.sched_getaffinity(0)
+    cpu = max(allowed)
+    lineup = Lineup(sound_case, [Member("right")], Surroundings([faulty_workloads], cpu))
+    try:
+        (worker,) = lineup.workers.values()
+        assert os.sched_getaffinity(worker._process.pid) == ((allowed - {cpu}) or allowed)
+        worker.answer()
+        worker.ask({"do": "warm", "cpus": [cpu]})
+        assert os.sched_getaffinity(worker._process.pid) == {cpu}
+    finally:
+        lineup.end()
+
+
+def test_a_case_says_how_many_blas_threads_it_has(sound_case):
+    assert blas_threads(sound_case) == 1
+    assert blas_threads(Case("sound", (("n", 8), ("threads", 2)), "f8")) == 2

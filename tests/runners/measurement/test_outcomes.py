@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_runners.measurement.outcomes import exact_log_ratio, exact_outcome, margin, noisy_outcome
+from pullback_runners.measurement.outcomes import Margins, exact_log_ratio, exact_outcome, margins, noisy_outcome
 from pullback_runners.measurement.statistics import RatioEstimate
 
 OPPOSITE = {"faster": "slower", "slower": "faster", "same": "same", "ambiguous": "ambiguous"}
@@ -15,32 +15,49 @@ OPPOSITE = {"faster": "slower", "slower": "faster", "same": "same", "ambiguous":
     [
         (-0.30, -0.20, -0.10, "faster"),
         (0.10, 0.20, 0.30, "slower"),
-        (-0.01, 0.0, 0.01, "same"),
-        (0.005, 0.010, 0.015, "same"),  # a difference, but one below the margin
+        (-0.01, 0.0, 0.01, "ambiguous"),  # a provisional floor shows no sameness
         (0.005, 0.015, 0.025, "ambiguous"),  # excludes 0, but may be more than the margin or less
         (-0.05, 0.0, 0.05, "ambiguous"),
         (-0.001, 0.1, 0.2, "ambiguous"),
     ],
 )
 def test_the_rule(low, middle, high, expected):
-    assert noisy_outcome(RatioEstimate(middle, low, high, 20), margin(), may_say_same=True) == expected
+    assert noisy_outcome(RatioEstimate(middle, low, high, 20), margins(), may_say_same=True) == expected
 
 
 def test_a_quick_run_does_not_say_same():
-    assert noisy_outcome(RatioEstimate(0, -0.01, 0.01, 6), margin(), may_say_same=False) == "ambiguous"
+    assert noisy_outcome(RatioEstimate(0, -0.01, 0.01, 6), margins(), may_say_same=False) == "ambiguous"
 
 
 @given(st.floats(-1, 1), st.floats(0, 1), st.booleans())
 def test_the_rule_treats_both_directions_alike(middle, reach, may_say_same):
-    there = noisy_outcome(RatioEstimate(middle, middle - reach, middle + reach, 9), 0.02, may_say_same=may_say_same)
-    back = noisy_outcome(RatioEstimate(-middle, -middle - reach, -middle + reach, 9), 0.02, may_say_same=may_say_same)
+    there = noisy_outcome(
+        RatioEstimate(middle, middle - reach, middle + reach, 9), margins(), may_say_same=may_say_same
+    )
+    back = noisy_outcome(
+        RatioEstimate(-middle, -middle - reach, -middle + reach, 9), margins(), may_say_same=may_say_same
+    )
     assert back == OPPOSITE[there]
 
 
-def test_the_margin_is_the_machines_floor_but_never_below_one_per_cent():
-    assert margin() == 0.02
-    assert margin(0.001) == 0.01
-    assert margin(0.07) == 0.07
+def test_the_margins_are_the_machines_floor_but_never_below_what_is_worth_saying():
+    assert margins() == Margins(claim=0.02, same=0.02, is_provisional=True)
+    assert margins(0.001) == Margins(claim=0.005, same=0.01, is_provisional=False)
+    assert margins(0.007) == Margins(claim=0.007, same=0.01, is_provisional=False)
+    assert margins(0.07) == Margins(claim=0.07, same=0.07, is_provisional=False)
+
+
+@pytest.mark.parametrize(
+    ("low", "middle", "high", "expected"),
+    [
+        (0.007, 0.0099, 0.013, "slower"),  # a true difference of 1 %, measured as a little less
+        (0.001, 0.004, 0.012, "ambiguous"),
+        (-0.002, 0.004, 0.009, "same"),
+        (0.002, 0.006, 0.009, "same"),  # a difference, but one below the margin
+    ],
+)
+def test_the_rule_where_the_floor_is_low(low, middle, high, expected):
+    assert noisy_outcome(RatioEstimate(middle, low, high, 20), margins(0.004), may_say_same=True) == expected
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pullback_runners.measurement.outcomes import margin, noisy_outcome
+from pullback_runners.measurement.outcomes import margins, noisy_outcome
 from pullback_runners.measurement.statistics import (
     interquartile_mean,
+    noise_floor,
     pair_log_ratio,
     ratio_estimate,
 )
@@ -95,7 +96,7 @@ def measured(rng, effect, groups, slices=100):
 def outcomes_of(effect, groups, runs=60, *, may_say_same=True):
     rng = np.random.default_rng(20)
     return [
-        noisy_outcome(ratio_estimate(measured(rng, effect, groups)), margin(), may_say_same=may_say_same)
+        noisy_outcome(ratio_estimate(measured(rng, effect, groups)), margins(0.008), may_say_same=may_say_same)
         for _ in range(runs)
     ]
 
@@ -125,3 +126,35 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
         for estimate in (ratio_estimate(rng.standard_t(3, 20) * 0.01 + 0.02) for _ in range(400))
     )
     assert covered >= 0.93 * 400
+
+
+def test_against_twins_of_the_baseline_it_is_the_mean_of_both_ratios():
+    variant, baseline, twin = [2.0, 4.0, 8.0], [1.0, 2.0, 4.0], [4.0, 8.0, 16.0]
+    assert pair_log_ratio(variant, baseline, twin) == pytest.approx(0.0)
+    assert pair_log_ratio(variant, baseline) == pytest.approx(math.log(2))
+
+
+def test_the_floor_is_what_twins_reach_in_so_many_groups():
+    rng = np.random.default_rng(5)
+    twins = list(rng.normal(0, 0.02, 40))
+    floor = noise_floor(twins, 20)
+    assert floor == noise_floor(twins, 20)
+    # 95 % of means of 20 normal values lie within 1.96 standard errors, those of trimmed means a little further.
+    assert floor == pytest.approx(1.96 * np.std(twins) / math.sqrt(20), rel=0.35)
+    assert noise_floor(twins, 40) < floor
+    assert noise_floor([0.01] * 40, 20) <= 0.01
+
+
+def test_fewer_than_twelve_twins_make_no_floor():
+    assert noise_floor([0.01] * 11, 20) is None
+    assert noise_floor([0.01] * 12, 20) is not None
+
+
+def test_skewed_noise_makes_no_difference_between_three_processes_of_one_program():
+    """The ratio to the mean slice of twins is biased under noise that only ever adds; the mean of ratios is not."""
+    rng = np.random.default_rng(8)
+    processes = 1e-4 * (1 + 0.05 * rng.exponential(size=(400, 3, 100)))
+    found = [pair_log_ratio(*group.tolist()) for group in processes]
+    assert abs(np.mean(found)) < 3 * np.std(found) / math.sqrt(len(found))
+    mean_slice = [pair_log_ratio(a.tolist(), np.sqrt(b * c).tolist()) for a, b, c in processes]
+    assert np.mean(mean_slice) < -0.001

@@ -1,7 +1,8 @@
 import pytest
 
 from pullback_runners.errors import UsageError
-from pullback_runners.workloads import Case, grid, select_cases
+from pullback_runners.suites import SUITES
+from pullback_runners.workloads import Case, grid, known_workloads, registry, select_cases
 
 QUICK = [
     "dense_bias_act[n=32,act=tanh,f4,cpu]",
@@ -17,12 +18,34 @@ def names(suite, *patterns):
     return [case.name for case in select_cases(suite, patterns)]
 
 
-def test_the_quick_suite_holds_the_four_seeds_at_small_sizes():
-    assert [name for name in names("quick") if name in QUICK] == QUICK
+def test_the_quick_suite_is_its_headline_when_nothing_is_named():
+    assert names("quick") == QUICK
 
 
-def test_the_standard_suite_holds_the_quick_one():
+def test_every_workload_has_sizes_in_every_suite_and_is_measured_when_it_is_named():
+    for workload in known_workloads():
+        for suite in SUITES:
+            assert names(suite, workload.name) == [case.name for case in workload.cases(suite)] != []
+
+
+def test_a_users_own_workload_is_in_the_headline(monkeypatch):
+    monkeypatch.setattr(registry, "_workloads", {each.name: each for each in known_workloads()})
+
+    @registry.workload(wrt="x", quick=grid(n=(1,)))
+    def mine(n):
+        """A user's own."""
+
+    assert set(names("quick")) == {*QUICK, "mine[n=1,f8,cpu]"}
+
+
+def test_a_size_that_is_not_there_is_answered_with_those_that_are():
+    with pytest.raises(UsageError, match=r"poly9_broadcast\[n=7,\*.*there are poly9_broadcast\[n=1000,f8,cpu\]$"):
+        select_cases("quick", ["poly9_broadcast[n=7,*"])
+
+
+def test_a_larger_suite_holds_the_headline_of_the_smaller_one():
     assert set(QUICK) < set(names("standard"))
+    assert set(QUICK) < set(names("full"))
 
 
 def test_a_case_is_the_same_after_a_trip_through_its_document():
@@ -35,7 +58,7 @@ def test_a_case_is_the_same_after_a_trip_through_its_document():
     [
         ("mul_restore", QUICK[2:3]),
         ("dense_bias_act[n=100,act=tanh,f4,cpu]", QUICK[1:2]),
-        ("*f4*", QUICK[:2]),
+        ("dense*f4*", QUICK[:2]),
         ("dense_bias_act[n=???,*]", QUICK[1:2]),
         ("touch*", QUICK[4:]),
     ],
@@ -45,7 +68,7 @@ def test_patterns_take_brackets_as_they_are(pattern, expected):
 
 
 def test_a_case_chosen_twice_is_measured_once():
-    assert names("quick", "mul_restore", "mul*") == QUICK[2:3]
+    assert names("quick", "mul_restore", "mul_r*") == QUICK[2:3]
 
 
 def test_a_pattern_without_a_case_is_an_error_even_beside_one_that_has_some():

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from pullback_runners.errors import UsageError
-from pullback_runners.workloads import find_workload, known_workloads, load_workload_file, registry, select_cases
+from pullback_runners.measurement.gradient_check import array_of
+from pullback_runners.workloads import find_workload, known_workloads, load_workload_file, registry
 
 
 def test_every_workload_says_what_it_is_in_one_line():
@@ -30,9 +31,10 @@ def test_inputs_are_the_same_in_every_process():
 
 
 def test_inputs_have_the_dtype_of_their_case_or_are_positions():
-    for case in select_cases("standard"):
-        for value in find_workload(case.workload).draw_inputs(case).values():
-            assert np.asarray(value).dtype in (case.dtype, np.int64)
+    for workload in known_workloads():
+        for case in workload.cases("quick"):
+            for value in workload.draw_inputs(case).values():
+                assert array_of(value).dtype in (case.dtype, np.int64)
 
 
 def test_an_unknown_workload_is_named_with_the_known_ones():

@@ -44,3 +44,12 @@ def test_a_unit_that_pyperf_does_not_know_is_refused_with_its_place(read, sample
     content["metadata"]["unit"] = "furlong"
     with pytest.raises(InvalidInputError, match=r"\$\.benchmarks\[0\] has the unit 'furlong'"):
         read(json.dumps(content).encode())
+
+
+def test_a_time_below_zero_is_no_time(read, sample):
+    file = json.loads(sample("pyperf/two-benchmarks.json"))
+    runs = [run for run in file["benchmarks"][0]["runs"] if "values" in run]
+    runs[0]["values"] = [-1.0]
+    found = read(json.dumps(file).encode())
+    assert len(found.points["sort a list", "external", "time"].process_values) == len(runs) - 1
+    assert "1 negative times or sizes left out" in found.report.notes

@@ -23,6 +23,7 @@ from pullback.backends.native.kernels.choosing import cycles_of_product
 from pullback.backends.native.kernels.product import described
 from pullback.backends.native.nesting import nest_of
 from pullback.backends.native.views import Layouts, Views, holding_views, is_view, views_of
+from pullback.control.switch_rule import switch
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import Shape
 from pullback.rules.contractions import matmul
@@ -170,7 +171,7 @@ def _movable(graph: Graph, kept: Collection[Var], views: Views) -> set[Var]:
     for node in graph.nodes:
         if _is_arranged(node):
             made.update(node.outputs)
-        elif not is_view(node):
+        elif not is_view(node) and node.primitive is not switch:  # branches take what they read as it lies
             fixed.update(views.access(atom).root for atom in node.inputs)
     return {var for var in made if var in kept and var not in fixed and var.type.size >= _LARGE}
 
@@ -225,6 +226,8 @@ class _Offers:
         if isinstance(kernel, Fused):
             nest, _ = nest_of(kernel, views, self.kept)
             return cycles_of_nest(nest, self.vector_bits)
+        if kernel.node.primitive is not matmul:
+            return 0.0
         a, b, c = (
             Stored("", atom.type.shape, views.access(atom).strides, atom.type.dtype)
             for atom in (*kernel.node.inputs, *kernel.node.outputs)

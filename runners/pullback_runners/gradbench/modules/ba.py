@@ -11,7 +11,7 @@ import numpy as np
 import pullback as pb
 from pullback_runners.gradbench.engine import Engine
 from pullback_runners.gradbench.module import Input, Module, Prepared, array, whole
-from pullback_runners.workloads.ba import CAMERA, COLUMNS, jacobian_values, residuals
+from pullback_runners.workloads.ba import CAMERA, COLUMNS, jacobian_blocks, joined, residuals
 
 MODULE = Module("ba")
 
@@ -46,16 +46,17 @@ def _(engine: Engine, given: Input) -> Prepared:
 @MODULE.function("jacobian")
 def _(engine: Engine, given: Input) -> Prepared:
     (n, m, p), arguments = _read(given)
-    plan = engine.plan("ba.jacobian", lambda: jacobian_values(pb))
-    *_, of_camera, of_point = arguments
+    plan = engine.plan("ba.jacobian", lambda: jacobian_blocks(pb))
+    structure = Structure(n, m, *arguments[-2:])
 
     def compressed() -> dict[str, list[Any]]:
         # The structure is made anew in every call, as the hand-written tools do it.
-        reprojection, weighting = plan(*arguments)
+        blocks, weighting = plan(*arguments)
+        structure.make()
         return {
-            "rows": [row_starts(p)],
-            "cols": [*columns(n, m, of_camera, of_point)],
-            "vals": [reprojection, weighting],
+            "rows": [structure.row_starts],
+            "cols": [structure.of_errors, structure.of_weights],
+            "vals": [joined(blocks, p), weighting],
         }
 
     def output(found: dict[str, list[Any]]) -> Any:
@@ -64,25 +65,35 @@ def _(engine: Engine, given: Input) -> Prepared:
     return Prepared(compressed, output)
 
 
-def row_starts(p: int) -> Any:
-    """Where the rows of the compressed Jacobian begin, and where the last one ends: 2 p long ones and p of one element."""
-    starts = np.empty(3 * p + 1, np.int32)
-    starts[: 2 * p] = np.arange(0, 2 * p * COLUMNS, COLUMNS)
-    starts[2 * p :] = np.arange(2 * p * COLUMNS, 2 * p * COLUMNS + p + 1)
-    return starts
+class Structure:
+    """Where the compressed Jacobian has its elements: two rows of 15 for every observation, then one of one element.
 
+    The memory is the same in every call: its pages cost more to get than its numbers to compute.
+    """
 
-def columns(n: int, m: int, of_camera: Any, of_point: Any) -> tuple[Any, Any]:
-    """Columns of the rows of e (p, 2, 15), and of the rows of the weights (p,)."""
-    p = len(of_camera)
-    block = np.empty((p, 2, COLUMNS), np.int32)
-    of_weight = np.arange(CAMERA * n + 3 * m, CAMERA * n + 3 * m + p, dtype=np.int32)
-    first = block[:, 0]
-    np.add(CAMERA * of_camera[:, None], np.arange(CAMERA), out=first[:, :CAMERA], casting="unsafe")
-    np.add(3 * of_point[:, None], CAMERA * n + np.arange(3), out=first[:, CAMERA:-1], casting="unsafe")
-    first[:, -1] = of_weight
-    block[:, 1] = first
-    return block, of_weight
+    def __init__(self, n: int, m: int, of_camera: Any, of_point: Any) -> None:
+        p = len(of_camera)
+        self._camera, self._point, self._columns = of_camera, of_point, (CAMERA * n, CAMERA * n + 3 * m)
+        self.row_starts = np.empty(3 * p + 1, np.int32)
+        """Where each row begins, and where the last one ends."""
+        self.of_errors = np.empty((p, 2, COLUMNS), np.int32)
+        """Columns of the elements of e's rows."""
+        self.of_weights = np.empty(p, np.int32)
+        """Columns of the elements of the weights' rows."""
+
+    def make(self) -> None:
+        """Compute all of it."""
+        p, (points, weights) = len(self.of_weights), self._columns
+        long = 2 * p * COLUMNS
+        self.row_starts[: 2 * p] = np.arange(0, long, COLUMNS)
+        self.row_starts[2 * p :] = np.arange(long, long + p + 1)
+        self.of_weights[:] = np.arange(weights, weights + p)
+        camera, point = (CAMERA * self._camera).astype(np.int32), (points + 3 * self._point).astype(np.int32)
+        first = self.of_errors[:, 0]
+        np.add(camera[:, None], np.arange(CAMERA, dtype=np.int32), out=first[:, :CAMERA])
+        np.add(point[:, None], np.arange(3, dtype=np.int32), out=first[:, CAMERA:-1])
+        first[:, -1] = self.of_weights
+        self.of_errors[:, 1] = first
 
 
 def _first(parts: list[Any]) -> list[Any]:

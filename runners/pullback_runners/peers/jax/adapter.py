@@ -25,7 +25,7 @@ class _Jax(FormsPeer):
 
     def bind(self, form: Form) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
         jax = self.engine()
-        gradient = jax.jit(jax.value_and_grad(form.loss, argnums=form.positions))
+        gradient = jax.jit(form.derivative or jax.value_and_grad(form.loss, argnums=form.positions))
         arguments = [jax.device_put(value) for value in form.arguments.values()]
         wait = jax.block_until_ready
 

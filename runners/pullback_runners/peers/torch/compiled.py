@@ -10,7 +10,7 @@ from pullback_runners.peers.torch.adapter import PEER as EAGER
 from pullback_runners.peers.torch.adapter import Torch
 from pullback_runners.workloads import Workload
 
-_UNROLLED = ("rnn", "lstm", "lotka_volterra")
+_UNROLLED = ("rnn", "lstm", "gru", "lotka_volterra", "scalar_reads")
 """Loops over steps, which `torch.compile` unrolls: fifty steps of an LSTM did not compile within 90 s."""
 
 

@@ -10,3 +10,22 @@ from pullback_runners.workloads import Inputs
 def _(torch: Any, inputs: Inputs, /, *, form: str, **_: Any) -> Any:
     del torch, inputs
     return (lambda p, c: c[1] * p) if form == "index" else (lambda p, c, e: (c @ e) * p)
+
+
+@PEER.form("scalar_reads")
+def _(torch: Any, inputs: Inputs, /, *, n: int) -> Any:
+    del torch, inputs
+
+    def polynomial(c: Any, x: Any) -> Any:
+        y = c[n - 1]
+        for k in range(n - 2, -1, -1):
+            y = y * x + c[k]
+        return y
+
+    return polynomial
+
+
+@PEER.form("constant_matrix")
+def _(torch: Any, inputs: Inputs, /, **_: Any) -> Any:
+    del torch, inputs
+    return lambda x, a: ((a @ x) ** 2).sum()

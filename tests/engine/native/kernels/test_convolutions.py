@@ -10,15 +10,19 @@ from hypothesis import strategies as st
 import pullback as pb
 from pullback import nn
 from pullback.backends.native import availability
-from pullback.backends.native.emission import EMITTERS
+from pullback.backends.native.emission import EMITTERS, Stored
 from pullback.backends.native.linking import forced_width
 from pullback.backends.native.linking.target import available_widths
 from pullback.ir.graph import Node, Var
 from pullback.ir.types import type_of
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
+from pullback.rules.sliding import Sliding
 
 if not availability.is_available():
     pytest.skip(str(availability.why_not()), allow_module_level=True)
+
+from pullback.backends.native.kernels.convolution import plans
+from pullback.backends.native.kernels.convolution.correlation import forward, transposed
 
 
 def check(run_node, primitive, operands, params):
@@ -85,6 +89,13 @@ GEOMETRIES = {
     "kernel as large as the data": ((2, 3, 4, 5), (3, 3, 4, 5), along(2)),
     "three axes": ((2, 2, 4, 5, 6), (3, 2, 2, 3, 3), along(3, pad=(1, 1))),
     "three axes in steps": ((1, 2, 5, 4, 6), (2, 2, 2, 3, 2), along(3, stride=2, pad=(1, 0))),
+    "many small examples": ((19, 3, 5, 6), (4, 3, 3, 3), along(2, pad=(1, 1))),
+    "many examples in steps": ((33, 2, 6, 6), (3, 2, 3, 3), along(2, stride=2, pad=(1, 1))),
+    "large kernel over many examples": ((35, 2, 4, 5), (3, 2, 5, 5), along(2, pad=(3, 2))),
+    "large kernel within many examples": ((16, 2, 7, 7), (7, 2, 5, 5), along(2)),
+    "many short rows": ((40, 3, 5), (2, 3, 3), along(1, pad=(1, 1))),
+    "many small examples of three axes": ((17, 2, 3, 4, 3), (2, 2, 3, 3, 3), along(3, pad=(1, 1))),
+    "few wide rows": ((2, 3, 3, 40), (4, 3, 5, 5), along(2, pad=(2, 2))),
     "all at once": (
         (2, 4, 5, 6),
         (4, 2, 2, 3),
@@ -125,6 +136,40 @@ def test_tiles_that_do_not_fit_overlap(check_all, channels):
 )
 def test_what_does_not_fit_the_cache_is_copied_in_blocks(check_all, x_shape, w_shape, pad):
     check_all(x_shape, w_shape, "f4", **along(len(x_shape) - 2, pad=(pad, pad)))
+
+
+MANY = [geometry for geometry in GEOMETRIES if "many" in geometry or "few" in geometry or "padding" in geometry]
+
+
+@pytest.mark.parametrize("geometry", MANY)
+def test_taps_that_meet_nothing_but_zeros_can_be_left_out(check_all, monkeypatch, geometry):
+    all_plans = plans._plans
+
+    def skipping(correlation, vector_bits):
+        found = list(all_plans(correlation, vector_bits))
+        most = max(len(plan.skips) for plan in found)
+        return iter([plan for plan in found if len(plan.skips) == most])
+
+    monkeypatch.setattr(plans, "_plans", skipping)
+    x_shape, w_shape, params = GEOMETRIES[geometry]
+    check_all(x_shape, w_shape, "f4", **params)
+
+
+@pytest.mark.parametrize(
+    ("x_shape", "w_shape", "pad", "forth", "back"),
+    [
+        ((32, 32, 4, 4), (32, 32, 3, 3), 1, (1, 2), (1, 2)),
+        ((128, 6, 14, 14), (16, 6, 5, 5), 0, (), (1, 2)),
+        ((128, 1, 28, 28), (6, 1, 5, 5), 2, (1,), ()),
+        ((2, 64, 56, 56), (64, 64, 3, 3), 1, (), ()),
+    ],
+)
+def test_they_are_left_out_where_that_pays(x_shape, w_shape, pad, forth, back):
+    sliding = Sliding(x_shape[2:], w_shape[2:], (1, 1), ((pad, pad),) * 2, (1, 1))
+    shapes = w_shape, x_shape, (x_shape[0], w_shape[0], *sliding.out)
+    w, x, y = (Stored.in_order("", type_of(np.empty(shape, "f4"))) for shape in shapes)
+    assert plans.make_plan(forward(sliding, 1, w, x, y), 512, 2**30).skips == forth
+    assert plans.make_plan(transposed(sliding, 1, w, y, x), 512, 2**30).skips == back
 
 
 def test_scratch_does_not_grow_with_the_batch():

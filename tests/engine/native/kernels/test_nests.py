@@ -273,6 +273,16 @@ def test_a_sum_that_would_return_to_its_result_often_is_a_pass_of_its_own(width)
 
 
 @pytest.mark.parametrize("dtype", [F4, F8])
+def test_what_is_turned_is_read_once_for_all_places_that_it_is_the_same_at(width, dtype):
+    space = (5, 20, 33)
+    across, rows = random(33, 20, dtype=dtype).T, random(5, 20, 1, dtype=dtype, seed=1)
+    built = Built(space, [across, rows], [step(elementwise.sub, 0, 1, dtype=dtype)], writes=[2])
+    check([built], width)
+    loops = tiling.tile(with_few_axes(built.nest, width), width).loops
+    assert [loop.axis for loop in loops] == ([1, 2, 0] if width // (8 * dtype.itemsize) > 1 else [0, 1, 2])
+
+
+@pytest.mark.parametrize("dtype", [F4, F8])
 def test_short_rows_are_computed_as_one_line_beside_a_row_that_is_the_same_for_all(width, dtype):
     nests = []
     for shape in [(100, 3), (33, 5), (40, 10), (7, 9, 10), (50, 12), (200, 2), (64, 1, 10)]:

@@ -46,6 +46,9 @@ GEOMETRIES = {
     "one axis": ((2, 3, 40), (2,), (2,), ((0, 0),)),
     "halves": ((2, 3, 8, 34), (2, 2), (2, 2), ((0, 0),) * 2),
     "what is left over": ((1, 2, 7, 9), (2, 2), (2, 2), ((0, 0),) * 2),
+    "long rows of pairs": ((2, 3, 4, 75), (2, 2), (2, 2), ((0, 0),) * 2),
+    "pairs of three axes": ((2, 2, 5, 3, 12), (3, 1, 2), (3, 1, 2), ((0, 0),) * 3),
+    "padding beyond the pairs": ((1, 2, 7, 9), (2, 2), (2, 2), ((0, 1), (0, 1))),
     "overlapping": ((2, 2, 7, 20), (3, 3), (2, 2), ((1, 1),) * 2),
     "uneven": ((1, 2, 5, 6), (3, 2), (2, 1), ((1, 0), (0, 1))),
     "gaps between windows": ((1, 2, 8, 9), (2, 1), (3, 2), ((0, 0),) * 2),
@@ -57,7 +60,7 @@ GEOMETRIES = {
 
 
 @pytest.mark.parametrize(
-    ("geometry", "dtype"), [*((name, "f4") for name in GEOMETRIES), ("overlapping", "f8"), ("three axes", "f8")]
+    ("geometry", "dtype"), [*((name, "f4") for name in GEOMETRIES), ("overlapping", "f8"), ("halves", "f8")]
 )
 def test_every_geometry_gives_what_the_interpreter_gives(check_all, geometry, dtype):
     shape, *params = GEOMETRIES[geometry]
@@ -65,8 +68,9 @@ def test_every_geometry_gives_what_the_interpreter_gives(check_all, geometry, dt
 
 
 @pytest.mark.parametrize("bits", available_widths())
-def test_vectors_of_every_width_give_the_same(check_all, bits):
-    shape, *params = GEOMETRIES["overlapping"]
+@pytest.mark.parametrize("geometry", ["overlapping", "what is left over"])
+def test_vectors_of_every_width_give_the_same(check_all, bits, geometry):
+    shape, *params = GEOMETRIES[geometry]
     with forced_width(bits):
         check_all(normal(shape, "f4"), *params)
 
@@ -76,10 +80,12 @@ def test_elements_that_tie_share_and_a_nan_is_the_largest(check_all):
     x[0, 0, 1, 2] = x[1, 2, 0, 0] = np.nan
     x[0, 1, :2, :4] = -np.inf
     check_all(x, (2, 2), (1, 2), ((1, 0), (0, 0)))
+    check_all(x, (2, 2), (2, 2), ((0, 0), (0, 0)))
 
 
-def test_operands_may_have_gaps(check_all):
-    shape, *params = GEOMETRIES["overlapping"]
+@pytest.mark.parametrize("geometry", ["overlapping", "halves"])
+def test_operands_may_have_gaps(check_all, geometry):
+    shape, *params = GEOMETRIES[geometry]
     check_all(normal((*shape[:-1], 2 * shape[-1]), "f4")[..., ::2], *params)
 
 

@@ -228,6 +228,7 @@ WAYS = [
 @pytest.mark.parametrize("layouts", ["CC", "TC", "CT"])
 def test_every_way_to_cut_a_product(way, layouts, monkeypatch):
     monkeypatch.setattr(products, "choose", lambda *_: way)
+    monkeypatch.setattr(products, "lanes_apart", lambda *_: None)
     a, b = numbers((40, 100), "f4", layouts[0]), numbers((100, 27), "f4", layouts[1])
     before = numbers((40, 27), "f4")
     c, added, finished = np.full((40, 27), 7, "f4"), before.copy(), np.zeros((40, 27), "f4")
@@ -357,6 +358,26 @@ def test_lanes_are_what_is_contiguous():
     assert along(256, 3, 4, 600, layouts="CT")[0] == "inner"
     assert along(256, 500, 1, 300, layouts="TC") == ("columns", True, False)
     assert along(512, 32, 600, 200, layouts="CT") == ("columns", True, True)
+
+
+def test_columns_that_fill_no_vector_are_a_product_of_their_own_where_that_is_cheaper():
+    assert choosing.lanes_apart(described_as(100, 100, 100, layouts="TC"), 512) == ("n", 96)
+    assert choosing.lanes_apart(described_as(100, 100, 100, layouts="CC"), 512) is None
+    assert choosing.lanes_apart(described_as(96, 96, 96, layouts="TC"), 512) is None
+    assert choosing.lanes_apart(described_as(100, 4, 100, layouts="TC"), 512) is None
+
+
+@widths
+@pytest.mark.parametrize("axis", ["m", "n"])
+@pytest.mark.parametrize("layouts", ["CC", "TC", "CT", "SS"])
+def test_products_in_two_are_the_same(axis, layouts, bits, monkeypatch):
+    monkeypatch.setattr(products, "lanes_apart", lambda *_: (axis, 16))
+    a, b = numbers((3, 23, 30), "f4", layouts[0]), numbers((30, 21), "f4", layouts[1])
+    check_products(bits, (a, b), (a[0], b), (a.astype("f8"), b))
+    c = numbers((23, 21), "f4")
+    expected = exact(a[1], b) + c
+    run(bits, multiplication(a[1], b, c, accumulate=True))
+    check(c, expected)
 
 
 @widths

@@ -206,6 +206,22 @@ def expm1_parts(lanes: Lanes, x: str, divided_by: int = 0) -> tuple[str, str]:
     return shift_into_exponent(lanes, bits), _minus_one(lanes, r, lost)
 
 
+def half_of_expm1_of_twice(lanes: Lanes, x: str) -> tuple[str, str]:
+    """Numbers s = 2^n and h, with which e^(2x) = s + 2 s h, in single precision for x from 0 to 40.
+
+    Half of n ln 2 is taken off x, so that nothing is doubled first, and in one part, which is wrong by n 2**-30; powers of 2
+    go into the coefficients, which stay exact. The polynomial is added up in pairs, which takes three operations one after
+    the other instead of four.
+    """
+    n, bits = round_to_whole(lanes, x, 2 / LN2, format_of(lanes).bias)
+    r = lanes.mul_add(n, lanes.constant(-LN2 / 2), x)
+    square = lanes.mul(r, r)
+    c = [lanes.constant(coefficient * 2.0 ** (k + 1)) for k, coefficient in enumerate(_REST_SINGLE)]
+    low, middle = lanes.mul_add(r, c[1], c[0]), lanes.mul_add(r, c[3], c[2])
+    rest = lanes.mul_add(square, lanes.mul_add(square, c[4], middle), low)
+    return shift_into_exponent(lanes, bits), lanes.mul_add(square, rest, r)
+
+
 def expm1_of_small(lanes: Lanes, x: str) -> str:
     """e^x - 1 for x from 0 to 80."""
     power, p = expm1_parts(lanes, x)

@@ -1,18 +1,44 @@
 """Hyperbolic functions, by e^x - 1, and their inverses, by log(1 + w)."""
 
-from pullback.backends.native.elementary.exp import expm1_of_small, expm1_parts, is_tiny
-from pullback.backends.native.elementary.formats import at_most, is_single
+from pullback.backends.native.elementary.exp import expm1_of_small, expm1_parts, half_of_expm1_of_twice, is_tiny
+from pullback.backends.native.elementary.formats import at_most, is_single, polynomial
 from pullback.backends.native.elementary.log import of_sum, one_plus, quotient
 from pullback.backends.native.writing.lanes import Lanes
 
+# (tanh(x) - x) / x^3 in x^2 on |x| <= 0.5496; relative error of tanh(x) below 2**-24.7.
+_TANH_NEAR = (-0.3333296, 0.13320976, -0.052686613, 0.01646388)
+
 
 def tanh(lanes: Lanes, x: str) -> str:
+    """By e^(2|x|), of which single precision needs no more than its own digits where |x| is not small."""
+    return _tanh_single(lanes, x) if is_single(lanes) else _tanh_double(lanes, x)
+
+
+def _tanh_single(lanes: Lanes, x: str) -> str:
+    """1 - 2 / (e^(2a) + 1) with a = |x| where that is at least 1/2, and a polynomial below.
+
+    What e^(2a) is wrong by has less effect than in the formula for all x below, so nothing has to be put back, and both ways
+    together are fewer operations, and fewer that wait for each other, than that takes: 0.36 ns a number instead of 0.5.
+    """
+    each, one = lanes.rounding_each(), lanes.constant(1.0)
+    size = lanes.absolute(x)
+    square = lanes.mul(size, size)
+    near = lanes.mul_add(lanes.mul(square, size), polynomial(lanes, square, _TANH_NEAR), size)
+    clamped = at_most(lanes, size, 10.0)  # where it is 1 to rounding
+    power, half = half_of_expm1_of_twice(lanes, clamped)
+    divisor = lanes.mul_add(lanes.add(power, power), half, each.add(power, one))
+    far = lanes.sub(one, lanes.div(lanes.constant(2.0), divisor))
+    is_near = lanes.compare("<", size, lanes.constant(0.54930615))  # log(3) / 2, where it is 1/2
+    return lanes.copysign(lanes.select(is_near, near, far), x)
+
+
+def _tanh_double(lanes: Lanes, x: str) -> str:
     """The quotient u / (u + 2) with u = e^(2|x|) - 1: one polynomial, one division, and all digits near 0.
 
     Rounding u + 2 would cost a unit in the last place where u is small, so what it loses, d, is put back: with
     q = u / (u + 2) that is q d / (u + 2) = q d (1 - q) / 2. Where u is not small 1 - 2 / (u + 2) has the smaller error.
     """
-    size = at_most(lanes, lanes.absolute(x), 10.0 if is_single(lanes) else 20.0)  # where it is 1 to rounding
+    size = at_most(lanes, lanes.absolute(x), 20.0)  # where it is 1 to rounding
     u = expm1_of_small(lanes, lanes.add(size, size))
     each = lanes.rounding_each()
     two = lanes.constant(2.0)

@@ -8,8 +8,9 @@ How long blocks, strips and panels are, and what lanes stand for, has been chose
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from pullback.backends.native.kernels.choosing import Choice, choose, full_width
+from pullback.backends.native.kernels.choosing import Choice, choose, full_width, parts
 from pullback.backends.native.kernels.epilogues import Epilogue, Extent, finish
 from pullback.backends.native.kernels.packing import Panel, pack
 from pullback.backends.native.kernels.pieces import Along, pieces_of
@@ -31,6 +32,24 @@ def write_tiles(
     if choice is None:
         choice = choose(product, function.module.vector_bits)
     _Writer(function, product, pointers, epilogue, choice).write()
+
+
+def write_in_two(
+    function: Function, product: Product, pointers: Sequence[str], axis: Literal["m", "n"], first: int
+) -> None:
+    """The loops of a product whose first rows or columns are a product of their own, and so are the others."""
+    for part, start in zip(parts(product, axis, first), (0, first), strict=True):
+        row, column = (start, 0) if axis == "m" else (0, start)
+        offsets = (
+            (row * product.a_strides[0], product.a_dtype),
+            (column * product.b_strides[1], product.b_dtype),
+            (row * product.c_strides[0] + column * product.c_strides[1], product.dtype),
+        )
+        moved = [
+            function.element(pointer, offset, memory_type(dtype))
+            for pointer, (offset, dtype) in zip(pointers, offsets, strict=False)
+        ]
+        write_tiles(function, part, moved)
 
 
 @dataclass(frozen=True, slots=True)

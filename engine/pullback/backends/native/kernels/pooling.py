@@ -2,7 +2,7 @@
 
 Data is copied with what is around it, as for convolutions (`kernels/convolution/planes.py`), so that every element of the
 windows of a row of results is one vector of neighbours, whatever the stride. What is spread back from windows is added up
-in such a copy, and then written where it belongs.
+in such a copy, and then written where it belongs. Windows in pairs need no copy (`pooling_pairs.py`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,18 +10,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import product
 from math import inf, prod
-from typing import Any
-
-import numpy as np
 
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.convolution.axes import Axis, batch_axis, forward_axes
+from pullback.backends.native.kernels.convolution.axes import Axis
 from pullback.backends.native.kernels.convolution.correlation import Layout
-from pullback.backends.native.kernels.convolution.planes import Planes, fill, spread
+from pullback.backends.native.kernels.convolution.planes import fill, spread
 from pullback.backends.native.kernels.convolution.rows import along, clear_all, clear_row
+from pullback.backends.native.kernels.pooling_pairs import is_in_pairs, write_pairs
+from pullback.backends.native.kernels.pooling_problem import Pooling
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
-from pullback.core.primitive import Primitive
 from pullback.ir.graph import Node
 from pullback.ir.types import Shape
 from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, mean_spread
@@ -35,29 +33,6 @@ _COPIES = {mean_pool: 1, max_pool: 1, mean_spread: 2, max_select: 2, max_spread:
 
 #: Which copy has the shares, by whether they are those of maxima.
 _SHARES = {False: 1, True: 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Pooling:
-    """One pooling or derivative of it; its own key."""
-
-    primitive: Primitive
-    sliding: Sliding
-    operands: tuple[Layout, ...]
-    result: Layout
-    examples: int
-    channels: int
-    dtype: np.dtype[Any]
-
-    @property
-    def planes(self) -> Planes:
-        """The copy of one channel of one example."""
-        axes = (batch_axis(1), *forward_axes(self.sliding))
-        return Planes(axes, (1, *self.sliding.out), 1, tuple(range(len(axes))), 64 // self.dtype.itemsize)
-
-    def copy_size(self, vector_bits: int) -> int:
-        """Elements of memory for one copy, whole lines, and what is read past its end."""
-        return self.planes.size + 2 * vector_bits // 32
 
 
 def _refusal(node: Node) -> str | None:
@@ -107,7 +82,10 @@ def emit_pooling(
     pooling = _pooling(node, operands, result)
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        _Writer(function, pooling, emission.vector_bits, pointers).write(result)
+        if is_in_pairs(pooling):
+            write_pairs(function, pooling, pointers, result)
+        else:
+            _Writer(function, pooling, emission.vector_bits, pointers).write(result)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
     emission.kernel(pooling, node.primitive.name, pointers, build)

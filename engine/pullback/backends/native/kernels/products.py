@@ -18,9 +18,9 @@ import numpy as np
 
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels import blas, cut_off
-from pullback.backends.native.kernels.choosing import choose
+from pullback.backends.native.kernels.choosing import choose, lanes_apart
 from pullback.backends.native.kernels.epilogues import Epilogue
-from pullback.backends.native.kernels.multiplying import write_tiles
+from pullback.backends.native.kernels.multiplying import write_in_two, write_tiles
 from pullback.backends.native.kernels.parts import Parting, Write, parting_of_blas, parting_of_tiles, write_part
 from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.threads.sharing import share
@@ -67,11 +67,16 @@ def _way(product: Product, vector_bits: int, epilogue: Epilogue | None) -> tuple
     if epilogue is None and cut_off.is_beyond(product, vector_bits):
         return parting_of_blas(product, vector_bits), _by_blas
     choice = choose(product, vector_bits)
+    parting = parting_of_tiles(product, choice, vector_bits)
+    cut = lanes_apart(product, vector_bits) if parting.is_whole and epilogue is None else None
 
     def by_tiles(function: Function, part: Product, pointers: Sequence[str], end: Epilogue | None) -> None:
-        write_tiles(function, part, pointers, epilogue=end, choice=choice)
+        if cut is None:
+            write_tiles(function, part, pointers, epilogue=end, choice=choice)
+        else:
+            write_in_two(function, part, pointers, *cut)
 
-    return parting_of_tiles(product, choice, vector_bits), by_tiles
+    return parting, by_tiles
 
 
 def _by_blas(function: Function, product: Product, pointers: Sequence[str], _: Epilogue | None) -> None:

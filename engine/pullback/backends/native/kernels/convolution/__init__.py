@@ -7,6 +7,6 @@
       -> kernel          vectors across channels, or along rows                                 summing.py, dotting.py
     quads                windows of 3 x 3 with fewer multiplications, where that pays           winograd/
 
-Zeros around the data are multiplied like other numbers, and so are those around y in the transpose to the data: an infinite
-or NaN weight makes NaN of results that meet such zeros. Memory is bounded by one block of the data and by the weights.
+Zeros around the data, and around y in the transpose to the data, are multiplied like other numbers or left out, as is faster: an
+infinite or NaN weight may make NaN of results that meet such zeros. Memory is bounded by one block of the data and by the weights.
 """

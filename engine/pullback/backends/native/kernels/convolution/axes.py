@@ -68,6 +68,23 @@ class Axis:
             self.step * (self.low + extent - 1) + self.phases[-1] < self.size
         )
 
+    @property
+    def can_skip(self) -> bool:
+        """Whether the taps that meet the source from any one result are a range, and for some results not all."""
+        offsets = sorted(self._offsets)
+        return (
+            self.step == 1
+            and len(self.courses) == 1
+            and not self.is_inside
+            and offsets == list(range(offsets[0], offsets[0] + len(offsets)))
+        )
+
+    @property
+    def mean_met(self) -> float:
+        """How many taps meet the source, on an average of results; of an axis that can skip."""
+        met = (min(self.count, self.size - offset) - max(0, -offset) for offset in self._offsets)
+        return sum(max(0, results) for results in met) / self.count
+
     def met(self, phase: int) -> tuple[int, int]:
         """Begin and end of what a row of one phase has of the source; the rest is zeros."""
         first, extent = self.step * self.low + phase, self.count + self.reach

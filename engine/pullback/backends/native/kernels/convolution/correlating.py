@@ -7,6 +7,7 @@
 
 Where numbers of channels or of results are no multiples of a tile, the last tile begins earlier and computes some results
 again: nothing is masked, and there is one tile in the text. Combinations of courses share it too; a table has their taps.
+Along axes that a plan skips, each line, or each place in it, has a range of taps of its own: those that meet the source.
 
 What is to be done to results on their way out (a bias, an activation) belongs where they are stored: `_store` where lines
 are direct, `_write_row` where they are not.
@@ -14,7 +15,7 @@ are direct, `_write_row` where they are not.
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from pullback.backends.native.kernels.convolution.axes import Course
@@ -90,8 +91,9 @@ class _Writer:
                 places[axis] = index = stack.enter_context(function.loop(0, plan.block[axis]))
                 base = self._at(base, function.mul(index, plan.pitches[axis]))
                 target = self._at(target, function.mul(index, self._spread(axis)))
-            with self._along_line() as place:
-                sums = self._sum(self._at(base, place), weights, taps)
+            ranges = {axis: self._met(axis, function.add(starts[axis], index)) for axis, index in places.items()}
+            with self._along_line(ranges) as place:
+                sums = self._sum(self._at(base, place), weights, taps, ranges)
                 if plan.is_direct:
                     self._store(sums, self._at(target, place), self.correlation.target.channels)
                 else:
@@ -99,10 +101,27 @@ class _Writer:
             if not plan.is_direct:
                 self._write_rows(target, taps, starts, places)
 
+    def _met(self, axis: int, result: Index) -> tuple[Index, Index]:
+        """Begin and end of the taps of an axis, in order of what they meet, that are in the source."""
+        function, taps = self.function, self.axes[axis].courses[0].taps
+        if axis not in self.plan.skips:
+            return 0, 0
+        first = function.add(result, min(tap.offset for tap in taps))
+        larger = function.module.declare("llvm.smax.i64", "i64", "i64", "i64")
+        smaller = function.module.declare("llvm.smin.i64", "i64", "i64", "i64")
+        begin = function.call("i64", larger, ("i64", 0), ("i64", function.sub(0, first)))
+        rest = function.sub(self.axes[axis].size, first)
+        return begin, function.call("i64", smaller, ("i64", len(taps)), ("i64", rest))
+
     @contextmanager
-    def _along_line(self) -> Iterator[Index]:
-        plan, function = self.plan, self.function
-        if plan.is_bounded and plan.length > plan.span:
+    def _along_line(self, ranges: dict[int, tuple[Index, Index]]) -> Iterator[Index]:
+        plan, function, last = self.plan, self.function, len(self.axes) - 1
+        if plan.is_by_places:
+            # What a tile has beyond the examples of a place is computed again at the next.
+            with function.loop(0, plan.block[last]) as index, function.loop(0, plan.block[0], plan.span) as example:
+                ranges[last] = self._met(last, index)
+                yield function.add(function.mul(index, plan.pitches[last]), example)
+        elif plan.is_bounded and plan.length > plan.span:
             with overlapping(function, plan.length, plan.span) as place:
                 yield place
         else:
@@ -152,17 +171,19 @@ class _Writer:
                 copy_row(function, self.lanes, self._at(line, example), pitch, own, spread, count)
 
     # --- a tile -----------------------------------------------------------------------------------------------------
-    def _sum(self, base: str, weights: str, taps: "_Class") -> list[list[str]]:
+    def _sum(self, base: str, weights: str, taps: "_Class", ranges: dict[int, tuple[Index, Index]]) -> list[list[str]]:
         """Sums over channels and taps of one tile, in slots."""
         function, correlation, tile = self.function, self.correlation, self.plan.tile
         zero = self.lanes.constant(0)
         sums = [[function.slot(self.lanes.type, zero) for _ in range(tile.vectors)] for _ in range(tile.outs)]
-        together = 1 if self.table.taps > 1 else next(k for k in (4, 2, 1) if correlation.ins % k == 0)
+        together = (
+            1 if self.table.taps > 1 or self.plan.skips else next(k for k in (4, 2, 1) if correlation.ins % k == 0)
+        )
         pitch = correlation.source.channels if self.plan.planes is None else self.plan.planes.channel_pitch
         with function.loop(0, correlation.ins, together) as channel:
             here = self._at(base, function.mul(channel, pitch))
             own = self._at(weights, function.mul(channel, correlation.weights.ins))
-            with taps.each(function) as (of_source, of_weights):
+            with self._each_tap(taps, ranges) as (of_source, of_weights):
                 unrolled = [
                     (a + k * pitch, b + k * correlation.weights.ins)
                     for k in range(together)
@@ -170,6 +191,23 @@ class _Writer:
                 ]
                 self._accumulate(sums, self._at(here, of_source), self._at(own, of_weights), unrolled)
         return sums
+
+    @contextmanager
+    def _each_tap(self, taps: "_Class", ranges: dict[int, tuple[Index, Index]]) -> Iterator[tuple[Index, Index]]:
+        """For each tap, but those left out, how far away its number in the source is, and that in the weights."""
+        function, plan = self.function, self.plan
+        with ExitStack() as stack:
+            of_source: Index = 0
+            of_weights: Index = 0
+            for axis in plan.skips:
+                number = stack.enter_context(function.loop(*ranges[axis]))
+                offsets = _offsets(plan, axis, _ascending(self.axes[axis].courses[0]))
+                (source, weight), (next_source, next_weight) = offsets[0], offsets[min(1, len(offsets) - 1)]
+                of_source = function.add(of_source, function.mul(number, next_source - source))
+                of_weights = function.add(of_weights, function.mul(number, next_weight - weight))
+                of_source, of_weights = function.add(of_source, source), function.add(of_weights, weight)
+            source_offset, weight_offset = stack.enter_context(taps.each(function))
+            yield function.add(of_source, source_offset), function.add(of_weights, weight_offset)
 
     def _accumulate(self, sums: list[list[str]], source: str, weights: str, taps: Sequence[tuple[int, int]]) -> None:
         function, lanes, tile = self.function, self.lanes, self.plan.tile
@@ -242,7 +280,7 @@ class _Table:
 
     @property
     def taps(self) -> int:
-        """The most taps of one channel that are summed together."""
+        """The most taps of one channel that are in the table or written out."""
         return len(self.unrolled) * max(map(len, self._classes))
 
     @classmethod
@@ -250,11 +288,14 @@ class _Table:
         """Of all taps of a plan."""
         axes, target = plan.correlation.axes, plan.correlation.target.along
         combinations = list(product(*(axis.courses for axis in axes)))
-        alone = len(combinations) == 1 and len(combinations[0][-1].taps) <= _UNROLLED_TAPS
+        alone = len(combinations) == 1 and len(combinations[0][-1].taps) <= _UNROLLED_TAPS and not plan.is_by_places
         unrolled = _offsets(plan, len(axes) - 1, combinations[0][-1]) if alone else [(0, 0)]
         classes = []
         for courses in combinations:
-            along = [_offsets(plan, number, course) for number, course in enumerate(courses)]
+            along = [
+                [(0, 0)] if number in plan.skips else _offsets(plan, number, course)
+                for number, course in enumerate(courses)
+            ]
             if alone:
                 along.pop()
             classes.append([(sum(a for a, _ in taps), sum(b for _, b in taps)) for taps in product(*along)])
@@ -304,6 +345,11 @@ def _offsets(plan: Plan, number: int, course: Course) -> list[tuple[int, int]]:
         )
         for tap in course.taps
     ]
+
+
+def _ascending(course: Course) -> Course:
+    """With its taps in order of what they meet."""
+    return replace(course, taps=tuple(sorted(course.taps, key=lambda tap: tap.offset)))
 
 
 def _constants(function: Function, numbers: Sequence[int]) -> str:

@@ -36,11 +36,18 @@ class Plan:
     flat: int
     tile: Tile
     lanes: int
+    skips: tuple[int, ...] = ()
+    """Axes along which taps that meet nothing but zeros are left out, for one result after the other."""
 
     @property
     def vector_bits(self) -> int:
         """Width of vectors."""
         return 8 * self.lanes * self.correlation.dtype.itemsize
+
+    @property
+    def is_by_places(self) -> bool:
+        """Whether a line is summed place by place along the last axis, the examples of one place at a time."""
+        return len(self.correlation.axes) - 1 in self.skips
 
     @property
     def apart(self) -> tuple[int, ...]:
@@ -84,7 +91,8 @@ class Plan:
     def line_pitch(self) -> int:
         """Distance of lines of neighbouring channels, where they are not direct."""
         line = _LINE_BYTES // self.correlation.dtype.itemsize
-        lines = -(-(-(-self.length // self.span) * self.span) // line)
+        length = self.length + (self.span if self.is_by_places else 0)
+        lines = -(-(-(-length // self.span) * self.span) // line)
         return (lines + 1 - lines % 2) * line
 
     @property
@@ -101,15 +109,21 @@ class Plan:
     def cycles(self) -> float:
         """What it is expected to take for one example, for choosing between plans."""
         correlation = self.correlation
-        taps = prod(max(len(course.taps) for course in axis.courses) for axis in correlation.axes)
+        taps = prod(
+            axis.mean_met if number in self.skips else max(len(course.taps) for course in axis.courses)
+            for number, axis in enumerate(correlation.axes)
+        )
         classes = prod(len(axis.courses) for axis in correlation.axes)
         lines = prod(self.block[axis] for axis in self.apart)
+        length = self.length
+        if self.is_by_places:
+            lines, length = lines * self.block[-1], self.block[0]
         sums = (
             correlation.ins
             * taps
             * classes
             * lines
-            * tile_cycles(self.tile, correlation.outs, self.length, self.lanes, self.vector_bits)
+            * tile_cycles(self.tile, correlation.outs, length, self.lanes, self.vector_bits)
         )
         per_number = _TURNED if self.planes and self.planes.has_examples_innermost else _COPIED
         numbers = self.planes.size if self.planes else 0
@@ -132,6 +146,34 @@ def scratch_bytes(correlation: Correlation, vector_bits: int) -> int:
 
 
 def _plans(correlation: Correlation, vector_bits: int) -> Iterator[Plan]:
+    """Every plan as it is, and leaving out what can be left out."""
+    skippable = [number for number, axis in enumerate(correlation.axes) if axis.can_skip]
+    for plan in _whole_plans(correlation, vector_bits):
+        yield plan
+        skips = tuple(axis for axis in plan.apart if axis in skippable)
+        if plan.planes is not None and skips:
+            yield replace(plan, skips=skips)
+    if len(correlation.axes) - 1 in skippable:
+        yield from _plans_by_places(correlation, tuple(skippable), vector_bits)
+
+
+def _plans_by_places(correlation: Correlation, skips: tuple[int, ...], vector_bits: int) -> Iterator[Plan]:
+    lanes = max(1, vector_bits // (8 * correlation.dtype.itemsize))
+    line = _LINE_BYTES // correlation.dtype.itemsize
+    last = len(correlation.axes) - 1
+    whole = tuple(axis.count for axis in correlation.axes[1:])
+    for vectors in (1, 2, 4):
+        if vectors * lanes > correlation.axes[0].count:
+            return
+        planes = Planes(correlation.axes, (vectors * lanes, *whole), correlation.ins, (*range(1, last + 1), 0), line)
+        if planes.size * correlation.dtype.itemsize > _LARGEST_BLOCK:
+            return
+        plan = _plan(correlation, planes, planes.block, planes.order, planes.pitches, 2, vector_bits)
+        tile = choose_tile(correlation.outs, vectors * lanes, lanes, vector_bits)
+        yield replace(plan, tile=tile, skips=tuple(axis for axis in skips if axis in (*plan.apart, last)))
+
+
+def _whole_plans(correlation: Correlation, vector_bits: int) -> Iterator[Plan]:
     in_place = _block_in_place(correlation)
     last = len(correlation.axes) - 1
     as_it_lies = tuple(range(last + 1))

@@ -107,6 +107,14 @@ def evens_and_odds(lanes: Lanes, source: str, stride: int, met: int) -> list[str
     return [shuffled(lanes, first, second, [2 * lane + part for lane in range(width)]) for part in range(2)]
 
 
+def by_turns(lanes: Lanes, evens: str, odds: str) -> list[str]:
+    """Two vectors that have the numbers of two others by turns."""
+    width = lanes.width
+    starts = (0, width // 2)
+    orders = [[start + lane // 2 + lane % 2 * width for lane in range(width)] for start in starts]
+    return [shuffled(lanes, evens, odds, order) for order in orders]
+
+
 def _store_every_other(lanes: Lanes, value: str, target: str, index: Index) -> None:
     function = lanes.function
     name = f"llvm.masked.store.{lanes.suffix}.p0"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from pullback.backends.native.kernels.convolution.planes import fill
-from pullback.backends.native.kernels.convolution.rows import clear_row, copy_row, overlapping, shuffled
+from pullback.backends.native.kernels.convolution.rows import by_turns, clear_row, copy_row, overlapping
 from pullback.backends.native.kernels.convolution.winograd.plans import QUAD, TERMS, QuadPlan
 from pullback.backends.native.kernels.convolution.winograd.transforms import (
     quad_of_terms,
@@ -147,7 +147,6 @@ class _Writer:
         """From sums of products to lines of results: even and odd ones of a row by turns."""
         function, plan, lanes = self.function, self.plan, self.lanes
         width = lanes.width
-        orders = [[lane // 2 + (lane % 2) * width + half * width // 2 for lane in range(width)] for half in range(QUAD)]
         with function.loop(0, self.correlation.outs) as out:
             source = self._at(self.quad_terms, function.mul(out, vectors * width))
             target = self._at(self.lines, function.mul(out, QUAD * plan.row_pitch))
@@ -162,8 +161,7 @@ class _Writer:
                 for row, (even, odd) in enumerate(quad_of_terms(lanes, terms)):
                     for value in (even, odd):
                         doubt = lanes.mul_add(value, lanes.constant(0), doubt)
-                    for half, order in enumerate(orders):
-                        both = shuffled(lanes, even, odd, order)
+                    for half, both in enumerate(by_turns(lanes, even, odd)):
                         lanes.store(both, target, row * plan.row_pitch + half * width)
                 function.store(lanes.type, doubt, self.doubt)
 

@@ -22,6 +22,9 @@ _TRANSFORMED = {512: (56.0, 48.0), 256: (28.0, 24.0), 128: (28.0, 24.0)}
 #: Cycles to copy a number across rows, and to read and write a sum.
 _TURNED, _ADDED = 0.75, 0.25
 
+#: How much a tile that leaves something over must gain, for each other tile that this takes.
+_DOUBT = 0.04
+
 #: The most outputs of a tile.
 _MOST_OUTS = 16
 
@@ -143,6 +146,11 @@ class QuadSumsPlan:
         ) / sums.examples
 
 
+def _doubtful_cycles(plan: QuadSumsPlan) -> tuple[float, int]:
+    """Cycles of products, for choosing a tile: what is left beside whole tiles is text to compile, and more than is counted."""
+    return plan.products * (1 + _DOUBT * (len(plan.strips) * len(plan.panels) - 1)), -plan.tile.vectors
+
+
 def _pieces(size: int, step: int) -> list[tuple[int, int]]:
     whole, rest = divmod(size, step)
     return [(count, length) for count, length in ((whole, step), (1, rest)) if count and length]
@@ -162,7 +170,7 @@ def _plans(sums: WeightSums, vector_bits: int) -> Iterator[QuadSumsPlan]:
     lanes = max(1, vector_bits // (8 * sums.dtype.itemsize))
     plan = QuadSumsPlan(sums, (1, 1), Tile(1, 1), lanes)
     tiles = tiles_in_registers(min(sums.outs, _MOST_OUTS), plan.ins // lanes, vector_bits)
-    plan = min((replace(plan, tile=tile) for tile in tiles), key=lambda some: some.products)
+    plan = min((replace(plan, tile=tile) for tile in tiles), key=_doubtful_cycles)
     rows, columns = plan.quads
     blocks = [
         (1, -(-rows // turns)) for turns in sorted({-(-rows // count) for count in range(1, rows + 1)}, reverse=True)

@@ -1,0 +1,134 @@
+"""`pullback compare`: whether a commit made gradients slower or hungrier than another one."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pullback_cli.places import default_repository
+from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress
+
+if TYPE_CHECKING:
+    from pullback_runners.revisions import BuiltEngine
+
+FAILED = 1
+REGRESSION = 3
+
+
+@needs("runner")
+def compare(
+    against: Annotated[
+        str, typer.Option("--against", metavar="REV", help="the reference: an older commit, tag or branch")
+    ],
+    candidate: Annotated[
+        str | None, typer.Option(metavar="REV", help="the commit that is judged; default: HEAD")
+    ] = None,
+    suite: Annotated[
+        str, typer.Option(help="standard (finds 1-2 %, up to a minute a comparison) or quick; quick:poly9* is a part")
+    ] = "standard",
+    case: Annotated[list[str] | None, typer.Option(help="a workload, a case's name or a glob; may be repeated")] = None,
+    variant: Annotated[list[str] | None, typer.Option(help="a tier; may be repeated; default: all")] = None,
+    repository: Annotated[Path | None, typer.Option(help="clone the commits come from; default: this one")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="write a report that can be uploaded")] = None,
+    workloads: Annotated[list[Path] | None, typer.Option(help="a Python file with workloads of your own")] = None,
+    *,
+    dirty: Annotated[
+        bool, typer.Option("--dirty", help="judge the engine's files as they are, uncommitted ones included")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the report as JSON instead of a table")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="show no progress")] = False,
+) -> None:
+    """Build the engines of two commits and measure them taking turns: time, memory, gradients.
+
+    Exit status: 0 no regression, 3 a regression (slower, or more memory), 1 no regression but something could not be
+    compared, 2 wrong usage or a commit that cannot be built, 130 interrupted (what was measured is kept).
+
+    Examples:
+    pullback compare --against main
+
+    pullback compare --against v1.2 --candidate v1.3 --case 'lstm*' --variant native -o compared.json
+
+    pullback compare --against HEAD --dirty --suite quick --json
+    """
+    from pullback_runners.comparing import compare_engines, failures, regressions  # noqa: PLC0415 - heavy, and an extra
+    from pullback_runners.errors import BuildError  # noqa: PLC0415 - as above
+    from pullback_runners.report import write_report  # noqa: PLC0415
+    from pullback_runners.revisions import build_engine, find_commit  # noqa: PLC0415
+    from pullback_runners.suites import narrowed_suite  # noqa: PLC0415
+
+    clone = (repository or default_repository()).resolve()
+    if output is not None:
+        check_output("compare", output)
+    name, globs = narrowed_suite(suite)
+    reference_commit = find_commit(clone, against)
+    with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
+        folder = Path(temporary)
+        try:
+            built = build_engine(clone, reference_commit, folder / "reference")
+            judged = _candidate(clone, candidate, folder / "candidate", dirty=dirty)
+        except BuildError as error:
+            raise RefusalError(f"compare: {error}") from error
+        with progress(quiet=quiet) as tell, interrupts() as stop:
+            report = compare_engines(
+                built,
+                judged,
+                name,
+                [*(case or ()), *globs],
+                variants=variant or (),
+                workload_files=workloads or (),
+                on_progress=tell,
+                stop=stop,
+            )
+    if output is not None:
+        write_report(report, output)
+    if as_json:
+        typer.echo(json.dumps(report))
+    else:
+        _print_table(report, output)
+    if not report["harness"]["complete"]:
+        raise typer.Exit(INTERRUPTED)
+    if regressions(report):
+        raise typer.Exit(REGRESSION)
+    if failures(report):
+        raise typer.Exit(FAILED)
+
+
+def _candidate(clone: Path, revision: str | None, folder: Path, *, dirty: bool) -> "BuiltEngine":
+    """The engine that is judged. What is not committed is judged only on purpose, and then the report says so."""
+    from pullback_runners.revisions import (  # noqa: PLC0415 - as above
+        build_engine,
+        copy_engine,
+        find_commit,
+        uncommitted_changes,
+    )
+
+    if dirty:
+        if revision is not None:
+            raise RefusalError(
+                "--dirty judges the files as they are, which are those of no --candidate; give one of them"
+            )
+        return copy_engine(clone, folder)
+    if revision is None and (changed := uncommitted_changes(clone)):
+        raise RefusalError(
+            f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} in {clone} differ from HEAD: "
+            "commit, or add --dirty to judge the files as they are, or --candidate HEAD to judge the commit without them"
+        )
+    return build_engine(clone, find_commit(clone, revision or "HEAD"), folder)
+
+
+def _print_table(report: dict[str, Any], output: Path | None) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    from pullback_runners.report.comparison_table import comparison_notes, comparison_table  # noqa: PLC0415
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    console.print(comparison_table(report))
+    console.print()
+    for line in comparison_notes(report):
+        console.print(line, soft_wrap=True)
+    if output is not None:
+        console.print(f"written to {output}; pullback upload {output}", soft_wrap=True)

@@ -1,0 +1,124 @@
+"""Two commits held against each other: every case and variant by both engines in the same groups, as a report."""
+
+import importlib.metadata
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
+from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
+from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.worker_process import StoppedError, Surroundings
+from pullback_runners.progress import GroupSteps, Progress, Steps
+from pullback_runners.report import FORMAT, VERSION
+from pullback_runners.report.comparisons import compared_case, comparison_rows
+from pullback_runners.revisions import BuiltEngine
+from pullback_runners.runs import FEWEST_GROUPS, ignore_progress, never_stop, timed_run_delay
+from pullback_runners.suites import find_suite
+from pullback_runners.variants import TIERS, refuse_unknown_variants
+from pullback_runners.workloads import load_workload_file, select_cases
+
+
+def compare_engines(
+    reference: BuiltEngine,
+    candidate: BuiltEngine,
+    suite: str = "standard",
+    cases: Sequence[str] = (),
+    *,
+    variants: Sequence[str] = (),
+    project: str = "pullback",
+    workload_files: Sequence[Path] = (),
+    timeout_s: float = 60.0,
+    on_progress: Callable[[Progress], None] = ignore_progress,
+    stop: Callable[[], bool] = never_stop,
+) -> dict[str, Any]:
+    """Compare two engines and return the report, whose commit is the candidate's and whose `comparisons` are filled.
+
+    `variants` are the tiers to compare, all of them by default; one that an engine does not have is left out unless it
+    was asked for. Everything else as in `run_suite`.
+    """
+    chosen = find_suite(suite)
+    for path in workload_files:
+        load_workload_file(path)
+    chosen_cases = select_cases(suite, cases)
+    refuse_unknown_variants(variants)
+    pairs = [(case, variant) for case in chosen_cases for variant in (variants or TIERS)]
+
+    started_at, started = datetime.now(UTC), time.monotonic()
+    on_progress(Progress("preflight", 0, 1, "looking at the machine"))
+    preflight = take_preflight()
+    surroundings = Surroundings(workload_files, preflight.pinned_cpu, timeout_s, stop)
+    comparisons: list[Comparison] = []
+    steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
+    complete = True
+    try:
+        for case, variant in pairs:
+            comparison = Comparison(
+                case,
+                Member(variant, reference.engine, reference.objects, REFERENCE),
+                Member(variant, candidate.engine, candidate.objects, CANDIDATE),
+                with_twin=chosen.twin,
+            )
+            comparisons.append(comparison)
+            name = f"{case.name} {variant}"
+            steps.say("examine", f"{name}: checking gradients, counting memory", case.name)
+            steps.done += 1
+            group_steps = GroupSteps(steps, chosen.groups, name, case.name)
+            compare_members(comparison, chosen, surroundings, group_steps.begin)
+            group_steps.end()
+    except StoppedError:
+        complete = False
+        if len(comparisons[-1].groups) < FEWEST_GROUPS:
+            comparisons.pop()
+    comparisons = [each for each in comparisons if variants or not each.is_absent()]
+    quality, reasons = judge_preflight(preflight, timed_run_delay([each.groups for each in comparisons]))
+    by_case = {case: [each for each in comparisons if each.case == case] for case in chosen_cases}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": str(uuid.uuid4()),
+        "started_at": started_at.isoformat(),
+        "duration_s": round(time.monotonic() - started, 3),
+        "project": project,
+        "commit": dict(candidate.commit),
+        "reference": dict(reference.commit),
+        "machine": describe_machine(),
+        "harness": {
+            "version": importlib.metadata.version("pullback"),
+            "suite": suite,
+            "quality": quality,
+            "contamination": reasons,
+            "complete": complete,
+            "preflight": preflight.document(),
+            "budget": {**chosen.budget(), "comparison_s": chosen.comparison_s},
+            "job": None,
+        },
+        "cases": [compared_case(case, compared) for case, compared in by_case.items() if compared],
+        "comparisons": [
+            {**row, "reference": reference.commit["sha"], "candidate": candidate.commit["sha"]}
+            for each in comparisons
+            for row in comparison_rows(each, may_say_same=chosen.may_say_same)
+        ],
+    }
+
+
+DECIDING_METRICS = ("time", "array_bytes", "array_allocs", "peak_bytes", "native_bytes", "gpu_bytes")
+"""More of these is a regression. Requests of CPython's allocators change with any line of Python: shown, but they accuse
+nobody."""
+
+
+def regressions(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The comparisons that say that the candidate is slower or hungrier."""
+    return [
+        row
+        for row in report["comparisons"]
+        if row["metric"] in DECIDING_METRICS and row["outcome"] in {"slower", "more"}
+    ]
+
+
+def failures(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The comparisons that could not be made, or whose gradient was wrong."""
+    return [row for row in report["comparisons"] if row["outcome"] == "failed"]

@@ -1,0 +1,114 @@
+"""Two engines on the same case: the candidate against the reference, taking turns in the same groups.
+
+The reference takes part twice, as a run's baseline does: what lies between its twins is noise, and their mean is a better
+reference than either.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pullback_runners.errors import VariantError
+from pullback_runners.measurement.clocks import paired_slices
+from pullback_runners.measurement.collecting import collect_groups
+from pullback_runners.measurement.examination import Examination, examine
+from pullback_runners.measurement.lockstep import Group
+from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.outcomes import Margins, margins, noisy_outcome
+from pullback_runners.measurement.statistics import RatioEstimate, noise_floor, pair_log_ratio, ratio_estimate
+from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.suites import Suite
+from pullback_runners.workloads import Case
+
+Role = Literal["reference", "candidate"]
+
+REFERENCE, CANDIDATE, TWIN = "reference", "candidate", "reference twin"
+
+
+@dataclass
+class Comparison:
+    """All that was measured of one variant of a case by two engines."""
+
+    case: Case
+    reference: Member
+    candidate: Member
+    with_twin: bool
+    examinations: dict[str, Examination] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+    failures: dict[str, VariantError] = field(default_factory=dict)
+
+    def members(self) -> list[Member]:
+        """Who takes part: both, or nobody."""
+        if REFERENCE in self.failures or CANDIDATE in self.failures:
+            return []
+        twin = [Member(self.reference.variant, self.reference.engine, self.reference.objects, TWIN)]
+        return [self.reference, self.candidate, *(twin if self.with_twin and TWIN not in self.failures else [])]
+
+    def estimate(self) -> RatioEstimate | None:
+        """ln(candidate / reference), once there are two groups."""
+        if len(self.groups) < 2 or not self.members():
+            return None
+        return ratio_estimate(self.log_ratios())
+
+    def log_ratios(self) -> list[float]:
+        """ln(candidate / reference), group by group."""
+        return [pair_log_ratio(self._slices(group, CANDIDATE), *self._references(group)) for group in self.groups]
+
+    def twin_log_ratios(self) -> list[float]:
+        """How far the twins of the reference were apart, group by group."""
+        pairs = [self._references(group) for group in self.groups]
+        return [pair_log_ratio(pair[1], pair[0]) for pair in pairs if len(pair) == 2]
+
+    def margins(self) -> Margins:
+        """How small a difference may be to be claimed, by what the twins say."""
+        return margins(noise_floor(self.twin_log_ratios(), max(len(self.groups), 1)))
+
+    def is_ambiguous(self, *, may_say_same: bool) -> bool:
+        """Whether more groups might tell more."""
+        estimate = self.estimate()
+        return (
+            estimate is not None and noisy_outcome(estimate, self.margins(), may_say_same=may_say_same) == "ambiguous"
+        )
+
+    def failure(self) -> dict[str, str] | None:
+        """Why there is nothing to compare, and which of the two it was."""
+        for name in (CANDIDATE, REFERENCE):
+            if name in self.failures:
+                return {"kind": self.failures[name].kind, "message": f"{name}: {self.failures[name].message}"}
+        return None
+
+    def is_absent(self) -> bool:
+        """Whether an engine does not have this variant, or the workload not this peer."""
+        return any(
+            self.failures[name].kind == "unavailable" for name in (REFERENCE, CANDIDATE) if name in self.failures
+        )
+
+    def _references(self, group: Group) -> list[list[float]]:
+        return [self._slices(group, name) for name in (REFERENCE, TWIN) if name in group.timings]
+
+    def _slices(self, group: Group, name: str) -> list[float]:
+        return list(paired_slices(self.case, group.timings[name]))
+
+
+def compare_members(
+    comparison: Comparison, suite: Suite, surroundings: Surroundings, tell: Callable[[int, int], None]
+) -> None:
+    """Examine both, then time them until the suite is satisfied; what is measured is in `comparison` at any moment."""
+    comparison.examinations, comparison.failures = examine(comparison.case, comparison.members(), surroundings)
+
+    def members_left() -> list[Member]:
+        if comparison.groups:
+            comparison.failures |= comparison.groups[-1].failures
+        return comparison.members()
+
+    collect_groups(
+        comparison.groups,
+        comparison.case,
+        members_left,
+        suite,
+        surroundings,
+        is_ambiguous=lambda: comparison.is_ambiguous(may_say_same=suite.may_say_same),
+        tell=tell,
+        most_s=suite.comparison_s,
+    )
+    members_left()

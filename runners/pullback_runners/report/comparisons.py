@@ -1,0 +1,74 @@
+"""The comparisons of a report, and the cases they were made on. Pure: plain values in, plain values out."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, TWIN, Comparison
+from pullback_runners.measurement.statistics import interquartile_mean
+from pullback_runners.report.document import counts_document, ratio_document, seconds, time_metric
+from pullback_runners.variants import kind_of
+from pullback_runners.workloads import Case
+
+_NOTHING = {"log_ratio": None, "low": None, "high": None, "n": 0}
+
+
+def compared_case(case: Case, comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """A case of the report: what the candidate measured. Without a baseline in its groups it has no ratios to one."""
+    measured = [each.examinations[CANDIDATE].gradient for each in comparisons if CANDIDATE in each.examinations]
+    errors = [check["max_rel_error"] for check in measured]
+    return {
+        "case": case.document(),
+        "gradient": {
+            "ok": bool(measured) and all(check["ok"] for check in measured),
+            "max_rel_error": max(errors, default=None),
+            "oracle": "closed form",
+        },
+        "error": None,
+        "variants": [_variant(each) for each in comparisons],
+        "paired": [],
+    }
+
+
+def _variant(comparison: Comparison) -> dict[str, Any]:
+    variant = comparison.candidate.variant
+    name = {"variant": variant, "kind": kind_of(variant)}
+    failure = comparison.failure()
+    if failure is not None:
+        return {**name, "error": failure, "metrics": {}}
+    examination = comparison.examinations[CANDIDATE]
+    timings = [group.timings[CANDIDATE] for group in comparison.groups]
+    return {
+        **name,
+        "error": None,
+        "metrics": {"time": time_metric(comparison.case, timings), **examination.counts},
+        "gradient": examination.gradient,
+        "program_hash": (examination.plan or {}).get("hash"),
+        "plan": examination.plan,
+    }
+
+
+def comparison_rows(comparison: Comparison, *, may_say_same: bool) -> Iterator[dict[str, Any]]:
+    """One row a metric, without the commits' names; of a comparison that failed one row with the reason."""
+    row = {"case": comparison.case.document(), "variant": comparison.candidate.variant}
+    failure = comparison.failure()
+    if failure is not None:
+        yield {**row, "metric": "time", **_NOTHING, "outcome": "failed", "error": failure}
+        return
+    estimate = comparison.estimate()
+    if estimate is not None:
+        floor = comparison.margins()
+        yield {
+            **row,
+            "metric": "time",
+            **ratio_document(estimate, floor, may_say_same=may_say_same),
+            "twin_log_ratios": [round(log_ratio, 6) for log_ratio in comparison.twin_log_ratios()],
+            "reference_s": [seconds(interquartile_mean(group.timings[REFERENCE].cpu_s)) for group in comparison.groups],
+        }
+    ours, theirs = comparison.examinations[CANDIDATE].counts, comparison.examinations[REFERENCE].counts
+    twin = comparison.examinations[TWIN].counts if TWIN in comparison.examinations else theirs
+    for metric, count in ours.items():
+        if metric in theirs and count["value"] is not None and theirs[metric]["value"] is not None:
+            said = counts_document(count, theirs[metric])
+            if twin[metric]["value"] != theirs[metric]["value"] and said["outcome"] != "equal":
+                said["outcome"] = "ambiguous"  # two processes of one engine do not count alike either
+            yield {**row, "metric": metric, **said, "values": [theirs[metric]["value"], count["value"]]}

@@ -1,0 +1,51 @@
+"""A report as Markdown: what a pull request or an issue shows."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.report.files import write_text
+from pullback_runners.report.summary import case_name, case_rows, doubts, lede
+from pullback_runners.variants import BASELINE
+
+_HEADINGS = ("variant", "time a call", f"time against {BASELINE}", "arrays", "malloc", "gradient error")
+
+
+def markdown_of(report: Mapping[str, Any]) -> str:
+    """One table a case, with the sentence that sums them up above and every reason for doubt below."""
+    commit = report["commit"]
+    what = f"`{commit['sha'][:10]}` {_plain(commit.get('title') or '')}".strip() if commit else "No commit"
+    dirty = " (with uncommitted changes)" if commit and commit.get("dirty") else ""
+    lines = [f"## Gradients at {what}{dirty}", "", lede(report), ""]
+    for case in report["cases"]:
+        lines += [
+            f"### {case_name(case)}",
+            "",
+            f"| {' | '.join(_HEADINGS)} |",
+            "|---|---:|---|---|---|---:|",
+        ]
+        for row in case_rows(case):
+            cells = [row.time, row.against, row.arrays, row.malloc, row.gradient]
+            words = [row.variant, *(cell.text for cell in cells)]
+            if row.error:
+                words[2] = row.error
+            lines.append(f"| {' | '.join(map(_plain, words))} |")
+        lines.append("")
+    lines += [f"- {doubt}" for doubt in doubts(report)]
+    facts = report["machine"]["facts"]
+    engines = f"{facts.get('cpu')}, {facts.get('python')}, NumPy {facts.get('numpy')}"
+    lines += [
+        f"- {report['machine']['name']}: {engines}; suite {report['harness']['suite']}, {report['duration_s']:.0f} s",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def write_markdown(report: Mapping[str, Any], path: Path) -> None:
+    """Write the tables."""
+    write_text(markdown_of(report), path, "--markdown")
+
+
+def _plain(text: str) -> str:
+    """Text that is no markup, in a cell of a table."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -1,0 +1,125 @@
+"""A report as rows of words, for tables of any kind. Pure."""
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pullback_runners.report.words import (
+    duration_in_words,
+    factor_in_words,
+    memory_in_words,
+    time_in_words,
+)
+from pullback_runners.variants import BASELINE
+from pullback_runners.workloads import Case
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Words, and how they are to be taken: an outcome, or nothing."""
+
+    text: str
+    outcome: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A variant of a case."""
+
+    variant: str
+    time: Cell
+    against: Cell
+    arrays: Cell
+    malloc: Cell
+    python: Cell
+    gradient: Cell
+    error: str | None = None
+
+
+def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
+    """One row a variant, the baseline first, as the report has them."""
+    for variant in case["variants"]:
+        if variant["error"]:
+            nothing = Cell("")
+            failed = Cell("failed", "failed")
+            message = f"{variant['error']['kind']}: {variant['error']['message']}"
+            yield Row(variant["variant"], failed, nothing, nothing, nothing, nothing, nothing, message)
+            continue
+        metrics = variant["metrics"]
+        pairs = {row["metric"]: row for row in case["paired"] if row["variant"] == variant["variant"]}
+        processes = metrics["time"]["processes"]
+        yield Row(
+            variant["variant"],
+            Cell(duration_in_words(statistics.median(processes)) if processes else "not timed"),
+            _against(variant["variant"], pairs),
+            _memory(metrics, pairs, "array"),
+            _memory(metrics, pairs, "native"),
+            _memory(metrics, pairs, "python"),
+            Cell(f"{variant['gradient']['max_rel_error']:.0e}"),
+        )
+
+
+def lede(report: Mapping[str, Any]) -> str:
+    """What the run says in a sentence or two."""
+    cases = report["cases"]
+    means: dict[str, float] = {}
+    for variant in dict.fromkeys(v["variant"] for case in cases for v in case["variants"] if v["variant"] != BASELINE):
+        ratios = [
+            row["log_ratio"]
+            for case in cases
+            for row in case["paired"]
+            if row["variant"] == variant and row["metric"] == "time" and row["log_ratio"] is not None
+        ]
+        if ratios:
+            means[variant] = statistics.fmean(ratios)
+    parts = [f"{variant} {_factor_in_words(means[variant])}" for variant in sorted(means, key=lambda name: means[name])]
+    over = f"Against {BASELINE}, over {len(cases)} case{'s' if len(cases) != 1 else ''} by geometric mean:"
+    said = f"{over} {', '.join(parts)}." if parts else ""
+    failed = sum(bool(variant["error"]) for case in cases for variant in case["variants"])
+    if failed:
+        wrong = f"{failed} variant{'s' if failed != 1 else ''} failed."
+    else:
+        wrong = "Every gradient is right." if cases else ""
+    return f"{said} {wrong}".strip() or "Nothing was measured."
+
+
+def doubts(report: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader must know to judge the numbers."""
+    harness = report["harness"]
+    if not harness["complete"]:
+        yield "Stopped early: only what was finished is here."
+    if harness["quality"] == "contaminated":
+        yield f"Contaminated: {'; '.join(harness['contamination'])}."
+    times = [row for case in report["cases"] for row in case["paired"] if row["metric"] == "time"]
+    if any(row["outcome"] == "ambiguous" for row in times):
+        yield f"Ambiguous: {max(row['n'] for row in times)} groups do not tell whether there is a difference."
+    if any(row.get("margin_is_provisional") for row in times):
+        yield "Less than 2 % is not claimed: too few groups to know this machine's own noise."
+
+
+def case_name(case: Mapping[str, Any]) -> str:
+    """The derived name."""
+    return Case.of_document(case["case"]).name
+
+
+def _factor_in_words(log_ratio: float) -> str:
+    factor = math.exp(abs(log_ratio))
+    if factor < 1.005:
+        return "as fast"
+    return f"{factor:.3g}× {'faster' if log_ratio < 0 else 'slower'}"
+
+
+def _against(variant: str, pairs: Mapping[str, Mapping[str, Any]]) -> Cell:
+    if variant == BASELINE:
+        return Cell("baseline")
+    return Cell(time_in_words(pairs["time"]), pairs["time"]["outcome"]) if "time" in pairs else Cell("")
+
+
+def _memory(metrics: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]], layer: str) -> Cell:
+    if f"{layer}_bytes" not in metrics:
+        return Cell("")
+    words = memory_in_words(metrics[f"{layer}_bytes"], metrics[f"{layer}_allocs"])
+    pair = pairs.get(f"{layer}_bytes")
+    return Cell(words) if pair is None else Cell(f"{words}, {factor_in_words(pair)}", pair["outcome"])

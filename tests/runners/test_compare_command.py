@@ -1,0 +1,70 @@
+"""`pullback compare` and `pullback run --commits` as a user starts them, on engines that cost nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WORKLOADS = str(Path(__file__).with_name("faulty_workloads.py"))
+
+
+def pullback(command, clone, *arguments):
+    start = [sys.executable, "-c", "from pullback_cli.main import main; main()", command, "--repository", str(clone)]
+    narrowed = ["--workloads", WORKLOADS, "--suite", "quick:sound*"]
+    return subprocess.run([*start, *narrowed, *arguments], capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_regression_has_an_exit_status_of_its_own_and_a_report_to_upload(clone, tmp_path):
+    output = tmp_path / "compared.json"
+    done = pullback("compare", clone, "--against", "plain", "--variant", "unfused", "-o", str(output))
+    assert done.returncode == 3, done.stderr
+    assert "sound[n=8,f8,cpu]" in done.stdout
+    assert "x slower (" in done.stdout
+    assert "1 slower" in done.stdout
+    report = json.loads(output.read_text())["pullback"]
+    assert report["comparisons"][0]["outcome"] == "slower"
+
+
+def test_a_wrong_gradient_has_status_1(clone):
+    done = pullback("compare", clone, "--against", "plain", "--candidate", "wrong", "--variant", "unfused", "--json")
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["comparisons"][0]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--against", "nowhere"], "has no revision 'nowhere'"),
+        (["--against", "plain", "--candidate", "none"], "has no engine/ folder"),
+        (["--against", "plain", "--variant", "fussed"], "no variant 'fussed'"),
+        (["--against", "plain", "-o", "/no/such/folder/x.json"], "writable folder"),
+        (["--against", "plain", "--dirty", "--candidate", "slow"], "give one of them"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_with_status_2(clone, arguments, said):
+    done = pullback("compare", clone, *arguments)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert said in line
+
+
+def test_uncommitted_changes_are_judged_on_purpose_only(clone):
+    (clone / "engine" / "pullback" / "__init__.py").write_text("TIERS = ()\n")
+    done = pullback("compare", clone, "--against", "plain")
+    assert done.returncode == 2
+    assert "engine/pullback/__init__.py" in done.stderr
+    assert "--dirty" in done.stderr
+
+
+def test_each_commit_of_a_range_is_a_report_and_one_that_cannot_be_built_stops_no_other(clone, tmp_path):
+    folder = tmp_path / "history"
+    done = pullback("run", clone, "--commits", "docs..none", "--variant", "unfused", "-o", str(folder))
+    assert done.returncode == 1, done.stderr
+    assert "has no engine/ folder" in done.stderr
+    reports = [json.loads(path.read_text())["pullback"] for path in sorted(folder.iterdir())]
+    assert [report["commit"]["title"] for report in reports] == ["engine slow", "engine wrong"]
+    slow, wrong = (report["cases"][0]["variants"][0] for report in reports)
+    assert slow["error"] is None
+    assert wrong["error"]["kind"] == "gradient"

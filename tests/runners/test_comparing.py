@@ -1,0 +1,69 @@
+"""Two engines on the same case, by real processes."""
+
+import pytest
+
+from pullback_runners.comparing import compare_engines, failures, regressions
+from pullback_runners.errors import UsageError
+from pullback_runners.report.comparison_table import comparison_notes
+from pullback_runners.revisions import build_engine, find_commit
+
+
+@pytest.fixture
+def compare(clone, tmp_path, tiny_suite, faulty_workloads):
+    def comparing(reference, candidate, **wishes):
+        built = [
+            build_engine(clone, find_commit(clone, tag), tmp_path / f"built-{n}")
+            for n, tag in enumerate((reference, candidate))
+        ]
+        return compare_engines(*built, "quick", ["sound"], workload_files=[faulty_workloads], **wishes)
+
+    return comparing
+
+
+def test_a_slower_engine_is_a_regression(compare, clone):
+    schemas = pytest.importorskip("pullback_service.reports.schemas", reason="the service's extra is not installed")
+    report = compare("plain", "slow")
+    document = schemas.ReportDocument.model_validate(report)
+    assert document.commit.sha == find_commit(clone, "slow")["sha"]
+    (time,) = [row for row in report["comparisons"] if row["metric"] == "time"]
+    assert (time["outcome"], time["n"]) == ("slower", 2)
+    assert time["log_ratio"] > 1
+    assert time["reference"] == find_commit(clone, "plain")["sha"]
+    assert {row["metric"] for row in regressions(report)} >= {"time"}
+    assert failures(report) == []
+    # Tiers that neither engine has are absent: nobody asked for them.
+    assert {row["variant"] for row in report["comparisons"]} == {"unfused"}
+    assert [variant["variant"] for variant in report["cases"][0]["variants"]] == ["unfused"]
+
+
+def test_engines_that_are_the_same_have_no_regression(compare):
+    report = compare("plain", "docs")
+    assert regressions(report) == []
+    allocations = {row["metric"]: row for row in report["comparisons"] if row["metric"].startswith("array")}
+    assert {row["outcome"] for row in allocations.values()} == {"equal"}
+    assert allocations["array_allocs"]["values"][0] == allocations["array_allocs"]["values"][1] > 0
+
+
+def test_a_wrong_gradient_is_a_failure_and_says_whose(compare):
+    report = compare("plain", "wrong")
+    (failed,) = failures(report)
+    assert failed["error"]["kind"] == "gradient"
+    assert failed["error"]["message"].startswith("candidate: gradient of x is off by")
+    assert report["cases"][0]["variants"][0]["error"]["kind"] == "gradient"
+    assert any("candidate: gradient" in str(note) for note in comparison_notes(report))
+
+
+def test_a_tier_asked_for_by_name_must_be_there(compare):
+    (failed,) = failures(compare("plain", "docs", variants=["fused"]))
+    assert failed["error"]["kind"] == "unavailable"
+
+
+def test_a_variant_that_nobody_knows_is_refused_up_front(compare):
+    with pytest.raises(UsageError, match="no variant 'fussed'; known: unfused, fused, stateful, native, numpy"):
+        compare("plain", "docs", variants=["fussed"])
+
+
+def test_stopping_keeps_what_was_measured(compare):
+    report = compare("plain", "slow", stop=lambda: True)
+    assert not report["harness"]["complete"]
+    assert report["comparisons"] == []
