@@ -127,8 +127,8 @@ class _Chains:
         """The terms of a chain; `term` is what stands around it."""
         term = replace(term, value=atom)
         node = self._makers.get(atom) if isinstance(atom, Var) and self._uses[atom] == 1 else None
-        parts = [] if node is None or term.is_number else node.inputs
-        if node is None or not all(self._fits(part, atom.type) for part in parts):
+        parts = [] if node is None else node.inputs
+        if node is None or term.is_number or not all(self._fits(part, atom.type) for part in parts):
             yield term
         elif node.primitive in (add, sub):
             first, second = parts

@@ -51,6 +51,16 @@ def drawn(seed: int = 0, n: int = N) -> np.ndarray[Any, Any]:
 
 
 # --- what is rewritten --------------------------------------------------------------------------------------------------
+def test_a_number_that_is_computed_is_a_term_like_any_other():
+    def function(x: Any, c: Any) -> Any:
+        return np.sum(c * 2.0 + np.sin(c) * x - c * x**2 - (c - 1.0))
+
+    assert names(function, drawn(), C[1])[-1] == "switch"
+    result, as_written = evaluated(function, drawn(), C[1])
+    np.testing.assert_allclose(result, function(drawn(), C[1]), rtol=1e-12)
+    assert not as_written
+
+
 def test_every_term_of_a_polynomial_becomes_a_sum_of_its_own():
     found = names(cubic, drawn(), *C)
     assert found.count("sum") == 3
