@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pullback as pb
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.kernels import blas, choosing, cut_off, parts, products
 from pullback.backends.native.kernels.choosing import Choice, choose
 from pullback.backends.native.kernels.epilogues import Epilogue
 from pullback.backends.native.kernels.finishing import can_finish, emit_finished_product
+from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
-from pullback.backends.native.kernels.product import described
+from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.kernels.products import emit_product, write_product
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
@@ -532,3 +534,17 @@ def test_nodes_of_matmul_are_emitted(bits):
 def test_products_of_truth_values_stay_with_the_interpreter():
     reason = EMITTERS[contractions.matmul].supports(matmul_node(*[ArrayType((3, 3), np.dtype(bool))] * 2))
     assert reason == "matmul of bool is not one of sums and products"
+
+
+@pytest.mark.parametrize(("steps", "is_far"), [(1600, True), (64, False)])
+def test_the_next_panel_of_a_matrix_beyond_the_second_cache_is_fetched_ahead(steps, is_far):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(steps, 512)).astype("f4"), rng.normal(size=(steps, 128)).astype("f4")
+    module = Module(512)
+    function = module.function("product", [("ptr", "a"), ("ptr", "b"), ("ptr", "c")], internal=False)
+    dtype = np.dtype("f4")
+    product = Product(512, 128, steps, (1, 512), (128, 1), (128, 1), dtype, dtype, dtype)
+    write_tiles(function, product, ["%a", "%b", "%c"])
+    assert ("llvm.prefetch" in module.text()) == is_far
+    found = pb.compile(lambda a, b: np.transpose(a) @ b, tier="native")(a, b)
+    np.testing.assert_allclose(found, a.T.astype("f8") @ b, rtol=1e-4, atol=1e-3)

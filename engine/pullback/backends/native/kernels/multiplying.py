@@ -19,6 +19,22 @@ from pullback.backends.native.kernels.tiles import Column, Factor, Sums, Tile, s
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 
+_LINE = 64
+
+#: How near memory is brought that is wanted soon: to the second cache, since the first is for what is wanted now.
+_NEAR = 2
+
+#: A matrix of more bytes is not in the second cache when it is read.
+_FAR_BYTES = 1 << 19
+
+#: Tiles of a panel, at the least, among which bringing the next one is shared out.
+_LEAST_TILES = 4
+
+
+def _is_far(product: Product) -> bool:
+    """Whether columns come from beyond the second cache, in lines of many numbers."""
+    return product.b_strides[1] == 1 and product.k * product.n * product.b_dtype.itemsize > _FAR_BYTES
+
 
 def write_tiles(
     function: Function,
@@ -218,8 +234,32 @@ class _Writer:
                 if self.packed_rows is not None:
                     left = Factor(self._place_of_rows(row), 1, tile.rows, 0, self.product.a_dtype)
                 here = function.add(part.row, row)
+                if rest is None:
+                    self._fetch_ahead(part, row, column)
                 self._store(part, columns, sum_products(tile, left, right), here, column)
                 self._finish(part, here, tile.rows, column, columns)
+
+    def _fetch_ahead(self, part: _Part, row: Index, column: Index) -> None:
+        """Have a piece of the next panel brought nearer, so that all of it is near once the last rows of this one are done.
+
+        Of the weight gradient 512 x 128 x 1600, behind a loop, this saves 2 %. Behind the last panel nothing is there to be
+        brought, which harms nobody.
+        """
+        product, choice, function = self.product, self.choice, self.function
+        tiles = part.rows // choice.rows
+        if self.packed is None or tiles < _LEAST_TILES or not _is_far(product):
+            return
+        size, dtype = choice.columns * self.unit, product.b_dtype
+        steps = -(-part.steps // tiles)
+        done = function.mul(row, steps)
+        first = done // choice.rows if isinstance(done, int) else function.value(f"udiv i64 {done}, {choice.rows}")
+        following = self._right(part, function.add(column, size)).pointer
+        fetch = function.module.declare("llvm.prefetch.p0", "void", "ptr", "i32 immarg", "i32 immarg", "i32 immarg")
+        with function.loop(0, steps) as turn:
+            line = function.mul(function.add(first, turn), product.b_strides[0])
+            for place in range(0, size, _LINE // dtype.itemsize):
+                pointer = function.element(following, function.add(line, place), memory_type(dtype))
+                function.call("void", fetch, ("ptr", pointer), ("i32", 0), ("i32", _NEAR), ("i32", 1))
 
     def _packed(self, part: _Part, start: str, columns: Sequence[Column]) -> Factor:
         """The columns of a tile, copied to where they lie next to each other: a line is a step, or a column."""
