@@ -158,6 +158,7 @@ HUGE, TINY = 1e200, 1e-300
         pytest.param([1e308, 1e308], [0.0, 1e-10, 0.0, np.inf], id="a sum that overflows"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the interpreter's, where nothing is native
 def test_what_is_not_finite_or_zero_is_as_written(x, c):
     x, c = np.resize(np.array(x), N), [np.asarray(one) for one in c]
     with np.errstate(all="ignore"):
@@ -192,6 +193,7 @@ def test_terms_that_do_not_cancel_are_not_computed_twice():
     assert not evaluated(cubic, np.abs(drawn()), *map(np.abs, C[:3]), np.asarray(-1.0))[1]
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the interpreter's, where nothing is native
 def test_one_program_serves_both_ways():
     plan = pb.compile(cubic, tier="native")
     x = drawn(5)
