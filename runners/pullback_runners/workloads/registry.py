@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import importlib.util
 import itertools
 import pkgutil
 import runpy
@@ -230,7 +231,14 @@ def _line_in(path: Path, error: BaseException) -> str:
 
 
 def find_workload(name: str) -> Workload:
-    """Return the workload of this name."""
+    """Return the workload of this name.
+
+    Its own file is enough where it has one: an older engine may lack what another workload takes from it when imported.
+    """
+    if name not in _workloads and name.isidentifier() and importlib.util.find_spec(f"{__package__}.{name}") is not None:
+        importlib.import_module(f"{__package__}.{name}")
+    if name in _workloads:
+        return _workloads[name]
     known = {each.name: each for each in known_workloads()}
     if name not in known:
         raise UsageError(f"no workload {name!r}; known: {', '.join(known)}")
