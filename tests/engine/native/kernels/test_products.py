@@ -13,10 +13,7 @@ import pullback as pb
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
 from pullback.backends.native.kernels import blas, choosing, cut_off, parts, products
 from pullback.backends.native.kernels.choosing import Choice, choose
-from pullback.backends.native.kernels.epilogues import Epilogue
-from pullback.backends.native.kernels.finishing import can_finish, emit_finished_product
 from pullback.backends.native.kernels.multiplying import write_tiles
-from pullback.backends.native.kernels.nest import Constant, Nest, Read, Reduction, Step, Write
 from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.kernels.products import emit_product, write_product
 from pullback.backends.native.linking import forced_width, load
@@ -24,7 +21,7 @@ from pullback.backends.native.linking.target import available_widths
 from pullback.backends.native.writing.module import Module
 from pullback.ir.graph import Node, Var
 from pullback.ir.types import ArrayType
-from pullback.rules import contractions, elementwise, trigonometric
+from pullback.rules import contractions
 
 F4, F8 = np.dtype("f4"), np.dtype("f8")
 #: Relative to the largest number of the result.
@@ -233,20 +230,14 @@ def test_every_way_to_cut_a_product(way, layouts, monkeypatch):
     monkeypatch.setattr(products, "lanes_apart", lambda *_: None)
     a, b = numbers((40, 100), "f4", layouts[0]), numbers((100, 27), "f4", layouts[1])
     before = numbers((40, 27), "f4")
-    c, added, finished = np.full((40, 27), 7, "f4"), before.copy(), np.zeros((40, 27), "f4")
-    negation = Epilogue("negated", lambda _, lanes, value, __: lanes.neg(value))
+    c, added = np.full((40, 27), 7, "f4"), before.copy()
     run(
         256,
         multiplication(a, b, c),
         multiplication(a, b, added, accumulate=True),
-        (
-            (a, b, finished),
-            lambda emission, pointers: emit_product(emission, product_of(a, b, finished), pointers, epilogue=negation),
-        ),
     )
     check(c, exact(a, b))
     check(added, exact(a, b) + before)
-    check(finished, -exact(a, b))
 
 
 @st.composite
@@ -282,48 +273,6 @@ def test_products_of_any_strides(given_factors, bits):
     run(bits, multiplication(a, b, c))
     scale = max(1.0, float(np.max(np.abs(c))))
     assert np.max(np.abs(c - exact(a, b))) <= TOLERANCES[c.dtype.str[1:]] * scale * 4
-
-
-# --- what comes behind a product ------------------------------------------------------------------------------------------
-@widths
-@pytest.mark.parametrize(("a_shape", "b_shape"), [((9, 5), (5, 21)), ((3, 4, 5), (5, 21)), ((9, 5), (5,))])
-def test_a_nest_behind_a_product_is_one_kernel_with_it(a_shape, b_shape, bits):
-    a, b = numbers(a_shape, "f4"), numbers(b_shape, "f4", "T")
-    expected = exact(a, b)
-    bias, c, y = numbers(expected.shape[-1:], "f4"), np.empty(expected.shape, "f4"), np.empty(expected.shape, "f4")
-    rows = stored(c).strides
-    nest = Nest(
-        expected.shape,
-        reads=(Read(0, rows, F4), Read(1, (*(0 for _ in rows[1:]), 1), F4)),
-        steps=(
-            Step(elementwise.add, (0, 1), (F4, F4), F4),
-            Step(trigonometric.tanh, (2,), (F4,), F4),
-            Step(elementwise.mul, (3, Constant(2.0)), (F4, F4), F4),
-        ),
-        writes=(Write(4, 2, rows, F4),),
-        reductions=(),
-    )
-
-    def emit(emission, pointers):
-        emit_finished_product(emission, product_of(a, b, c), pointers[:2], nest, pointers[2:])
-
-    module = run(bits, ((a, b, c, bias, y), emit))
-    assert len(module.kernels) == 1
-    assert np.allclose(y, 2 * np.tanh(expected + bias), rtol=1e-5, atol=1e-6)
-
-
-def test_a_nest_that_sums_is_a_kernel_of_its_own():
-    a, b = numbers((9, 5), "f4"), numbers((5, 21), "f4")
-    c, total = np.empty((9, 21), "f4"), np.empty(9, "f4")
-    nest = Nest((9, 21), (Read(0, (21, 1), F4),), (), (), (Reduction(0, "sum", frozenset({1}), 1, (1, 0), F4),))
-    assert not can_finish(product_of(a, b, c), nest)
-
-    def emit(emission, pointers):
-        emit_finished_product(emission, product_of(a, b, c), pointers[:2], nest, pointers[2:])
-
-    module = run(256, ((a, b, c, total), emit))
-    assert len(module.kernels) == 2
-    assert np.allclose(total, (a @ b).sum(1), rtol=1e-5)
 
 
 # --- what is chosen -------------------------------------------------------------------------------------------------------
@@ -416,27 +365,11 @@ def test_parts_make_up_the_whole(a_shape, b_shape, layouts, count, monkeypatch):
     monkeypatch.setattr(parts, "blocks_of", lambda _, most: min(count, most))
     a, b = numbers(a_shape, "f4", layouts[0]), numbers(b_shape, "f4", layouts[1])
     expected = exact(a, b)
-    c, numbered = np.full(expected.shape, 7, "f4"), np.zeros(expected.shape, "f4")
-    strides = stored(c).strides
+    c = np.full(expected.shape, 7, "f4")
 
-    def add_place(_, lanes, value, place):
-        """Adds the offset of each number, so that a wrong place shows."""
-        function = lanes.function
-        first = function.offset(*zip(place.indices, strides, strict=True))
-        whole = lanes.as_dtype("i8")
-        offsets = whole.splat(str(function.add(first, 0)))
-        for lane in range(1, lanes.width):
-            here = function.add(first, lane * strides[place.axis])
-            offsets = function.value(f"insertelement {whole.type} {offsets}, i64 {here}, i64 {lane}")
-        return lanes.add(value, whole.convert(offsets, lanes))
-
-    def emit(emission, pointers):
-        emit_product(emission, product_of(a, b, numbered), pointers, epilogue=Epilogue("places", add_place))
-
-    module = run(256, multiplication(a, b, c), ((a, b, numbered), emit))
+    module = run(256, multiplication(a, b, c))
     assert "parallel_for" in module.text()
     check(c, expected)
-    assert np.allclose(numbered, expected + np.arange(c.size).reshape(c.shape), rtol=1e-5)
 
 
 def test_strips_of_rows_are_not_copied_twice(monkeypatch):

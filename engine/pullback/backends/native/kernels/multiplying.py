@@ -7,11 +7,10 @@ How long blocks, strips and panels are, and what lanes stand for, has been chose
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from pullback.backends.native.kernels.choosing import Choice, choose, full_width, parts
-from pullback.backends.native.kernels.epilogues import Epilogue, Extent, finish
+from pullback.backends.native.kernels.choosing import Choice, choose, parts
 from pullback.backends.native.kernels.packing import Panel, pack
 from pullback.backends.native.kernels.pieces import Along, pieces_of
 from pullback.backends.native.kernels.product import Product
@@ -41,13 +40,12 @@ def write_tiles(
     product: Product,
     pointers: Sequence[str],
     *,
-    epilogue: Epilogue | None = None,
     choice: Choice | None = None,
 ) -> None:
     """The loops of a product over tiles of our own, whatever its size; the choice may be that of a larger product."""
     if choice is None:
         choice = choose(product, function.module.vector_bits)
-    _Writer(function, product, pointers, epilogue, choice).write()
+    _Writer(function, product, pointers, choice).write()
 
 
 def write_in_two(
@@ -79,24 +77,18 @@ class _Part:
     step: Index
     steps: int
     accumulates: bool
-    finishes: bool
-    """Whether these are the last steps, after which the epilogue has its turn."""
 
 
 class _Writer:
     """The loops of one product."""
 
-    def __init__(
-        self, function: Function, product: Product, pointers: Sequence[str], epilogue: Epilogue | None, choice: Choice
-    ) -> None:
+    def __init__(self, function: Function, product: Product, pointers: Sequence[str], choice: Choice) -> None:
         self.function = function
         self.choice = choice
         self.turned = self.choice.turned
         self.product = product.turned() if self.turned else product
-        a, b, self.c = pointers[:3]
+        a, b, self.c = pointers
         self.a, self.b = (b, a) if self.turned else (a, b)
-        self.others = pointers[3:]
-        self.epilogue = epilogue
         self.lanes = Lanes(function, product.dtype, self.choice.width)
         self.unit = self.choice.width if self.choice.along == "columns" else 1
         copied = [(self.choice.packs, self.choice.panel_size), (self.choice.packs_rows, self.choice.strip_size)]
@@ -131,16 +123,15 @@ class _Writer:
         """The contracted axis in blocks: what tiles read of the matrices shall stay in the cache."""
         product, depth = self.product, self.choice.depth
         if depth >= product.k:
-            self._strips(batch, active, 0, product.k, accumulates=product.accumulate, finishes=True)
+            self._strips(batch, active, 0, product.k, accumulates=product.accumulate)
             return
         if not product.accumulate:
             self._clear(batch)
-        last = product.k % depth or depth
-        last = last if self.epilogue is not None else product.k % depth
+        last = product.k % depth
         with self.function.loop(0, product.k - last, depth) as step:
-            self._strips(batch, active, step, depth, accumulates=True, finishes=self.epilogue is None)
+            self._strips(batch, active, step, depth, accumulates=True)
         if last:
-            self._strips(batch, active, product.k - last, last, accumulates=True, finishes=True)
+            self._strips(batch, active, product.k - last, last, accumulates=True)
 
     def _strips(
         self,
@@ -150,13 +141,12 @@ class _Writer:
         steps: int,
         *,
         accumulates: bool,
-        finishes: bool,
     ) -> None:
         """The rows in strips, for the same reason."""
         product, height = self.product, self.choice.height
         for start, rest in self._cut(product.m, height):
             with start as row:
-                part = _Part(batch, active, row, rest or height, step, steps, accumulates, finishes)
+                part = _Part(batch, active, row, rest or height, step, steps, accumulates)
                 self._pack_rows(part)
                 self._panels(part)
 
@@ -237,7 +227,6 @@ class _Writer:
                 if rest is None:
                     self._fetch_ahead(part, row, column)
                 self._store(part, columns, sum_products(tile, left, right), here, column)
-                self._finish(part, here, tile.rows, column, columns)
 
     def _fetch_ahead(self, part: _Part, row: Index, column: Index) -> None:
         """Have a piece of the next panel brought nearer, so that all of it is near once the last rows of this one are done.
@@ -324,18 +313,3 @@ class _Writer:
             if part.accumulates:
                 value = lanes.add(lanes.load(corner, offset, stride=stride, active=piece.active), value)
             lanes.store(value, corner, offset, stride=stride, active=piece.active)
-
-    def _finish(self, part: _Part, row: Index, rows: int, column: Index, columns: Sequence[Column]) -> None:
-        """The epilogue on the numbers of a tile that has just been stored: in loops, so that one text does for all."""
-        product, choice = self.product, self.choice
-        if self.epilogue is None or not part.finishes:
-            return
-        size = len(columns)
-        if choice.along == "columns":
-            size = sum(form.active or form.lanes.width for form in columns)
-        batch = [Extent(place, 1, stride) for place, stride in zip(part.batch, product.c_batch, strict=True)]
-        if choice.along == "batch":
-            batch[choice.axis] = replace(batch[choice.axis], count=part.active or choice.width)
-        matrix = [Extent(row, rows, product.c_strides[0]), Extent(column, size, product.c_strides[1])]
-        lanes = Lanes(self.function, product.dtype, full_width(self.function.module.vector_bits, product.dtype))
-        finish(self.epilogue, lanes, self.c, self.others, [*batch, *(matrix[::-1] if self.turned else matrix)])

@@ -9,7 +9,6 @@ them along axes of the space. Values are numbered: the reads first, then the ste
                          reductions in registers, on the stack or in their result,                      accumulators.py,
                          operands that lie across the vectors, apart or backwards                       turning.py, strided.py
          -> nests        one function of the program, or one for each pass                              nests.py
-    Nests -> blocks      several over the same outer axes, a block of these at a time                   blocks.py
 
 What is written may be the very memory of something read with the same strides; nothing else overlaps.
 """

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pullback.backends.native.kernels.choosing import Choice
-from pullback.backends.native.kernels.epilogues import Epilogue, Place
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.threads.sharing import blocks_of
 from pullback.backends.native.writing.function import Function, Index
-from pullback.backends.native.writing.lanes import Lanes, memory_type
+from pullback.backends.native.writing.lanes import memory_type
 
-#: Writes a product from and to what pointers point to, those of A, B and C first, with an epilogue.
-Write: TypeAlias = Callable[[Function, Product, Sequence[str], Epilogue | None], None]
+#: Writes a product from and to what pointers point to, those of A, B and C.
+Write: TypeAlias = Callable[[Function, Product, Sequence[str]], None]
 
 #: Vectors that are multiplied and added per nanosecond, at the least.
 _VECTORS_PER_NS = 2.25
@@ -83,21 +82,19 @@ def write_part(
     parting: Parting,
     number: Index,
     write: Write,
-    epilogue: Epilogue | None,
 ) -> None:
     """One part, whose number is not known now; the last may be shorter, and is a text of its own then."""
     size = (*product.batch, product.m, product.n)[parting.axis]
     first = function.mul(number, parting.length)
     rest = size - (parting.count - 1) * parting.length
     moved = _moved(function, product, pointers, parting.axis, first)
-    shifted = None if epilogue is None else _shifted(epilogue, function, parting.axis, first)
     if rest == parting.length:
-        write(function, _with_size(product, parting.axis, rest), moved, shifted)
+        write(function, _with_size(product, parting.axis, rest), moved)
         return
     last = parting.count - 1
     for relation, length in (("ne", parting.length), ("eq", rest)):
         with function.when(function.value(f"icmp {relation} i64 {number}, {last}")):
-            write(function, _with_size(product, parting.axis, length), moved, shifted)
+            write(function, _with_size(product, parting.axis, length), moved)
 
 
 def _with_size(product: Product, axis: int, size: int) -> Product:
@@ -108,7 +105,7 @@ def _with_size(product: Product, axis: int, size: int) -> Product:
 
 
 def _moved(function: Function, product: Product, pointers: Sequence[str], axis: int, first: Index) -> list[str]:
-    """The pointers of A, B and C at an index of an axis of C, and the others as they are."""
+    """The pointers of A, B and C at an index of an axis of C."""
     rank = len(product.batch)
     if axis < rank:
         strides = (product.a_batch[axis], product.b_batch[axis], product.c_batch[axis])
@@ -117,19 +114,7 @@ def _moved(function: Function, product: Product, pointers: Sequence[str], axis: 
     else:
         strides = (0, product.b_strides[1], product.c_strides[1])
     dtypes = (product.a_dtype, product.b_dtype, product.dtype)
-    moved = [
+    return [
         function.element(pointer, function.mul(first, stride), memory_type(dtype))
-        for pointer, stride, dtype in zip(pointers[:3], strides, dtypes, strict=True)
+        for pointer, stride, dtype in zip(pointers, strides, dtypes, strict=True)
     ]
-    return [*moved, *pointers[3:]]
-
-
-def _shifted(epilogue: Epilogue, function: Function, axis: int, first: Index) -> Epilogue:
-    """The epilogue of a part: what it is told of places counts from the beginning of the whole."""
-
-    def write(pointers: Sequence[str], lanes: Lanes, value: str, place: Place) -> str | None:
-        indices = list(place.indices)
-        indices[axis] = function.add(indices[axis], first)
-        return epilogue.write(pointers, lanes, value, replace(place, indices=tuple(indices)))
-
-    return Epilogue(epilogue.key, write)

@@ -5,7 +5,7 @@ their own.
 
     Product -> choosing       what lanes are, how large tiles are, what is copied first     choosing.py
             -> multiplying    the loops                                                     multiplying.py, tiles.py,
-                              and what is copied, turned or done on the way                 packing.py, pieces.py, epilogues.py
+                              and what is copied, turned or done on the way                 packing.py, pieces.py
             -> blas           large ones, where its interface can describe them             blas.py, cut_off.py
             -> parts          several threads, each with a part of the result               parts.py
 
@@ -19,7 +19,6 @@ import numpy as np
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels import blas, cut_off
 from pullback.backends.native.kernels.choosing import choose, lanes_apart
-from pullback.backends.native.kernels.epilogues import Epilogue
 from pullback.backends.native.kernels.multiplying import write_in_two, write_tiles
 from pullback.backends.native.kernels.parts import Parting, Write, parting_of_blas, parting_of_tiles, write_part
 from pullback.backends.native.kernels.product import Product, described
@@ -29,58 +28,52 @@ from pullback.ir.graph import Node
 from pullback.rules.contractions import matmul
 
 
-def emit_product(
-    emission: Emission, product: Product, pointers: Sequence[str], *, epilogue: Epilogue | None = None
-) -> None:
-    """A kernel that computes a product, or several threads do; the pointers are those of A, B, C and the epilogue's."""
+def emit_product(emission: Emission, product: Product, pointers: Sequence[str]) -> None:
+    """A kernel that computes a product, or several threads do; the pointers are those of A, B and C."""
     if product.is_empty:
         return
-    if epilogue is None:
-        product = product.simplified()
-    parting, write = _way(product, emission.vector_bits, epilogue)
+    product = product.simplified()
+    parting, write = _way(product, emission.vector_bits)
 
     def build(function: Function, arguments: Sequence[str], block: Index) -> None:
         if parting.is_whole:
-            write(function, product, arguments, epilogue)
+            write(function, product, arguments)
         else:
-            write_part(function, product, arguments, parting, block, write, epilogue)
+            write_part(function, product, arguments, parting, block, write)
 
-    key = ("product", repr(product), epilogue.key if epilogue else None)
+    key = ("product", repr(product))
     name = f"product_{product.m}x{product.n}x{product.k}_{product.dtype.str[1:]}"
     share(emission, key, name, pointers, parting.count, build)
 
 
-def write_product(
-    function: Function, product: Product, pointers: Sequence[str], *, epilogue: Epilogue | None = None
-) -> None:
+def write_product(function: Function, product: Product, pointers: Sequence[str]) -> None:
     """The loops of a product, in a function that is being written: what `emit_product` has in a function of its own."""
     if product.is_empty:
         return
-    if epilogue is None:
-        product = product.simplified()
-    _, write = _way(product, function.module.vector_bits, epilogue)
-    write(function, product, pointers, epilogue)
+    product = product.simplified()
+    _, write = _way(product, function.module.vector_bits)
+    write(function, product, pointers)
 
 
-def _way(product: Product, vector_bits: int, epilogue: Epilogue | None) -> tuple[Parting, Write]:
+def _way(product: Product, vector_bits: int) -> tuple[Parting, Write]:
     """How a product is cut, and what writes its parts."""
-    if epilogue is None and cut_off.is_beyond(product, vector_bits):
+    if cut_off.is_beyond(product, vector_bits):
         return parting_of_blas(product, vector_bits), _by_blas
     choice = choose(product, vector_bits)
     parting = parting_of_tiles(product, choice, vector_bits)
-    cut = lanes_apart(product, vector_bits) if parting.is_whole and epilogue is None else None
+    cut = lanes_apart(product, vector_bits) if parting.is_whole else None
 
-    def by_tiles(function: Function, part: Product, pointers: Sequence[str], end: Epilogue | None) -> None:
+    def by_tiles(function: Function, part: Product, pointers: Sequence[str]) -> None:
         if cut is None:
-            write_tiles(function, part, pointers, epilogue=end, choice=choice)
+            write_tiles(function, part, pointers, choice=choice)
         else:
             write_in_two(function, part, pointers, *cut)
 
     return parting, by_tiles
 
 
-def _by_blas(function: Function, product: Product, pointers: Sequence[str], _: Epilogue | None) -> None:
-    blas.write_gemm(function, product, *pointers[:3])
+def _by_blas(function: Function, product: Product, pointers: Sequence[str]) -> None:
+    blas.write_gemm(function, product, *pointers)
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------------
