@@ -63,7 +63,6 @@ def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
         (["--commits", "nowhere..HEAD"], "has no revision 'nowhere'"),
         (["--commits", "HEAD", "--html", "page.html"], "each commit is a report"),
         (["-o", "/nowhere/report.json"], "existing, writable folder"),
-        (["--workloads", "/nowhere.py"], "give the path"),
     ],
 )
 def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(arguments, remedy):
@@ -79,11 +78,12 @@ def test_what_cannot_be_had_is_said_the_rest_is_measured_and_the_status_is_2(tmp
     path, file = tmp_path / "report.json", tmp_path / "mine.py"
     file.write_text("import no_such")
     done = pullback_run(
-        *("--case", "densse", "--case", "poly9_broadcast", "--workloads", str(file), "--variant", "numpy"),
-        *("--quiet", "-o", str(path)),
+        *("--case", "densse", "--case", "poly9_broadcast", "--variant", "numpy"),
+        *("--workloads", str(file), "--workloads", "/nowhere.py", "--quiet", "-o", str(path)),
     )
     assert done.returncode == 2
-    broken, unknown = done.stderr.splitlines()
+    broken, missing, unknown = done.stderr.splitlines()
+    assert "no workload file /nowhere.py; give the path" in missing
     assert f"{file} cannot be loaded (line 1)" in broken
     assert "no case of suite 'quick' matches 'densse'" in unknown
     (case,) = json.loads(path.read_text())["pullback"]["cases"]

@@ -153,7 +153,8 @@ class _Writer:
                 self.living_in[result] = place.buffer
             elif place.placement is Placement.VIEW and source in self.living_in:
                 self.living_in[result] = self.living_in[source]
-                self.views[self.living_in[source]].append(self.names[result])
+                if result in self.names:  # a view that nobody reads has no name, and keeps nothing alive
+                    self.views[self.living_in[source]].append(self.names[result])
         dead = [buffer for buffer in step.freed if self.last_step.get(buffer, position + 1) <= position]
         names = [name for buffer in dict.fromkeys(dead) for name in (f"b{buffer}", *self.views.pop(buffer, ()))]
         if names:
