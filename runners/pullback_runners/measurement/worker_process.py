@@ -183,7 +183,6 @@ def _environment(task: str, case: Case, member: Member, rng: random.Random) -> d
     }
     if member.objects is not None:
         environment["PULLBACK_CACHE_DIR"] = str(member.objects)
-    library = native_counter_library()
-    if task == "examine" and library is not None:
+    if task == "examine" and (library := native_counter_library()) is not None:
         environment["LD_PRELOAD"] = str(library)
     return environment

@@ -68,7 +68,7 @@ def route(request):
         yield asks_python()
 
 
-def test_three_arrays_are_three_arrays_and_are_not_added_in_the_python_layer(route):  # noqa: ARG001 - holds on each
+def test_three_arrays_are_three_arrays_and_are_not_added_in_the_python_layer(route):
     large, small = count_allocations(three_arrays(LARGE)), count_allocations(three_arrays(SMALL))
     assert large["array"] == LayerCount(3, 3 * 8 * LARGE, 3 * 8 * LARGE)
     assert small["array"] == LayerCount(3, 3 * 8 * SMALL, 3 * 8 * SMALL)
@@ -89,7 +89,7 @@ def test_the_handler_of_these_tests_does_ask_python():
         assert asks_python()
 
 
-def test_a_buffer_that_grows_is_in_the_array_layer_alone(route):  # noqa: ARG001 - holds on each
+def test_a_buffer_that_grows_is_in_the_array_layer_alone(route):
     def grow():
         array = np.empty(SMALL)
         array.resize(LARGE, refcheck=False)
