@@ -18,7 +18,7 @@ from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
-from pullback_runners.report import FORMAT, VERSION, CaseResult, case_document, describe_commit
+from pullback_runners.report import FORMAT, VERSION, CaseResult, absences, case_document, describe_commit
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import BASELINE, refuse_unknown_variants
 from pullback_runners.workloads import Case, choose_cases, known_workloads, load_workload_file, select_cases
@@ -58,7 +58,7 @@ def run_suite(
     not given. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it
     answers true the run ends within a slice, and the report holds the cases finished so far, with `harness.complete`
     false. A case that fails is in the report with its reason. Names and files that cannot be had are sentences in
-    `harness.refused`; where nothing is left to measure, and for other wrong arguments, the sentence is raised
+    `harness.refused`, and variants that a case does not have are sentences in `harness.absent`; where nothing is left to measure, and for other wrong arguments, the sentence is raised
     (`pullback_runners.errors.UsageError`).
     """
     chosen_suite = find_suite(suite)
@@ -109,6 +109,7 @@ def run_suite(
             "contamination": reasons,
             "complete": complete,
             "refused": choice.refused,
+            "absent": absences(results),
             "preflight": preflight.document(),
             "budget": chosen_suite.budget(),
             "job": dict(job) if job is not None else None,

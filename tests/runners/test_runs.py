@@ -127,8 +127,11 @@ def test_a_variant_of_the_suite_that_is_not_there_is_absent_and_one_asked_for_by
     monkeypatch.setenv("PULLBACK_NATIVE", "0")
     coming = Suite("quick", 2, 2, 3, may_say_same=False, variants=("unfused", "native", "right"))
     monkeypatch.setattr("pullback_runners.suites.SUITES", {"quick": coming})
-    (case,) = run(faulty_workloads)["cases"]
+    report = run(faulty_workloads)
+    (case,) = report["cases"]
     assert [variant["variant"] for variant in case["variants"]] == ["unfused", "right"]
+    (sentence,) = report["harness"]["absent"]
+    assert sentence.startswith("native takes part in no case: ")
     (case,) = run(faulty_workloads, "native", "right")["cases"]
     errors = {variant["variant"]: variant["error"] and variant["error"]["kind"] for variant in case["variants"]}
     assert errors == {"unfused": None, "native": "unavailable", "right": None}

@@ -97,6 +97,7 @@ class ReportView:
     facts: tuple[Fact, ...]
     harness: tuple[Fact, ...]
     cases: tuple[CaseBlock, ...]
+    left_out: tuple[str, ...]
     comparisons: tuple[ComparisonRow, ...]
     reproduce: str
     job_href: str | None
@@ -124,6 +125,13 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
 def facts_of(mapping: Mapping[str, Any]) -> tuple[Fact, ...]:
     """A mapping as flat names and texts, in its own order; what is unknown is left out."""
     return tuple(Fact(name, text) for name, text in _flat(mapping) if text)
+
+
+def left_out(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """A sentence for everything that was asked for, or belongs to the suite, and was not measured."""
+    harness = document.get("harness", {})
+    lists = (harness.get(name) for name in ("refused", "absent"))
+    return tuple(str(sentence) for sentences in lists if isinstance(sentences, list) for sentence in sentences)
 
 
 def reproduce_command(document: Mapping[str, Any], commit: Commit) -> str:

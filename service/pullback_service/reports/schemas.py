@@ -66,6 +66,10 @@ class HarnessDocument(_Document):
     quality: Quality = "clean"
     preflight: JsonObject | None = None
     job: JobDocument | None = None
+    refused: list[Text] = Field(default=[], max_length=MOST_CASES)
+    """A sentence for each thing asked for that could not be had."""
+    absent: list[Text] = Field(default=[], max_length=MOST_CASES)
+    """A sentence for each variant of the suite that some cases do not have."""
 
 
 class CaseDocument(_Document):
