@@ -77,6 +77,10 @@ def made_report(place, *, project="pullback", cases=CASES, machine="lab-7"):
             "quality": "contaminated" if place == 6 else "clean",
             "preflight": {"load": 0.12, "governor": "performance"},
             "job": None,
+            "refused": [
+                f"no case of suite 'quick' matches '{WILD_NAME}'; there are {', '.join(['lse[n=2500,f8,cpu]'] * 9)}"
+            ],
+            "absent": ["numpy takes part in no case: workload dense_bias_act declares no peer 'numpy'"],
         },
         "cases": [made_case(place, chance, *case) for case in cases],
         "comparisons": [],

@@ -55,6 +55,13 @@ def test_a_commit_counts_arrays_without_a_unit(visit, places):
     assert all(count.isdigit() for count in counts)
 
 
+def test_a_report_tells_what_was_not_measured(visit, places):
+    section = visit(next(place for place in places if "/reports/" in place)).get_by_role("region", name="Not measured")
+    refused, absent = section.locator("li").all_inner_texts()
+    assert '<script>alert("x")</script>' in refused
+    assert absent.startswith("numpy takes part in no case")
+
+
 def test_the_overview_switches_to_memory_by_its_address(visit):
     page = visit(OVERVIEW)
     page.get_by_role("link", name="array bytes", exact=True).click()
