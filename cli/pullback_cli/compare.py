@@ -10,12 +10,13 @@ import typer
 
 from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress
+from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress, tell_refused
 
 if TYPE_CHECKING:
     from pullback_runners.revisions import BuiltEngine
 
 FAILED = 1
+USAGE = 2
 REGRESSION = 3
 
 
@@ -45,7 +46,7 @@ def compare(
     """Build the engines of two commits and measure them taking turns: time, memory, gradients.
 
     Exit status: 0 no regression, 3 a regression (slower, or more memory), 1 no regression but something could not be
-    compared, 2 wrong usage or a commit that cannot be built, 130 interrupted (what was measured is kept).
+    compared, 2 wrong usage, also of a part of what was asked for, or a commit that cannot be built, 130 interrupted (what was measured is kept).
 
     Examples:
     pullback compare --against main
@@ -95,10 +96,13 @@ def compare(
             typer.echo(json.dumps(report))
         else:
             _print_table(report, written)
+    tell_refused("compare", report["harness"]["refused"])
     if not report["harness"]["complete"]:
         raise typer.Exit(INTERRUPTED)
     if regressions(report):
         raise typer.Exit(REGRESSION)
+    if report["harness"]["refused"]:
+        raise typer.Exit(USAGE)
     if failures(report):
         raise typer.Exit(FAILED)
 

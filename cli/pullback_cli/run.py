@@ -11,7 +11,7 @@ import typer
 
 from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress
+from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress, tell_refused
 
 CASE_FAILED = 1
 USAGE = 2
@@ -64,7 +64,11 @@ def run(
     name, globs = narrowed_suite(suite)
     cases = [*(case or ()), *globs]
     if list_only:
-        _print_cases(list_cases(name, cases, workloads or ()), as_json=as_json)
+        listed, refused = list_cases(name, cases, workloads or ())
+        _print_cases(listed, as_json=as_json)
+        tell_refused("run", refused)
+        if refused:
+            raise typer.Exit(USAGE)
         return
     _check_places(output, html, markdown, engine, commits)
 
@@ -96,11 +100,10 @@ def run(
         raise
     finally:
         _show(reports, written, one=commits is None, as_json=as_json)
+    refused = [sentence for report in reports for sentence in report["harness"]["refused"]]
+    tell_refused("run", refused)
     if stop() or not all(report["harness"]["complete"] for report in reports):
         raise typer.Exit(INTERRUPTED)
-    refused = list(dict.fromkeys(sentence for report in reports for sentence in report["harness"]["refused"]))
-    for sentence in refused:
-        typer.echo(f"pullback run: {sentence}", err=True)
     if refused:
         raise typer.Exit(USAGE)
     if failed or any(each["error"] for report in reports for case in report["cases"] for each in case["variants"]):

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli.refusals import needs
+from pullback_cli.watching import tell_refused
 
 if TYPE_CHECKING:
     from pullback_runners.workloads import Workload
+
+USAGE = 2
 
 
 @needs("runner")
@@ -26,6 +29,8 @@ def workloads(
 
     With a name: its mathematics and its cases.
 
+    Exit status: 0, or 2 for wrong usage, also of a part: a file that cannot be loaded hides no other.
+
     Examples:
     pullback workloads
 
@@ -34,10 +39,9 @@ def workloads(
     pullback workloads --workloads mine.py --json
     """
     from pullback_runners.suites import SUITES  # noqa: PLC0415 - a runner's packages load when it runs
-    from pullback_runners.workloads import find_workload, known_workloads, load_workload_file  # noqa: PLC0415
+    from pullback_runners.workloads import find_workload, known_workloads, load_workload_files  # noqa: PLC0415
 
-    for path in file or ():
-        load_workload_file(path)
+    _, refused = load_workload_files(file or ())
     shown = known_workloads() if name is None else [find_workload(name)]
     suites = tuple(SUITES)
     if as_json:
@@ -46,6 +50,9 @@ def workloads(
         _print_all(shown, suites)
     else:
         _print_one(shown[0], suites)
+    tell_refused("workloads", refused)
+    if refused:
+        raise typer.Exit(USAGE)
 
 
 def _document(workload: "Workload", suites: Sequence[str]) -> dict[str, Any]:

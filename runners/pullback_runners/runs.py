@@ -21,7 +21,7 @@ from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.report import FORMAT, VERSION, CaseResult, absences, case_document, describe_commit
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import BASELINE, refuse_unknown_variants
-from pullback_runners.workloads import Case, choose_cases, known_workloads, load_workload_file, select_cases
+from pullback_runners.workloads import Case, choose_cases, known_workloads
 
 FEWEST_GROUPS = 2
 """Of a case that an interruption cut short, so many groups are worth keeping."""
@@ -119,13 +119,14 @@ def run_suite(
     }
 
 
-def list_cases(suite: str, cases: Sequence[str] = (), workload_files: Sequence[Path] = ()) -> list[tuple[Case, str]]:
-    """Return the cases that `run_suite` would measure, each with its workload's one-line description."""
+def list_cases(
+    suite: str, cases: Sequence[str] = (), workload_files: Sequence[Path] = ()
+) -> tuple[list[tuple[Case, str]], list[str]]:
+    """Return the cases that `run_suite` would measure, each with its workload's sentence, and what cannot be had."""
     find_suite(suite)
-    for path in workload_files:
-        load_workload_file(path)
+    choice = choose_cases(suite, cases, workload_files)
     described = {w.name: w.sentence for w in known_workloads()}
-    return [(case, described[case.workload]) for case in select_cases(suite, cases)]
+    return [(case, described[case.workload]) for case in choice.cases], choice.refused
 
 
 def _measure_case(

@@ -173,5 +173,5 @@ def test_given_commit_and_job_are_passed_on(tiny_suite, faulty_workloads):
 
 
 def test_listed_cases_say_what_they_are():
-    described = {case.name: description for case, description in list_cases("quick")}
+    described = {case.name: description for case, description in list_cases("quick")[0]}
     assert described["poly9_broadcast[n=1000,f8,cpu]"] == "sum(c0 + c1 x + ... + c9 x**9) with respect to c2."
