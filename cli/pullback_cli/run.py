@@ -86,11 +86,11 @@ def run(
 
     with progress(quiet=quiet) as tell, interrupts() as stop:
         if commits is not None:
-            reports, failed = _measure_commits(
+            reports, status = _measure_commits(
                 repository or default_repository(), commits, output, lambda **e: measure(stop, tell, **e), stop
             )
         else:
-            reports, failed = [measure(stop, tell, engine_dir=engine)], False
+            reports, status = [measure(stop, tell, engine_dir=engine)], 0
     written = output
     try:
         if commits is None:
@@ -100,14 +100,18 @@ def run(
         raise
     finally:
         _show(reports, written, one=commits is None, as_json=as_json)
-    refused = [sentence for report in reports for sentence in report["harness"]["refused"]]
-    tell_refused("run", refused)
-    if stop() or not all(report["harness"]["complete"] for report in reports):
-        raise typer.Exit(INTERRUPTED)
-    if refused:
-        raise typer.Exit(USAGE)
-    if failed or any(each["error"] for report in reports for case in report["cases"] for each in case["variants"]):
-        raise typer.Exit(CASE_FAILED)
+    tell_refused("run", (sentence for report in reports for sentence in report["harness"]["refused"]))
+    raise typer.Exit(INTERRUPTED if stop() else _status_of(reports, status))
+
+
+def _status_of(reports: list[Report], status: int) -> int:
+    """The exit status that the help promises; `status` is what went wrong with commits and their files."""
+    if not all(report["harness"]["complete"] for report in reports):
+        return INTERRUPTED
+    if any(report["harness"]["refused"] for report in reports):
+        return USAGE
+    failed = any(each["error"] for report in reports for case in report["cases"] for each in case["variants"])
+    return max(status, CASE_FAILED if failed else 0)
 
 
 def _show(reports: list[Report], output: Path | None, *, one: bool, as_json: bool) -> None:
@@ -137,8 +141,11 @@ def _measure_commits(
     folder: Path | None,
     measure: Callable[..., Report],
     stop: Callable[[], bool],
-) -> tuple[list[Report], bool]:
-    """Measure commit after commit, each written as soon as it is measured; one that cannot be built is said and left out."""
+) -> tuple[list[Report], int]:
+    """Measure commit after commit, each written as soon as it is measured, and return the reports and an exit status.
+
+    A commit that cannot be built, and a report that cannot be written, are said and stop no other.
+    """
     from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415 - as above
     from pullback_runners.report import write_report  # noqa: PLC0415
     from pullback_runners.revisions import build_engine, find_commits  # noqa: PLC0415
@@ -150,7 +157,7 @@ def _measure_commits(
         except OSError as error:
             raise RefusalError(f"run: {folder} cannot be made a folder ({error.strerror}); give -o another") from error
     reports: list[Report] = []
-    failed = False
+    status = 0
     with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
         for number, commit in enumerate(found, start=1):
             if stop():
@@ -159,7 +166,7 @@ def _measure_commits(
             try:
                 built = build_engine(repository, commit, Path(temporary))
             except BuildError as error:
-                failed = True
+                status = max(status, CASE_FAILED)
                 typer.echo(f"pullback run: {error}", err=True)
                 continue
             report = measure(engine_dir=built.engine, commit=commit)
@@ -168,9 +175,9 @@ def _measure_commits(
                 if folder is not None:
                     write_report(report, folder / f"{number:03d}-{commit['sha'][:10]}.json")
             except UsageError as error:
-                failed = True
+                status = USAGE
                 typer.echo(f"pullback run: {error}", err=True)
-    return reports, failed
+    return reports, status
 
 
 def _write(report: Report, output: Path | None, html: Path | None, markdown: Path | None) -> None:
