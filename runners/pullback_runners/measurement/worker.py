@@ -1,4 +1,5 @@
-"""The worker: one fresh process that holds one variant of one case. Run as `python -P -m pullback_runners.measurement.worker`.
+"""The worker: one process that holds one variant of one case. Forked from a group's zygote to be timed, for all else run as
+`python -P -m pullback_runners.measurement.worker`.
 
 It reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says
 what to hold and what for:
@@ -47,12 +48,14 @@ Answer = dict[str, Any]
 def main() -> int:
     """Obey orders until the input ends."""
     answer = _take_standard_output()
-    _die_with_parent()
+    die_with_parent()
     orders = map(json.loads, sys.stdin)
     first = next(orders, None)
     if first is None:
         return 0
     try:
+        if first["objects"] is not None:
+            os.environ["PULLBACK_CACHE_DIR"] = first["objects"]
         _import_engine(first["engine"])
         with _checked_variant(first) as (prepared, check):
             if first["task"] == "examine":
@@ -84,7 +87,7 @@ def _take_standard_output() -> Callable[[Answer], None]:
     return answer
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Ask Linux for a SIGKILL when the coordinator dies: a worker inside a call that hangs would not see its input end."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
@@ -104,7 +107,7 @@ def _import_engine(engine: str | None) -> None:
 def _checked_variant(order: dict[str, Any]) -> Iterator[tuple[PreparedVariant, GradientCheck]]:
     """Draw the arguments, open the variant and check its gradient; a wrong one raises."""
     for path in order["workload_files"]:
-        load_workload_file(Path(path))
+        load_workload_file(Path(path), beside_own=False)
     case = Case.of_document(order["case"])
     workload = find_workload(case.workload)
     inputs = workload.draw_inputs(case)
