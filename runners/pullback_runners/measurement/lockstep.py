@@ -34,6 +34,8 @@ class Timing:
     wall_s: list[float] = field(default_factory=list)
     run_delay_s: float | None = None
     """How long the process waited for its CPU from the first turn to the last."""
+    delay_before_ns: int | None = None
+    """What had been waited by the process at hand when its stretch of turns began."""
     timer_s: float = 0.0
     """What an empty slice takes by the same clocks: the part of every slice that is not the program's."""
 
@@ -46,7 +48,10 @@ class Group:
     failures: dict[str, VariantError]
 
 
-FEWEST_ROUNDS = 10
+ROUNDS_A_STRETCH = 10
+"""After so many turns of each the processes of a group are renewed, see `renewing`: a tenth of a standard group's."""
+
+FEWEST_ROUNDS = 20
 """A group whose time is up ends after so many turns of each, of which the middle half still says something."""
 
 LIKE_ENOUGH = 1.5
@@ -79,14 +84,14 @@ class Lineup:
 def run_group(lineup: Lineup, slices: int, most_s: float | None = None) -> Group:
     """Run one group and end its processes. A member that fails leaves it, the others go on; stopping raises StoppedError.
 
-    Processes are pinned and warmed one by one. A case with several threads is pinned to no CPU. With `most_s` turns end
-    after so long, or after `FEWEST_ROUNDS` of each, whichever is later.
+    Processes are pinned and warmed one by one. A case with several threads is pinned to no CPU. With `most_s` turns end so
+    long after this call, or after `FEWEST_ROUNDS` of each, whichever is later.
     """
+    until = None if most_s is None else time.monotonic() + most_s
     order, workers = lineup.start_order, lineup.workers
     cpus = _turn_cpus(lineup)
     failures: dict[str, VariantError] = {}
     timings: dict[str, Timing] = {}
-    delays_before: dict[str, int | None] = {}
     try:
         for name in _alive(order, failures):
             with _noting(failures, name):
@@ -95,14 +100,16 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None) -> Group
             with _noting(failures, name):
                 warm = workers[name].ask({"do": "warm", "cpus": cpus})
                 timings[name] = Timing(warm["calls"], timer_s=warm["timer_ns"] / 1e9)
-                delays_before[name] = warm["run_delay_ns"]
         share_calls(timings, [member.name for member in lineup.members])
-        until = None if most_s is None else time.monotonic() + most_s
         for number, turn_order in enumerate(_rotations(order, slices)):
             if lineup.surroundings.stop():
                 raise StoppedError
             if until is not None and number >= FEWEST_ROUNDS and time.monotonic() >= until:
                 break
+            if number % ROUNDS_A_STRETCH == 0:
+                for name in _alive(order, failures):
+                    with _noting(failures, name):
+                        _renew(workers[name], timings[name])
             for name in _alive(turn_order, failures):
                 with _noting(failures, name):
                     timing = timings[name]
@@ -111,12 +118,24 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None) -> Group
                     timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
         for name in _alive(order, failures):
             with _noting(failures, name):
-                after, before = workers[name].ask({"do": "end"})["run_delay_ns"], delays_before[name]
-                if after is not None and before is not None:
-                    timings[name].run_delay_s = (after - before) / 1e9
+                _end_stretch(workers[name], timings[name])
     finally:
         lineup.end()
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
+
+
+def _renew(worker: WorkerProcess, timing: Timing) -> None:
+    """Let a stretch of turns begin, in a new fork where that can be."""
+    if timing.cpu_s:
+        _end_stretch(worker, timing)
+    timing.delay_before_ns = worker.ask({"do": "renew"})["run_delay_ns"]
+
+
+def _end_stretch(worker: WorkerProcess, timing: Timing) -> None:
+    """Add what the process has waited in this stretch."""
+    after = worker.ask({"do": "end"})["run_delay_ns"]
+    if after is not None and timing.delay_before_ns is not None:
+        timing.run_delay_s = (timing.run_delay_s or 0.0) + (after - timing.delay_before_ns) / 1e9
 
 
 def share_calls(timings: Mapping[str, Timing], names: Sequence[str]) -> None:

@@ -68,15 +68,27 @@ class Channel:
         self.worker_orders, self.orders = os.pipe()
         self.answers, self.worker_answers = os.pipe()
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._takes_orders = True
 
     def close_worker_ends(self) -> None:
         """Close what the worker has by now: or the end of its output would never be seen."""
         os.close(self.worker_orders)
         os.close(self.worker_answers)
 
+    def send(self, content: Mapping[str, Any]) -> None:
+        """Write an order. A process that has ended does not take it, and its end of output says how it ended."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.orders, json.dumps(content).encode() + b"\n")
+
+    def close_orders(self) -> None:
+        """Let the input end."""
+        if self._takes_orders:
+            os.close(self.orders)
+        self._takes_orders = False
+
     def close(self) -> None:
         """Close the coordinator's ends."""
-        os.close(self.orders)
+        self.close_orders()
         os.close(self.answers)
         self.errors.close()
 
@@ -106,9 +118,7 @@ class WorkerProcess:
 
     def order(self, content: Mapping[str, Any]) -> None:
         """Send an order without waiting for its answer."""
-        # A worker that has ended does not take it; `answer` then finds the end of its output and says how it ended.
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._channel.orders, json.dumps(content).encode() + b"\n")
+        self._channel.send(content)
 
     def ask(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """Send an order and wait for its answer."""

@@ -18,11 +18,12 @@ import traceback
 from typing import Any, NoReturn
 
 from pullback_runners.measurement import worker
+from pullback_runners.measurement.renewing import die_with_parent
 
 
 def main() -> NoReturn:
     """Fork, then wait for what is asked."""
-    worker.die_with_parent()
+    die_with_parent()
     channels = json.loads(sys.stdin.readline())["fork"]
     ids = [_forked(channel, channels) for channel in channels]
     _close(channels)
@@ -51,7 +52,7 @@ def _forked(channel: dict[str, int], channels: list[dict[str, int]]) -> int:
         for descriptor, name in enumerate(("orders", "answers", "errors")):
             os.dup2(channel[name], descriptor)
         _close(channels)
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123 - for the life of the process
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for the life of the process
         status = worker.main()
     except SystemExit as left:  # a workload's own wish, answered as an interpreter would
         status = left.code if isinstance(left.code, int) else 1

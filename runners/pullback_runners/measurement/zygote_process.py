@@ -7,10 +7,9 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.member import Member
@@ -36,30 +35,30 @@ class Zygote:
     def __init__(self, case: Case, members: Sequence[Member], surroundings: Surroundings) -> None:
         self._unread = b""
         self._ids: list[int] | None = None
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
-        channels = [Channel() for _ in members]
+        self._channel = Channel()
+        self._channels = [Channel() for _ in members]
         theirs = [
-            {"orders": c.worker_orders, "answers": c.worker_answers, "errors": c.errors.fileno()} for c in channels
+            {"orders": each.worker_orders, "answers": each.worker_answers, "errors": each.errors.fileno()}
+            for each in self._channels
         ]
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
+        self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "pullback_runners.measurement.zygote"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
+            stdin=self._channel.worker_orders,
+            stdout=self._channel.worker_answers,
+            stderr=self._channel.errors,
             pass_fds=[descriptor for ends in theirs for descriptor in ends.values()],
             env=worker_environment(case, surroundings.rng),
             # A session of its own, as every worker has, and the handle by which all are ended at once.
             start_new_session=True,
         )
-        for channel in channels:
+        for channel in (self._channel, *self._channels):
             channel.close_worker_ends()
         # Before it is told to fork, so that its workers begin there too.
         _keep_off(self._process.pid, surroundings.cpu)
-        self._send({"fork": theirs})
-        self._channels = channels
+        self._channel.send({"fork": theirs})
         self.workers = {
             member.name: WorkerProcess("time", case, member, surroundings, ForkedProcess(self, place), channel)
-            for place, (member, channel) in enumerate(zip(members, channels, strict=True))
+            for place, (member, channel) in enumerate(zip(members, self._channels, strict=True))
         }
 
     def process_id(self, place: int, timeout: float | None) -> int | None:
@@ -75,47 +74,38 @@ class Zygote:
         """Wait until its worker number `place` has ended; raises VariantError if it has ended itself."""
         wanted = self.process_id(place, timeout)
         if wanted is not None:
-            self._send({"wait": wanted})
+            self._channel.send({"wait": wanted})
             answer = self._answer(timeout)
             if answer is not None:
                 return int(answer["status"])
         how = f"exit status {self._process.wait(timeout)}"
-        raise VariantError("crash", f"the process that forks workers ended early ({how}){last_words(self._errors)}")
+        said = last_words(self._channel.errors)
+        raise VariantError("crash", f"the process that forks workers ended early ({how}){said}")
 
     def end(self) -> None:
         """End all workers and the zygote."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
         # Workers are ended by their parent, or they would stay as zombies where nobody reaps orphans. One that still
         # imports would first do that to its end, and has no workers yet.
-        has_forked = self._ids is not None or bool(select.select([self._process.stdout], [], [], 0)[0])
+        has_forked = self._ids is not None or self._is_answering(0.0)
+        self._channel.close_orders()
         try:
             self._process.wait(FAREWELL_S if has_forked else 0)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        self._process.stdout.close()
-        self._errors.close()
-        for channel in self._channels:
+        for channel in (self._channel, *self._channels):
             channel.close()
 
-    def _send(self, content: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended; its workers' channels say so
-            self._process.stdin.write(json.dumps(content).encode() + b"\n")
-            self._process.stdin.flush()
+    def _is_answering(self, timeout: float | None) -> bool:
+        return bool(select.select([self._channel.answers], [], [], timeout)[0])
 
     def _answer(self, timeout: float | None) -> dict[str, Any] | None:
         """The next answer, or None at the end of its output."""
-        assert self._process.stdout is not None
         deadline = None if timeout is None else time.monotonic() + timeout
         while b"\n" not in self._unread:
-            remaining_s = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            if not select.select([self._process.stdout], [], [], remaining_s)[0]:
+            if not self._is_answering(None if deadline is None else max(deadline - time.monotonic(), 0.0)):
                 raise subprocess.TimeoutExpired("zygote", timeout or 0.0)
-            received = os.read(self._process.stdout.fileno(), 1 << 16)
+            received = os.read(self._channel.answers, 1 << 16)
             if not received:
                 return None
             self._unread += received
