@@ -12,6 +12,7 @@ Evaluated as products of matrices: see `pullback.rules.window_products`. float16
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -229,6 +230,11 @@ def _wanted_w(v: Any, w: Any, x: Any, **params: Any) -> Any:
 
 def _types(needs: Callable[..., tuple[WindowProducts, Spare]]) -> Callable[..., list[ArrayType]]:
     return lambda *types, **params: list(needs(*types, **params)[1].values())
+
+
+def convolve(w: Any, x: Any, finish: Finish, **params: Any) -> Any:
+    """The value of `conv`, changed in place by `finish`, part by part."""
+    return by_writing(partial(_convolve_into, finish=finish), _conv_type, _types(_convolution))(w, x, **params)
 
 
 class _Convolution(Bilinear):
