@@ -12,7 +12,6 @@ Evaluated as products of matrices: see `pullback.rules.window_products`. float16
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -22,6 +21,7 @@ from pullback.core.cases import cases, normal
 from pullback.core.kinds import Bilinear, cast
 from pullback.core.writing import by_writing
 from pullback.ir.types import ArrayType, Shape, type_of
+from pullback.rules.example_order import is_lined, make
 from pullback.rules.sliding import Pads, Sliding
 from pullback.rules.window_products import Finish, WindowProducts
 
@@ -36,83 +36,116 @@ def _by_examples(a: np.ndarray[Any, Any], groups: int, dtype: np.dtype[Any]) -> 
 
 
 def _convolution(
-    w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: Shape, groups: int
-) -> tuple[WindowProducts, Spare]:
-    """The products of `conv`, and the types of the arrays they need."""
-    sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
-    dtype = np.result_type(w.dtype, x.dtype)
-    products = WindowProducts(sliding, x.shape[0], groups, x.shape[1], w.shape[0], dtype)
-    return products, {} if sliding.is_pointwise else products.spares(x.dtype, dtype)
-
-
-def _convolve_into(
-    y: Any,
-    w: Any,
-    x: Any,
+    w: ArrayType,
+    x: ArrayType,
     stride: Shape,
     pad: Pads,
     dilation: Shape,
     groups: int,
-    scratch: Sequence[Any] = (),
-    finish: Finish | None = None,
-) -> Any:
-    """Write the convolution, and let `finish` change what is there in place, part by part (see `conv_layer`)."""
-    if not (y.size and w.size):
-        y.fill(0)
-        if finish is not None:
-            finish(_by_examples(y, groups, y.dtype))
-        return y
-    products, spare = _convolution(type_of(w), type_of(x), stride, pad, dilation, groups)
+    *,
+    lined: bool = False,
+    x_is_lined: bool = False,
+) -> tuple[WindowProducts, Spare]:
+    """The products of `conv`, and the types of the arrays they need."""
+    sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
+    dtype = np.result_type(w.dtype, x.dtype)
+    products = WindowProducts(
+        sliding, x.shape[0], groups, x.shape[1], w.shape[0], dtype, lined=lined and not sliding.is_pointwise
+    )
+    return products, {} if sliding.is_pointwise else products.spares(x.dtype, dtype, x_is_lined=x_is_lined)
+
+
+def _convolve_into(y: Any, w: Any, x: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
+    products, spare = _convolution(type_of(w), type_of(x), **params)
     products.spare = dict(zip(spare, scratch, strict=False))
-    if products.sliding.is_pointwise:
-        product = _by_examples(y, groups, y.dtype)
-        np.matmul(products.matrices(w), _by_examples(x, groups, products.dtype), out=product)
-        if finish is not None:
-            finish(product)
+    return _convolve(products, y, w, x)
+
+
+def _convolve(products: WindowProducts, y: Any, w: Any, x: Any, finish: Finish | None = None) -> Any:
+    if y.size and w.size and not products.sliding.is_pointwise:
+        products.correlate(y, w, x, finish)
         return y
-    products.correlate(y, w, x, finish)
+    whole = _by_examples(y, products.groups, y.dtype)
+    if y.size and w.size:
+        np.matmul(products.matrices(w), _by_examples(x, products.groups, products.dtype), out=whole)
+    else:
+        y.fill(0)
+    if finish is not None:
+        finish(whole)
     return y
 
 
+def convolve(w: Any, x: Any, finish: Finish, **params: Any) -> Any:
+    """The value of `conv`, changed in place by `finish` part by part, with its examples side by side where that pays."""
+    types = type_of(w), type_of(x)
+    products, spare = _convolution(*types, **params, lined=True, x_is_lined=is_lined(x))
+    products.spare = {name: make(type_, lined=False) for name, type_ in spare.items()}
+    return _convolve(products, make(_conv_type(*types, **params), lined=products.lined), w, x, finish)
+
+
 def _data_gradient(
-    w: ArrayType, y: ArrayType, size: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
-) -> tuple[WindowProducts, Spare]:
-    sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
-    dtype = np.result_type(w.dtype, y.dtype)
-    products = WindowProducts(sliding, y.shape[0], groups, w.shape[1] * groups, y.shape[1], dtype, folds=True)
-    spare = products.spares(products.dtype, y.dtype)
-    if dtype != products.dtype:
-        spare["padded"] = ArrayType((products.channels, *sliding.padded, products.count), products.dtype)
-    return products, spare
-
-
-def _data_gradient_into(
-    x: Any,
-    w: Any,
-    y: Any,
+    w: ArrayType,
+    y: ArrayType,
     size: Shape,
     stride: Shape,
     pad: Pads,
     dilation: Shape,
     groups: int,
-    scratch: Sequence[Any] = (),
-) -> Any:
-    if not (x.size and w.size and y.size):
-        x.fill(0)
-        return x
-    products, spare = _data_gradient(type_of(w), type_of(y), size, stride, pad, dilation, groups)
+    *,
+    lined: bool = False,
+) -> tuple[WindowProducts, Spare]:
+    sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
+    dtype = np.result_type(w.dtype, y.dtype)
+    products = WindowProducts(
+        sliding, y.shape[0], groups, w.shape[1] * groups, y.shape[1], dtype, lined=lined, folds=True
+    )
+    is_direct = dtype == products.dtype
+    spare = products.spares(products.dtype, y.dtype, x_is_lined=is_direct)
+    if not is_direct:
+        spare["padded"] = ArrayType((products.channels, *sliding.padded, products.count), products.dtype)
+    return products, spare
+
+
+def _data_gradient_into(x: Any, w: Any, y: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
+    products, spare = _data_gradient(type_of(w), type_of(y), **params)
     products.spare = dict(zip(spare, scratch, strict=False))
-    products.spread(x, w, y)
+    return _spread(products, x, w, y)
+
+
+def _spread(products: WindowProducts, x: Any, w: Any, y: Any) -> Any:
+    if x.size and w.size and y.size:
+        products.spread(x, w, y)
+    else:
+        x.fill(0)
     return x
 
 
+def _data_gradient_of(w: Any, y: Any, **params: Any) -> Any:
+    """The data gradient, with its examples as those of y lie."""
+    types = type_of(w), type_of(y)
+    products, spare = _data_gradient(*types, **params, lined=is_lined(y))
+    products.spare = {name: make(type_, lined=False) for name, type_ in spare.items()}
+    return _spread(products, make(_data_type(*types, **params), lined=products.lined), w, y)
+
+
 def _weight_gradient(
-    y: ArrayType, x: ArrayType, kernel: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
+    y: ArrayType,
+    x: ArrayType,
+    kernel: Shape,
+    stride: Shape,
+    pad: Pads,
+    dilation: Shape,
+    groups: int,
+    *,
+    lined: bool = False,
+    x_is_lined: bool = False,
 ) -> tuple[WindowProducts, Spare]:
     sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
-    products = WindowProducts(sliding, x.shape[0], groups, x.shape[1], y.shape[1], np.result_type(y.dtype, x.dtype))
+    dtype = np.result_type(y.dtype, x.dtype)
+    products = WindowProducts(sliding, x.shape[0], groups, x.shape[1], y.shape[1], dtype, lined=lined)
     if not sliding.is_pointwise:
-        return products, {**products.spares(x.dtype, y.dtype), **products.weighing_spares()}
+        spare = products.spares(x.dtype, y.dtype, x_is_lined=x_is_lined)
+        return products, {**spare, **products.weighing_spares()}
     matrices = (groups, y.shape[1] // groups, products.depth)
     return products, {
         "products": ArrayType((products.count, *matrices), products.dtype),
@@ -120,22 +153,24 @@ def _weight_gradient(
     }
 
 
-def _weight_gradient_into(
-    w: Any,
-    y: Any,
-    x: Any,
-    kernel: Shape,
-    stride: Shape,
-    pad: Pads,
-    dilation: Shape,
-    groups: int,
-    scratch: Sequence[Any] = (),
-) -> Any:
+def _weight_gradient_into(w: Any, y: Any, x: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
+    products, spare = _weight_gradient(type_of(y), type_of(x), **params)
+    products.spare = dict(zip(spare, scratch, strict=False))
+    return _weigh(products, w, y, x)
+
+
+def _weight_gradient_of(y: Any, x: Any, **params: Any) -> Any:
+    """The weight gradient, by rows of all examples if those of y lie so."""
+    types = type_of(y), type_of(x)
+    products, spare = _weight_gradient(*types, **params, lined=is_lined(y), x_is_lined=is_lined(x))
+    products.spare = {name: make(type_, lined=False) for name, type_ in spare.items()}
+    return _weigh(products, make(_weight_type(*types, **params), lined=False), y, x)
+
+
+def _weigh(products: WindowProducts, w: Any, y: Any, x: Any) -> Any:
     w.fill(0)
     if not (w.size and y.size):
         return w
-    products, spare = _weight_gradient(type_of(y), type_of(x), kernel, stride, pad, dilation, groups)
-    products.spare = dict(zip(spare, scratch, strict=False))
     direct = w.dtype == products.dtype
     sums = products.matrices(w) if direct else np.zeros_like(products.matrices(w))
     if products.sliding.is_pointwise:
@@ -232,11 +267,6 @@ def _types(needs: Callable[..., tuple[WindowProducts, Spare]]) -> Callable[..., 
     return lambda *types, **params: list(needs(*types, **params)[1].values())
 
 
-def convolve(w: Any, x: Any, finish: Finish, **params: Any) -> Any:
-    """The value of `conv`, changed in place by `finish`, part by part."""
-    return by_writing(partial(_convolve_into, finish=finish), _conv_type, _types(_convolution))(w, x, **params)
-
-
 class _Convolution(Bilinear):
     def makes_arrays(self, *types: ArrayType, **params: Any) -> bool:
         """Half precision is multiplied in single."""
@@ -256,7 +286,7 @@ conv: Bilinear = _Convolution(
 )
 conv_data_gradient: Bilinear = _Convolution(
     "conv_data_gradient",
-    by_writing(_data_gradient_into, _data_type, _types(_data_gradient)),
+    _data_gradient_of,
     _data_type,
     lambda v, w, y, size, **params: cast(conv_weight_gradient(y, v, kernel=np.shape(w)[2:], **params), w.dtype),
     lambda v, w, y, size, **params: cast(conv(w, v, **params), y.dtype),
@@ -267,7 +297,7 @@ conv_data_gradient: Bilinear = _Convolution(
 )
 conv_weight_gradient: Bilinear = _Convolution(
     "conv_weight_gradient",
-    by_writing(_weight_gradient_into, _weight_type, _types(_weight_gradient)),
+    _weight_gradient_of,
     _weight_type,
     lambda v, y, x, kernel, **params: cast(conv(v, x, **params), y.dtype),
     lambda v, y, x, kernel, **params: cast(conv_data_gradient(v, y, size=np.shape(x)[2:], **params), x.dtype),

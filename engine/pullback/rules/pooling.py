@@ -18,8 +18,8 @@ from pullback.core.cases import cases, normal, tested_in
 from pullback.core.kinds import Linear
 from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
-from pullback.core.writing import by_writing
 from pullback.ir.types import ArrayType, Shape
+from pullback.rules.example_order import following, is_lined, laid
 from pullback.rules.sliding import Pads, Sliding
 
 
@@ -43,8 +43,9 @@ def _padded_types(type_: ArrayType, size: Shape, window: Shape, stride: Shape, p
 
 
 def _padded(x: Any, sliding: Sliding, fill: Any, spare: Sequence[Any]) -> Any:
-    for wide in spare:
-        wide.fill(fill)
+    for room in spare:
+        room.fill(fill)
+        wide = laid(room, lined=is_lined(x))
         np.copyto(wide[sliding.interior], x)
         return wide
     return x
@@ -63,7 +64,8 @@ def _write_spread_mean(
     x: Any, v: Any, size: Shape, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any]
 ) -> None:
     sliding = _sliding(size, window, stride, pad)
-    share, *padded = scratch
+    lined = is_lined(v)
+    share, *padded = (laid(room, lined=lined) for room in scratch)
     wide = padded[0] if padded else x
     wide.fill(0)
     np.divide(v, number(prod(window), v.dtype), out=share)
@@ -93,7 +95,7 @@ def _batch(primitive: Linear, x: Any, **params: Any) -> Any:
 
 mean_pool: Linear = Linear(
     "mean_pool",
-    by_writing(_write_mean, _pooled_type, _mean_scratch),
+    following(_write_mean, _pooled_type, _mean_scratch),
     _pooled_type,
     lambda v, x, **params: mean_spread(v, size=np.shape(x)[2:], **params),
     flops=lambda types: types[0].size,
@@ -103,7 +105,7 @@ mean_pool: Linear = Linear(
 )
 mean_spread: Linear = Linear(
     "mean_spread",
-    by_writing(_write_spread_mean, _spread_mean_type, _spread_mean_scratch),
+    following(_write_spread_mean, _spread_mean_type, _spread_mean_scratch),
     _spread_mean_type,
     lambda v, x, size, **params: mean_pool(v, **params),
     flops=lambda types: types[0].size,
@@ -160,12 +162,15 @@ class _Maxima:
     """
 
     def __init__(self, sliding: Sliding, wide: Any, y: Any, scratch: Sequence[Any]) -> None:
-        self._marks, self._holes, any_hole, self._count = scratch
+        marks, holes, any_hole, count = scratch
+        lined = is_lined(y)
+        self._marks = [laid(mark, lined=lined) for mark in marks]
+        self._holes, self._count = laid(holes, lined=lined), laid(count, lined=lined)
         self._keys = [key for _, key in sliding.elements()]
         self._wide = wide
         self._y = y
         np.not_equal(y, y, out=self._holes)
-        np.logical_or.reduce(self._holes.reshape(1, -1), axis=1, out=any_hole)
+        np.logical_or.reduce(holes.reshape(1, -1), axis=1, out=any_hole)
         self._any_hole = bool(any_hole[0])  # elements need not be asked one by one where there is none
         if len(self._marks) > 1:
             for key, mark in zip(self._keys, self._marks, strict=True):
@@ -224,6 +229,7 @@ def _write_select(
 ) -> None:
     sliding = _sliding(x.shape[2:], window, stride, pad)
     marks, (share, *rest) = scratch[:4], scratch[4:]
+    share = laid(share, lined=is_lined(y))
     if not _apart(window, stride):
         del rest[0]
     wide = _padded(x, sliding, _lowest(x.dtype), rest[:1])
@@ -248,9 +254,10 @@ def _write_spread_max(
 ) -> None:
     sliding = _sliding(x.shape[2:], window, stride, pad)
     marks, (share, *rest) = scratch[:4], scratch[4:]
-    chosen = None if _apart(window, stride) else rest.pop(0)
+    share = laid(share, lined=is_lined(y))
+    chosen = None if _apart(window, stride) else laid(rest.pop(0), lined=is_lined(y))
     wide = _padded(x, sliding, _lowest(x.dtype), rest[:1])
-    target = rest[1] if rest else x_bar
+    target = laid(rest[1], lined=is_lined(y)) if rest else x_bar
     maxima = _Maxima(sliding, wide, y, marks)
     maxima.write_ties(share)
     np.divide(v, share, out=share)
@@ -270,7 +277,7 @@ class _MaxPool(Primitive):
     """Parameters: window, stride, pad."""
 
     into = staticmethod(_write_max)
-    _evaluate = staticmethod(by_writing(_write_max, _pooled_type, _mean_scratch))
+    _evaluate = staticmethod(following(_write_max, _pooled_type, _mean_scratch))
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return self._evaluate(*operands, **params)
@@ -299,7 +306,9 @@ class _Choosing(Primitive):
     def __init__(self, name: str, into: Callable[..., Any], result: int, other: Callable[[], Primitive]) -> None:
         super().__init__(name)
         self.into = into
-        self._function = by_writing(into, lambda *types, **params: self.infer(*types, **params)[0], _choosing_scratch)
+        self._function = following(
+            into, lambda *types, **params: self.infer(*types, **params)[0], _choosing_scratch, operand=result
+        )
         self._result = result  # the operand whose shape the result has
         self._other = other
 
