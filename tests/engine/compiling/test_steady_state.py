@@ -268,9 +268,9 @@ def test_pooling(rank, pool, options, keeps_its_memory):
 
 
 def test_a_convolution_in_bands_and_on_a_transposed_image(keeps_its_memory, monkeypatch):
-    from pullback.rules import convolution  # noqa: PLC0415 (what is patched)
+    from pullback.rules import window_products  # noqa: PLC0415 (what is patched)
 
-    monkeypatch.setattr(convolution, "COLUMN_BYTES", 1024)
+    monkeypatch.setattr(window_products, "COLUMN_BYTES", 1024)
     keeps_its_memory(lambda w, x: np.sum(nn.conv(w, x, pad=1) ** 2), normal(4, 2, 3, 3), normal(5, 2, 9, 8))
     keeps_its_memory(
         lambda w, x: np.sum(nn.conv(w, np.moveaxis(x, -1, 1)) ** 2), normal(4, 2, 3, 3), normal(3, 9, 8, 2)
