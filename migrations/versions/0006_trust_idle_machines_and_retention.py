@@ -19,7 +19,7 @@ branch_labels = None
 depends_on = None
 
 CLAIMABLE = "state = 'queued' AND (trust = 'trusted' OR approved_at IS NOT NULL)"
-QUEUE = (sa.literal_column("priority DESC"), "attempts", "id")
+QUEUE: tuple[sa.ColumnClause[object] | str, ...] = (sa.literal_column("priority DESC"), "attempts", "id")
 SPREAD = ("process_low", "process_q25", "process_q75", "process_high")
 
 

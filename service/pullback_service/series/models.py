@@ -7,6 +7,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, Json, RowId, StampedNow
+from pullback_service.series.pooling import Spread
 
 
 class Case(Base):
@@ -99,3 +100,11 @@ class Point(Base):
     process_q25: Mapped[float | None] = mapped_column(Double)
     process_q75: Mapped[float | None] = mapped_column(Double)
     process_high: Mapped[float | None] = mapped_column(Double)
+
+    @property
+    def rolled_up(self) -> Spread | None:
+        """What stands for the process values after the time for which they are kept."""
+        low, q25, q75, high = self.process_low, self.process_q25, self.process_q75, self.process_high
+        if self.process_count is None or low is None or q25 is None or q75 is None or high is None:
+            return None
+        return Spread(self.process_count, low, q25, self.value, q75, high)
