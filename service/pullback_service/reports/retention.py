@@ -10,8 +10,9 @@ doing it again finds nothing.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import Double, cast, column, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Double, Integer, cast, column, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
@@ -56,7 +57,7 @@ async def roll_up(session: AsyncSession, project_id: ProjectId, *, points_at_onc
             .where(
                 Report.project_id == project_id,
                 Report.rolled_up_at.is_(None),
-                Report.received_at < now() - func.make_interval(0, 0, 0, Project.raw_days),
+                Report.received_at < _days_ago(Project.raw_days),
             )
             .order_by(Report.received_at)
             .limit(REPORTS_AT_ONCE)
@@ -87,7 +88,7 @@ async def drop_bodies(session: AsyncSession, project_id: ProjectId) -> bool:
         .where(
             Report.project_id == project_id,
             Report.body.is_not(None),
-            Report.received_at < now() - func.make_interval(0, 0, 0, Project.body_days),
+            Report.received_at < _days_ago(Project.body_days),
         )
         .order_by(Report.received_at)
         .limit(REPORTS_AT_ONCE)
@@ -125,3 +126,7 @@ async def _write(ids: Sequence[int], spreads: Sequence[Spread], session: AsyncSe
         )
         .execution_options(synchronize_session=False)
     )
+
+
+def _days_ago(days: ColumnElement[int | None]) -> ColumnElement[Any]:
+    return now() - func.make_interval(0, 0, 0, cast(days, Integer))
