@@ -3,7 +3,7 @@
 import importlib.metadata
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ def compare_engines(
     *,
     variants: Sequence[str] = (),
     project: str = "pullback",
+    job: Mapping[str, Any] | None = None,
     workload_files: Sequence[Path] = (),
     timeout_s: float = 60.0,
     on_progress: Callable[[Progress], None] = ignore_progress,
@@ -94,7 +95,7 @@ def compare_engines(
             "refused": choice.refused,
             "preflight": preflight.document(),
             "budget": {**chosen.budget(), "comparison_s": chosen.comparison_s},
-            "job": None,
+            "job": dict(job) if job is not None else None,
         },
         "cases": [compared_case(case, compared) for case, compared in by_case.items() if compared],
         "comparisons": [

@@ -14,6 +14,7 @@ from pullback_service.access.rates import Rate
 from pullback_service.addresses import OPENAPI
 from pullback_service.agents.endpoints import router as agents
 from pullback_service.audit.endpoints import router as audit
+from pullback_service.backfills.endpoints import router as backfills
 from pullback_service.commits.endpoints import router as commits
 from pullback_service.database import Database, check_address
 from pullback_service.jobs.bell import JobBell
@@ -27,6 +28,7 @@ from pullback_service.reports.schemas import ReportDocument
 from pullback_service.runtime import Runtime, authenticate
 from pullback_service.series.endpoints import router as series
 from pullback_service.settings import Settings, load_settings
+from pullback_service.status.endpoints import router as status
 from pullback_service.tokens.endpoints import router as tokens
 
 BURST_S = 4
@@ -78,7 +80,20 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     )
     app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
     problems.install(app)
-    for router in (projects, commits, machines, reports, series, jobs, agents, tokens, audit, health.router):
+    for router in (
+        projects,
+        commits,
+        machines,
+        reports,
+        series,
+        jobs,
+        backfills,
+        agents,
+        tokens,
+        audit,
+        status,
+        health.router,
+    ):
         app.include_router(router)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
     return app

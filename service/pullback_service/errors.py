@@ -9,6 +9,7 @@
         ├── ForbiddenError           403, a valid token that does not allow this
         ├── NotFoundError            404
         ├── ConflictError            409
+        ├── GoneError                410, it was kept for a time only
         ├── TooLargeError            413
         ├── OffsetError              416
         ├── TooManyRequestsError     429
@@ -101,6 +102,14 @@ class ConflictError(RequestError):
     status = 409
     slug = "conflict"
     title = "The request contradicts what is stored"
+
+
+class GoneError(RequestError):
+    """The thing was here, and was kept for a time only."""
+
+    status = 410
+    slug = "gone"
+    title = "It was kept for a time only"
 
 
 class TooLargeError(RequestError):

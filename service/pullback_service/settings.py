@@ -38,6 +38,8 @@ class Settings(BaseSettings):
     """Longest log of one attempt."""
     lease_s: float = Field(90.0, gt=0)
     heartbeat_s: float = Field(15.0, gt=0)
+    idle_noise_hours: float = Field(12.0, ge=0)
+    """A machine that waits for work compares a commit with itself at most this often, to know its noise; 0: never."""
 
     def require_database_url(self) -> str:
         """Address of the database, from the variable or the file it names."""

@@ -18,14 +18,14 @@ SHUTDOWN_S = 20.0
 TRY_AGAIN_AFTER_S = 2.0
 
 
-def run(url: str) -> None:
+def run(url: str, *, idle_noise_hours: float = 0) -> None:
     """Run chores until SIGINT or SIGTERM; running ones are finished first. A database that goes away is waited for."""
-    asyncio.run(_run(url))
+    asyncio.run(_run(url, idle_noise_hours))
 
 
-async def run_once(url: str) -> None:
+async def run_once(url: str, *, idle_noise_hours: float = 0) -> None:
     """Run the chores that wait, and return."""
-    await _work(url, wait=False)
+    await _work(url, idle_noise_hours, wait=False)
 
 
 def build_app(url: str) -> procrastinate.App:
@@ -41,10 +41,10 @@ def build_app(url: str) -> procrastinate.App:
     return app
 
 
-async def _run(url: str) -> None:
+async def _run(url: str, idle_noise_hours: float) -> None:
     while True:
         try:
-            await _work(url, wait=True)
+            await _work(url, idle_noise_hours, wait=True)
         except (ConnectorException, OperationalError) as error:
             logger.warning("worker_lost_database", reason=str(error).splitlines()[0])
             await asyncio.sleep(TRY_AGAIN_AFTER_S)
@@ -52,7 +52,7 @@ async def _run(url: str) -> None:
             return
 
 
-async def _work(url: str, *, wait: bool) -> None:
+async def _work(url: str, idle_noise_hours: float, *, wait: bool) -> None:
     database = Database(url, pool_size=CONCURRENCY)
     try:
         async with build_app(url).open_async() as app:
@@ -63,7 +63,7 @@ async def _work(url: str, *, wait: bool) -> None:
                 fetch_job_polling_interval=POLL_EVERY_S,
                 shutdown_graceful_timeout=SHUTDOWN_S,
                 delete_jobs="successful",
-                additional_context={"database": database},
+                additional_context={"database": database, "idle_noise_hours": idle_noise_hours},
                 install_signal_handlers=wait,
                 listen_notify=wait,
             )

@@ -17,6 +17,8 @@ Seconds = float
 HeartbeatAnswer = Literal["continue", "cancel", "lost"]
 
 CLAIM_WAIT_S = 30  # the longest wait the service allows
+KINDS = ("run", "compare")
+"""The kinds of jobs this agent knows how to do; a service of a newer release keeps others from it."""
 _TRANSIENT_STATUSES = frozenset({408, 425, 429})
 _COMMIT_FIELDS = ("sha", "parents", "branch", "author", "authored_at", "title")  # those of a report
 _LEASE_HEADER = "Pullback-Lease"
@@ -56,6 +58,8 @@ class Job:
     suite: str
     cases: tuple[str, ...]  # globs over case names; none means the whole suite
     timeout_s: Seconds
+    reference: Mapping[str, Any] | None = None
+    """The commit to compare with; the same one is A/A, which shows the noise of the machine."""
 
     @property
     def sha(self) -> str:
@@ -110,7 +114,7 @@ class ServiceClient:
         response = self._send(
             "POST",
             f"/api/v1/agents/{agent_id}/claim",
-            json={"wait_s": wait_s, "labels": labels},
+            json={"wait_s": wait_s, "labels": labels, "kinds": KINDS},
             timeout=httpx.Timeout(wait_s + 15, connect=5),
         )
         if response.status_code == httpx.codes.NO_CONTENT:
@@ -127,10 +131,11 @@ class ServiceClient:
         return Claim(
             Job(
                 project=str(self._part(job, "project")),
-                commit={name: self._part(job, "commit").get(name) for name in _COMMIT_FIELDS},
+                commit=_of_report(self._part(job, "commit")),
                 suite=suite,
                 cases=tuple(globs),
                 timeout_s=float(self._part(job, "timeout_s")),
+                reference=_of_report(job["reference"]) if job.get("reference") is not None else None,
             ),
             lease,
         )
@@ -219,6 +224,11 @@ class ServiceClient:
             raise PermanentError(
                 f"an answer of {self.server} lacks {key!r}; the service and this agent are of different versions"
             ) from error
+
+
+def _of_report(commit: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A commit of the service as a report has it."""
+    return {name: commit.get(name) for name in _COMMIT_FIELDS}
 
 
 def _detail(response: httpx.Response) -> str:

@@ -273,6 +273,7 @@ async def _keep_comparisons(
                 "high": document.high,
                 "n": document.n,
                 "outcome": document.outcome,
+                "group_log_ratios": document.log_ratios,
             }
             for case, document in stated
         ],

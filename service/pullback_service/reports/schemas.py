@@ -163,6 +163,7 @@ class ComparisonDocument(RatioDocument):
     metric: Name
     reference: Sha
     candidate: Sha
+    log_ratios: list[LogRatio] | None = Field(default=None, max_length=MOST_PROCESSES)
 
 
 class ReportDocument(_Document):

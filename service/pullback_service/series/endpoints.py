@@ -14,7 +14,7 @@ from pullback_service.ids import SeriesId
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.series import queries
-from pullback_service.series.pooling import spread_of
+from pullback_service.series.pooling import point_spread
 from pullback_service.series.queries import PlacedPoint, SeriesChoice, StoredSeries
 from pullback_service.series.schemas import CaseSummary, PointSummary, SeriesSummary
 
@@ -92,7 +92,7 @@ def _point_summary(placed: PlacedPoint) -> PointSummary:
         ordered_at=point.ordered_at,
         report_id=point.report_id,
         value=point.value,
-        spread=spread_of(point.process_values) if point.process_values else None,
+        spread=point_spread(point),
         process_values=point.process_values,
         baseline=point.baseline,
         log_ratio=point.log_ratio,

@@ -7,6 +7,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, Json, RowId, StampedNow
+from pullback_service.series.pooling import Spread
 
 
 class Case(Base):
@@ -60,6 +61,8 @@ class Point(Base):
     """A series at a commit, as one report measured it.
 
     `value` is the count of an exact metric, or the median of `process_values` (one value per process) of a noisy one.
+    Where a project keeps process values for a time only, `process_count`, `process_low`, `process_q25`, `process_q75`
+    and `process_high` stand for them afterwards; before that, these are null.
     `log_ratio`, `low`, `high`, `n` and `outcome` are against `baseline` in the same groups. `ordered_at` is the
     commit's place in history, repeated here so that a series is read in order from one index.
     """
@@ -92,3 +95,16 @@ class Point(Base):
     quality: Mapped[str]
     method: Mapped[str | None]
     program_hash: Mapped[str | None]
+    process_count: Mapped[int | None]
+    process_low: Mapped[float | None] = mapped_column(Double)
+    process_q25: Mapped[float | None] = mapped_column(Double)
+    process_q75: Mapped[float | None] = mapped_column(Double)
+    process_high: Mapped[float | None] = mapped_column(Double)
+
+    @property
+    def rolled_up(self) -> Spread | None:
+        """What stands for the process values after the time for which they are kept."""
+        low, q25, q75, high = self.process_low, self.process_q25, self.process_q75, self.process_high
+        if self.process_count is None or low is None or q25 is None or q75 is None or high is None:
+            return None
+        return Spread(self.process_count, low, q25, self.value, q75, high)

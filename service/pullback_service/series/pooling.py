@@ -3,6 +3,10 @@
 A series at a commit pools the process values of its clean reports; contaminated ones count only when there is nothing
 else. The paired ratio cannot be pooled from its interval alone, so the one with the most groups stands for all, the
 newest among equals. An exact metric is what the newest report counted.
+
+Points whose process values were rolled up say five numbers and a count. Alone such a point says exactly what it said
+before; pooled with others it stands for as many values, spread evenly between its quartiles, which is an approximation
+inside the range of what was measured.
 """
 
 from collections.abc import Sequence
@@ -21,6 +25,10 @@ class Measured(Protocol):
     @property
     def process_values(self) -> Sequence[float] | None:
         """One value per process; None for a count."""
+
+    @property
+    def rolled_up(self) -> "Spread | None":
+        """What stands for the process values after the time for which they are kept."""
 
     @property
     def quality(self) -> str:
@@ -66,13 +74,40 @@ def speaker(points: Sequence[M]) -> M:
     return max(enumerate(usable(points)), key=lambda item: (item[1].n or 0, item[0]))[1]
 
 
+def point_spread(point: Measured) -> Spread | None:
+    """Spread over the process values of one point; None for an exact metric."""
+    return spread_of(point.process_values) if point.process_values else point.rolled_up
+
+
 def pooled_spread(points: Sequence[Measured]) -> Spread | None:
     """Spread over the process values of all usable points; None for an exact metric."""
-    values = [value for point in usable(points) for value in point.process_values or ()]
+    pooled = usable(points)
+    if len(pooled) == 1:
+        return point_spread(pooled[0])
+    values = [value for point in pooled for value in _values(point)]
     return spread_of(values) if values else None
 
 
 def pooled_value(points: Sequence[Measured]) -> float:
     """Median of the pooled process values, or what the newest usable point counted."""
-    values = [value for point in usable(points) for value in point.process_values or ()]
-    return median(values) if values else usable(points)[-1].value
+    pooled = usable(points)
+    values = [value for point in pooled for value in _values(point)]
+    return pooled[-1].value if len(pooled) == 1 or not values else median(values)
+
+
+def _values(point: Measured) -> Sequence[float]:
+    """Process values, or as many evenly spread ones in their place."""
+    if point.process_values:
+        return point.process_values
+    rolled = point.rolled_up
+    if rolled is None:
+        return ()
+    knots = (rolled.low, rolled.q25, rolled.median, rolled.q75, rolled.high)
+    if rolled.n == 1:
+        return (rolled.median,)
+    values = []
+    for rank in range(rolled.n):
+        place = 4 * rank / (rolled.n - 1)
+        knot = min(int(place), 3)
+        values.append(knots[knot] + (knots[knot + 1] - knots[knot]) * (place - knot))
+    return values

@@ -40,7 +40,8 @@ class SeriesSummary(BaseModel):
 class PointSummary(BaseModel):
     """A series at a commit, as one report measured it.
 
-    `spread` and `process_values` are null for exact metrics; the ratio (natural log, variant/baseline) is null where
+    `spread` and `process_values` are null for exact metrics, and `process_values` also after the time for which the
+    project keeps them; the ratio (natural log, variant/baseline) is null where
     nothing was paired.
     """
 
