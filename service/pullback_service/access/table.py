@@ -50,6 +50,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/reports/{{report_id}}": READ,
     f"GET {API}/reports/{{report_id}}/body": READ,
     f"GET {API}/series": READ,
+    f"GET {API}/series/facets": READ,
     f"GET {API}/series/{{series_id}}/points": READ,
     f"POST {API}/jobs": UPLOAD,
     f"GET {API}/jobs": READ,
