@@ -9,7 +9,7 @@ from sqlalchemy.orm import aliased
 
 from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.commits.queries import commit_by_sha
-from pullback_service.errors import FieldError, InvalidInputError, NotFoundError
+from pullback_service.errors import NotFoundError, refuse
 from pullback_service.ids import ProjectId
 from pullback_service.reports.models import Report
 
@@ -57,8 +57,7 @@ async def _by_beginning(session: AsyncSession, project_id: ProjectId, beginning:
         )
     ).all()
     if len(rows) > 1:
-        message = f"More than one commit begins with {beginning}: give more digits."
-        raise InvalidInputError(message, errors=[FieldError(path=f"query.{where}", message=message)])
+        refuse(where, f"More than one commit begins with {beginning}: give more digits.")
     return rows[0] if rows else None
 
 

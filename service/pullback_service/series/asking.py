@@ -6,8 +6,9 @@ from typing import Annotated, Literal, TypeAlias
 from fastapi import Depends, Query, Request
 from pydantic import TypeAdapter, ValidationError
 
+from pullback_service.errors import refuse
 from pullback_service.fields import Name
-from pullback_service.series.choosing import PARAM, SeriesChoice, refuse
+from pullback_service.series.choosing import PARAM, SeriesChoice
 
 MOST_ALTERNATIVES = 50
 MOST_PARAMS = 16

@@ -5,10 +5,10 @@ dimension, so that counts of choices (`facets.py`) can leave one out.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import NoReturn
+from typing import TypeAlias
 
 import orjson
 from sqlalchemy import ColumnElement, and_, or_, select
@@ -17,7 +17,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.commits.naming import branch_by_name, has_results
-from pullback_service.errors import FieldError, InvalidInputError
+from pullback_service.errors import refuse
 from pullback_service.ids import ProjectId
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
@@ -66,14 +66,17 @@ class SeriesChoice:
     text: str | None = None
 
 
-def refuse(name: str, message: str) -> NoReturn:
-    """A value in the address that does not hold."""
-    raise InvalidInputError(message, errors=[FieldError(path=f"query.{name}", message=message)])
+Column: TypeAlias = InstrumentedAttribute[str]
 
 
-async def conditions(session: AsyncSession, choice: SeriesChoice) -> dict[str, ColumnElement[bool]]:
-    """The conditions of a choice by dimension, for statements that join what they speak of; an unknown project or branch is an error."""
-    found = dict(_conditions(choice))
+async def conditions(
+    session: AsyncSession, choice: SeriesChoice, *, variant: Column = Series.variant, metric: Column = Series.metric
+) -> dict[str, ColumnElement[bool]]:
+    """The conditions of a choice by dimension, for statements that join what they speak of.
+
+    `variant` and `metric` are the columns of those, where the statement is about what may have no series yet.
+    """
+    found = dict(_conditions(choice, variant, metric))
     if choice.branch is not None:
         if choice.project is None:
             refuse("branch", "A branch belongs to a project: give `project` too.")
@@ -82,7 +85,7 @@ async def conditions(session: AsyncSession, choice: SeriesChoice) -> dict[str, C
     return found
 
 
-def _conditions(choice: SeriesChoice) -> Iterator[tuple[str, ColumnElement[bool]]]:
+def _conditions(choice: SeriesChoice, variant: Column, metric: Column) -> Iterator[tuple[str, ColumnElement[bool]]]:
     if choice.project is not None:
         yield "project", Project.name == choice.project
     for name, column, values in (
@@ -90,9 +93,9 @@ def _conditions(choice: SeriesChoice) -> Iterator[tuple[str, ColumnElement[bool]
         ("case", Case.label, choice.case),
         ("dtype", Case.dtype, choice.dtype),
         ("device", Case.device, choice.device),
-        ("variant", Series.variant, choice.variant),
+        ("variant", variant, choice.variant),
         ("kind", Series.variant_kind, choice.kind),
-        ("metric", Series.metric, choice.metric),
+        ("metric", metric, choice.metric),
     ):
         if values:
             yield name, column.in_(values)
@@ -105,7 +108,8 @@ def _conditions(choice: SeriesChoice) -> Iterator[tuple[str, ColumnElement[bool]
     if len(words) > MOST_WORDS:
         refuse("q", f"Up to {MOST_WORDS} words can be searched for.")
     if words:
-        yield "text", and_(*map(_begins_a_word, words))
+        searched = (Case.label, variant, metric, Machine.name)
+        yield "text", and_(*(_begins_a_word(word, searched) for word in words))
 
 
 def _forms(value: str) -> Iterator[object]:
@@ -119,15 +123,10 @@ def _forms(value: str) -> Iterator[object]:
         yield read
 
 
-def _begins_a_word(word: str) -> ColumnElement[bool]:
+def _begins_a_word(word: str, searched: Iterable[Column]) -> ColumnElement[bool]:
     # \m, the beginning of a word, takes the underscore for a letter; `bias` is to find dense_bias_act.
     pattern = "(^|[^[:alnum:]])" + word.lstrip("_")
-    return or_(
-        *(
-            column.regexp_match(pattern, flags="i")
-            for column in (Case.label, Series.variant, Series.metric, Machine.name)
-        )
-    )
+    return or_(*(column.regexp_match(pattern, flags="i") for column in searched))
 
 
 async def _on_branch(session: AsyncSession, project_id: ProjectId, name: str) -> ColumnElement[bool]:

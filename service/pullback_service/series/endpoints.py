@@ -12,14 +12,13 @@ from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
 from pullback_service.commits.naming import branch_by_name, named_commit
 from pullback_service.database import ReadSession
-from pullback_service.errors import InvalidInputError, NotFoundError
+from pullback_service.errors import InvalidInputError, NotFoundError, refuse
 from pullback_service.fields import KnownId, Name, Time
 from pullback_service.ids import ProjectId, SeriesId
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor, write_cursor
 from pullback_service.problems import documented
 from pullback_service.series import finding
 from pullback_service.series.asking import ChosenSeries
-from pullback_service.series.choosing import refuse
 from pullback_service.series.queries import series_by_id
 from pullback_service.series.schemas import FacetsSummary, PointPage, PointSummary, SeriesSummary
 from pullback_service.series.thinning import FEWEST_MARKS

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
 from pullback_service.commits.models import BranchCommit, Commit
-from pullback_service.errors import FieldError, InvalidInputError
+from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
 from pullback_service.reports.models import Report
 from pullback_service.series.models import Point
@@ -138,8 +138,10 @@ async def marks_in(
         statement = statement.where(tuple_(*history.place(Point)) > after)
     rows = (await session.execute(statement)).all()
     if len(rows) > MOST_IN_WINDOW:
-        message = f"This window has more than {MOST_IN_WINDOW} points: narrow it, for example with last={MOST_IN_WINDOW // 2}."
-        raise InvalidInputError(message, errors=[FieldError(path="query.marks", message=message)])
+        refuse(
+            "marks",
+            f"This window has more than {MOST_IN_WINDOW} points: narrow it, for example with last={MOST_IN_WINDOW // 2}.",
+        )
     commits = [(key, list(group)) for key, group in groupby(rows, key=_commit)]
     if not commits:
         return [], 0
