@@ -16,10 +16,12 @@ from pullback_service.agents.endpoints import router as agents
 from pullback_service.audit.endpoints import router as audit
 from pullback_service.backfills.endpoints import router as backfills
 from pullback_service.commits.endpoints import router as commits
+from pullback_service.comparisons.endpoints import router as comparisons
 from pullback_service.database import Database, check_address
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.endpoints import router as jobs
 from pullback_service.machines.endpoints import router as machines
+from pullback_service.matrix.endpoints import router as matrix
 from pullback_service.metrics import Metrics
 from pullback_service.observing import Observing
 from pullback_service.projects.endpoints import router as projects
@@ -86,6 +88,8 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         machines,
         reports,
         series,
+        comparisons,
+        matrix,
         jobs,
         backfills,
         agents,

@@ -219,13 +219,7 @@ def worker_environment(case: Case, rng: random.Random, *, counts_native: bool = 
         "PULLBACK_PADDING": "x" * rng.randrange(LONGEST_PADDING),
         **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(blas_threads(case))),
     }
-<<<<<<< HEAD
-    if member.objects is not None:
-        environment["PULLBACK_CACHE_DIR"] = str(member.objects)
-    if task == "examine" and (library := native_counter_library()) is not None:
-=======
     library = native_counter_library() if counts_native else None
     if library is not None:
->>>>>>> signal
         environment["LD_PRELOAD"] = str(library)
     return environment

@@ -156,7 +156,11 @@ class MeasuredCaseDocument(_Document):
 
 
 class ComparisonDocument(RatioDocument):
-    """The candidate commit against the reference commit."""
+    """The candidate commit against the reference commit.
+
+    `claim` is the least ratio that would have been called faster or slower, `margin` the most that would have been
+    called the same.
+    """
 
     case: CaseDocument
     variant: Name
@@ -164,6 +168,9 @@ class ComparisonDocument(RatioDocument):
     reference: Sha
     candidate: Sha
     log_ratios: list[LogRatio] | None = Field(default=None, max_length=MOST_PROCESSES)
+    claim: LogRatio | None = None
+    margin: LogRatio | None = None
+    margin_is_provisional: Flag | None = None
 
 
 class ReportDocument(_Document):
