@@ -66,19 +66,18 @@ def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
 
 def _ask(url: str) -> dict[str, Any]:
     """What the service says of itself; nothing where it does not answer."""
-    import httpx  # noqa: PLC0415 - an extra
-
-    from pullback_cli.supervision.service_api import ServiceApi  # noqa: PLC0415 - as above
+    from pullback_cli.supervision.service_api import ServiceApi  # noqa: PLC0415 - httpx is of an extra
+    from pullback_service.client import ClientError  # noqa: PLC0415 - as above
     from pullback_service.settings import load_settings  # noqa: PLC0415 - heavy, and an extra
 
     with ServiceApi(url, token=load_settings().token()) as api:
         try:
             return {
                 "ready": api.is_ready(),
-                "agents": [str(agent["name"]) for agent in api.list("agents")],
-                "jobs": dict(Counter(str(job["state"]) for job in api.list("jobs", limit=200))),
+                "agents": [agent.name for agent in api.client.list_agents().items],
+                "jobs": dict(Counter(job.state for job in api.client.list_jobs(limit=200).items)),
             }
-        except httpx.HTTPError:
+        except ClientError:
             return {"ready": False}
 
 

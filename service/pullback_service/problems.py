@@ -24,6 +24,7 @@ from pullback_service.logs import logger
 MEDIA_TYPE = "application/problem+json"
 MOST_FIELD_ERRORS = 20
 RETRY_AFTER_S = 2
+CONTENT: dict[str, Any] = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
 class FieldProblem(BaseModel):
@@ -48,13 +49,7 @@ class Problem(BaseModel):
 
 def documented(*families: type[RequestError]) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of an endpoint that may answer with these errors."""
-    return {
-        family.status: {"description": family.title, "content": {MEDIA_TYPE: {"schema": _REFERENCE}}}
-        for family in families
-    }
-
-
-_REFERENCE = {"$ref": "#/components/schemas/Problem"}
+    return {family.status: {"description": family.title, "content": CONTENT} for family in families}
 
 
 def problem(

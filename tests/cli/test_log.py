@@ -82,7 +82,7 @@ def test_what_does_not_hold_is_one_sentence(clone, tmp_path):
     for arguments, folder, said in (
         (["--branch", "nowhere"], clone, "name a branch or commit this clone has"),
         ([], tmp_path, "git cannot read"),
-        (["--server", "nowhere"], clone, "is no address"),
+        (["--server", "nowhere"], clone, "is not an address"),
         (["--server", "http://127.0.0.1:1"], clone, "does not answer"),
     ):
         shown = pullback_log(*arguments, folder=folder)

@@ -75,7 +75,7 @@ class BranchSummary(BaseModel):
     forced_from: str | None
 
 
-class LogReceipt(BaseModel):
+class BranchReceipt(BaseModel):
     """What a log told."""
 
     new_commits: int

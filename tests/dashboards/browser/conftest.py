@@ -35,7 +35,7 @@ COMMITS = (
     (WILD_TITLE, "first author"),
     ("Cut a broadcast copy", "second author"),
 )
-SHAS = [f"{random.Random(place).getrandbits(160):040x}" for place in range(len(COMMITS))]  # noqa: S311 - made names
+SHAS = [f"{random.Random(place).getrandbits(160):040x}" for place in range(len(COMMITS))]
 CASES = (
     ("dense_bias_act", {"n": 100, "act": "tanh"}, "f4", 40e-6, 120_000),
     ("dense_bias_act", {"n": 1000, "act": "tanh"}, "f4", 9e-3, 12_000_000),
@@ -48,7 +48,7 @@ FACTORS = {"fused": 0.47, "stateful": 0.34}
 
 def made_report(place, *, project="pullback", cases=CASES, machine="lab-7"):
     """The report of one commit of the made history."""
-    chance = random.Random(f"{project} {place}")  # noqa: S311 - repeatable data
+    chance = random.Random(f"{project} {place}")
     title, author = COMMITS[place]
     return {
         "format": "pullback-report",

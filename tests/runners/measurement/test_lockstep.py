@@ -15,7 +15,7 @@ from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings, blas_threads
 from pullback_runners.workloads import Case
 
-RNG = random.Random(1)  # noqa: S311 - no secret
+RNG = random.Random(1)
 
 
 def group_of(case, variants, path, *, slices=4, timeout_s=30.0, cpu=None, stop=lambda: False):
