@@ -180,7 +180,7 @@ def test_the_memory_of_what_only_the_nest_reads_is_taken(always):
 
     memory = memory_of(function, *types)
     assert blocks_of(memory)
-    assert len({offset for offset in memory.offsets.values()}) == 1  # h, and in its place the product of both
+    assert len(set(memory.offsets.values())) == 1  # h, and in its place the product of both
 
 
 def test_the_result_of_a_product_is_nowhere(always):
