@@ -58,7 +58,8 @@ def join_of(kernel: Kernel) -> Node | None:
     """The node of a kernel that does nothing but join arrays, or copy one."""
     if isinstance(kernel, Alone):
         return kernel.node if kernel.node.primitive is concatenate else None
-    return kernel.nodes[0] if len(kernel.nodes) == 1 and kernel.nodes[0].primitive is copy else None
+    first, *others = nodes_of(kernel)
+    return first if not others and first.primitive is copy else None
 
 
 def is_in_place(node: Node, number: int, views: Views) -> bool:
@@ -141,11 +142,11 @@ class _Use:
         """Whether whoever makes and reads it does so by strides, and writes numbers that follow each other."""
         maker = self.makers[root]
         wide = [stride for size, stride in zip(root.type.shape, strides, strict=True) if size != 1]
-        if isinstance(maker, Fused):
-            node = next(node for node in maker.nodes if root in node.outputs)
-            is_straight = node.primitive not in REDUCTIONS and wide[-1:] == [1]
-        else:
+        if isinstance(maker, Alone):
             is_straight = maker.node.primitive is matmul and 1 in wide[-2:]
+        else:
+            node = next(node for node in nodes_of(maker) if root in node.outputs)
+            is_straight = node.primitive not in REDUCTIONS and wide[-1:] == [1]
         return is_straight and self._is_read_by_strides(root)
 
     def _is_read_by_strides(self, value: Var) -> bool:
