@@ -18,6 +18,11 @@ def commit(project: str, sha: str) -> str:
     return f"/projects/{_segment(project)}/commits/{_segment(sha)}"
 
 
+def case(project: str, sha: str, label: str, **state: str | None) -> str:
+    """The page of one case at one commit."""
+    return _with(f"/projects/{_segment(project)}/commits/{_segment(sha)}/cases/{_segment(label)}", **state)
+
+
 def report(report_id: str) -> str:
     """The page of one report."""
     return f"/reports/{_segment(report_id)}"

@@ -3,6 +3,8 @@
     /                                           overview
     /projects/{project}/workloads/{workload}    one workload across commits
     /projects/{project}/commits/{sha}           what was measured at a commit
+    /projects/{project}/commits/{sha}/cases/{case}
+                                                one case at a commit, against the commit measured before
     /reports/{id}                               one upload
     /jobs, /jobs/{id}                           the queue, a job with its log
     /login, /logout                             signing in with a token, and out
@@ -16,6 +18,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 
 from pullback_dashboards import errors
 from pullback_dashboards.assets import NAMES, asset
+from pullback_dashboards.case.page import router as case_router
 from pullback_dashboards.commit.page import router as commit_router
 from pullback_dashboards.fleet.page import router as fleet_router
 from pullback_dashboards.help.page import router as help_router
@@ -33,6 +36,7 @@ def mount(app: FastAPI) -> None:
     for router in (
         overview_router,
         workload_router,
+        case_router,
         commit_router,
         report_router,
         fleet_router,

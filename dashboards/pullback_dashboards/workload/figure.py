@@ -185,7 +185,10 @@ class _Row:
             f"<span style='font-family:monospace'>{commit.short}</span>  {_text(_shortened(commit.title or ''))}"
         )
         lines.append(_text(_who_and_when(commit)))
-        return ["<br>".join(line for line in lines if line.strip()), links.commit(self.view.project, commit.sha)]
+        return [
+            "<br>".join(line for line in lines if line.strip()),
+            links.case(self.view.project, commit.sha, self.view.case, machine=self.state.machine),
+        ]
 
 
 def _relative_height(mark: Mark, *, log: bool) -> float | None:

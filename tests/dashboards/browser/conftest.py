@@ -94,15 +94,15 @@ def made_case(place, chance, workload, params, dtype, seconds, size):
             "paired": [],
         }
     variants, paired = [], []
+    drift = [chance.lognormvariate(0, 0.08) for _ in range(20)]  # of the machine, alike for all processes of a group
     for variant, ratio, share in shares(place, workload):
         if share is None:
             error = {"kind": "missing", "message": "this engine has no stateful tier"}
             variants.append({"variant": variant, "kind": "tier", "metrics": {}, "error": error})
             continue
         middle = ratio and math.log(ratio) + chance.gauss(0, 0.004)
-        drift = chance.lognormvariate(0, 0.08)
-        typical = seconds * drift * (math.exp(middle) if middle else 1.0)
-        processes = [typical * chance.lognormvariate(0, 0.01) for _ in range(20)]
+        typical = seconds * (math.exp(middle) if middle else 1.0)
+        processes = [typical * common * chance.lognormvariate(0, 0.01) for common in drift]
         variants.append(
             {
                 "variant": variant,
@@ -118,7 +118,7 @@ def made_case(place, chance, workload, params, dtype, seconds, size):
                     "array_allocs": {"unit": "1", "value": allocations(place, variant, share), "method": "nep49"},
                     "native_bytes": {"unit": "B", "value": None, "method": None},
                 },
-                "program_hash": f"{variant}-{place // 4}",
+                "program_hash": f"{variant}-{place // 4}-{allocations(place, variant, share)}",
                 "plan": {
                     "arrays": 3,
                     "bytes": int(size * share),
@@ -126,6 +126,7 @@ def made_case(place, chance, workload, params, dtype, seconds, size):
                     "state_bytes": 0,
                     "kernels": 2,
                     "flops": 4e6,
+                    "listing": made_listing(variant, allocations(place, variant, share)),
                 }
                 if variant != "unfused"
                 else None,
@@ -148,6 +149,14 @@ def made_case(place, chance, workload, params, dtype, seconds, size):
             )
     gradient = {"ok": True, "max_rel_error": 2.4e-7, "oracle": "closed form"}
     return {"case": case, "gradient": gradient, "error": None, "variants": variants, "paired": paired}
+
+
+def made_listing(variant, arrays):
+    """A program that makes so many arrays."""
+    lines = ["# program", "def program(in0, in1, in2):", "    b0 = matmul(in0, in1)", "    add(b0, in2, out=b0)"]
+    lines += ["    tanh(b0, out=b0)", "    v0 = in1.transpose((1, 0))"]
+    lines += [f"    b{number} = multiply(b0, v0)" for number in range(1, arrays)]
+    return [*lines, f"    return b{max(0, arrays - 1)}", "", "# memory of the program", f"{variant}: {arrays} arrays"]
 
 
 def shares(place, workload):

@@ -26,7 +26,8 @@ def places(base):
     job = httpx.post(
         f"{base}/api/v1/jobs", json={"project": "pullback", "commit": {"sha": "a" * 40}, "suite": "quick"}
     ).json()["id"]
-    return [OVERVIEW, DENSE, RESTORE, commit, report, "/jobs", f"/jobs/{job}", "/help"]
+    case = f"{commit}/cases/{quote(LARGE)}"
+    return [OVERVIEW, DENSE, RESTORE, commit, case, report, "/jobs", f"/jobs/{job}", "/help"]
 
 
 def test_the_overview_shows_measured_factors(visit):
@@ -45,6 +46,34 @@ def test_the_overview_tells_the_newest_commit_and_machine_but_names_nobody(visit
         assert part in line.inner_text()
     assert line.locator("time").count() == 1
     assert commit["author"] not in line.inner_text()
+
+
+def test_two_clicks_lead_from_the_overview_to_what_made_an_array_more(visit):
+    page = visit(OVERVIEW)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#news li", has_text="arrays 3 → 4").get_by_role("link", name=LARGE).click()  # the first click
+    assert "arrays +1, now 4" in page.locator("ul.news").inner_text()
+    program = page.locator("details.program[open]")
+    assert program.count() == 1
+    assert "b3 = multiply" in program.locator(".new").first.inner_text()
+    page.get_by_role("button", name="Copy").click()  # the second
+    command = page.evaluate("navigator.clipboard.readText()")
+    assert re.search(r"git switch --detach [0-9a-f]{40}\npullback run --suite 'quick:dense_bias_act\*'", command)
+
+
+def test_neighbours_in_history_are_a_key_away(visit, places):
+    page = visit(next(place for place in places if "/cases/" in place))
+    newest = page.locator(".steps [aria-current]").inner_text()
+    page.locator("a[rel=prev]").click()
+    page.locator("a[rel=next]").click()
+    assert page.locator(".steps [aria-current]").inner_text() == newest
+    assert page.locator("svg.strip .strip-before").count() == page.locator("svg.strip .strip-now").count() == 40
+
+
+def test_a_case_that_failed_says_why(visit, base):
+    failed = next(row for row in httpx.get(f"{base}{RESTORE}.json").json()["view"]["rows"] if row["failure"])
+    page = visit(failed["href"])
+    assert "relative error 3.1e-02" in page.locator(".failed").first.inner_text()
 
 
 def test_a_commit_counts_arrays_without_a_unit(visit, places):
