@@ -23,6 +23,11 @@ def case(project: str, sha: str, label: str, **state: str | None) -> str:
     return _with(f"/projects/{_segment(project)}/commits/{_segment(sha)}/cases/{_segment(label)}", **state)
 
 
+def feed(project: str, **state: str | None) -> str:
+    """The news of a project for feed readers."""
+    return _with(f"/projects/{_segment(project)}/feed.atom", **state)
+
+
 def report(report_id: str) -> str:
     """The page of one report."""
     return f"/reports/{_segment(report_id)}"

@@ -92,7 +92,15 @@ AskedView = Annotated[OverviewView, Depends(_read)]
 @router.get("/")
 async def overview(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "overview.html", title=view.project or "Overview", view=view, twins=("json", "csv"), live=True)
+    return page(
+        request,
+        "overview.html",
+        title=view.project or "Overview",
+        view=view,
+        twins=("json", "csv"),
+        feed=links.feed(view.project, machine=view.machine) if view.project else None,
+        live=True,
+    )
 
 
 @router.get("/overview.json")
