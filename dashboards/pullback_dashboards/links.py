@@ -23,6 +23,11 @@ def case(project: str, sha: str, label: str, **state: str | None) -> str:
     return _with(f"/projects/{_segment(project)}/commits/{_segment(sha)}/cases/{_segment(label)}", **state)
 
 
+def compare(project: str, **state: str | None) -> str:
+    """Two commits of a project, series by series."""
+    return _with(f"/projects/{_segment(project)}/compare", **state)
+
+
 def feed(project: str, **state: str | None) -> str:
     """The news of a project for feed readers."""
     return _with(f"/projects/{_segment(project)}/feed.atom", **state)
