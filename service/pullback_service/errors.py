@@ -20,7 +20,7 @@ Messages are one sentence: what, where, the remedy.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NoReturn, TypedDict
 
 
 class FieldError(TypedDict):
@@ -156,3 +156,8 @@ class IncompleteRequestError(InvalidInputError):
     status = 400
     slug = "incomplete-request"
     title = "Something must be said beside the file"
+
+
+def refuse(name: str, message: str) -> NoReturn:
+    """A parameter of the address that does not hold."""
+    raise InvalidInputError(message, errors=[FieldError(path=f"query.{name}", message=message)])

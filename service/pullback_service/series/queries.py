@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, lateral, or_, select, true, tuple_, union
+from sqlalchemy import Row, Select, Subquery, and_, lateral, select, true, union
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -16,7 +16,6 @@ from pullback_service.commits.models import Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
-from pullback_service.projects.models import Project
 from pullback_service.reports.models import Failure, Report
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker
@@ -366,97 +365,3 @@ async def series_by_id(session: AsyncSession, series_id: SeriesId) -> Series:
     if found is None:
         raise NotFoundError(f"There is no series {series_id}: GET /api/v1/series lists those there are.")
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesChoice:
-    """Which series; None is any. `machine` is a name or a fingerprint, `case` a label."""
-
-    project: str | None = None
-    workload: str | None = None
-    case: str | None = None
-    dtype: str | None = None
-    device: str | None = None
-    variant: str | None = None
-    kind: str | None = None
-    metric: str | None = None
-    machine: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSeries:
-    """A series with what it is of."""
-
-    series: Series
-    case: Case
-    machine: Machine
-    project: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedPoint:
-    """A point with the hash of its commit."""
-
-    point: Point
-    commit: str
-
-
-async def list_series(
-    session: AsyncSession, choice: SeriesChoice, *, after_id: int | None, limit: int
-) -> Sequence[StoredSeries]:
-    """Series by any dimension, in the order in which they were first seen.
-
-    Index: ix_series_project_id within a project, ix_case_workload within a workload.
-    """
-    statement = (
-        select(Series, Case, Machine, Project.name)
-        .select_from(Series)
-        .join(Case, Case.id == Series.case_id)
-        .join(Machine, Machine.id == Series.machine_id)
-        .join(Project, Project.id == Series.project_id)
-        .order_by(Series.id)
-        .limit(limit)
-    )
-    for column, value in (
-        (Project.name, choice.project),
-        (Case.workload, choice.workload),
-        (Case.label, choice.case),
-        (Case.dtype, choice.dtype),
-        (Case.device, choice.device),
-        (Series.variant, choice.variant),
-        (Series.variant_kind, choice.kind),
-        (Series.metric, choice.metric),
-    ):
-        if value is not None:
-            statement = statement.where(column == value)
-    if choice.machine is not None:
-        statement = statement.where(or_(Machine.name == choice.machine, Machine.fingerprint == choice.machine))
-    if after_id is not None:
-        statement = statement.where(Series.id > after_id)
-    return [StoredSeries(*row) for row in await session.execute(statement)]
-
-
-async def points(
-    session: AsyncSession,
-    series_id: SeriesId,
-    *,
-    start: datetime | None,
-    end: datetime | None,
-    after: tuple[datetime, int, int] | None,
-    limit: int,
-) -> Sequence[PlacedPoint]:
-    """Points of a series in a window, oldest commit first. Index: ix_point_series_history."""
-    statement = (
-        select(Point, Commit.sha)
-        .join(Commit, Commit.id == Point.commit_id)
-        .where(Point.series_id == series_id)
-        .order_by(*history.oldest_first(Point), Point.id)
-        .limit(limit)
-    )
-    if start is not None:
-        statement = statement.where(Point.ordered_at >= start)
-    if end is not None:
-        statement = statement.where(Point.ordered_at <= end)
-    if after is not None:
-        statement = statement.where(tuple_(*history.place(Point), Point.id) > after)
-    return [PlacedPoint(*row) for row in await session.execute(statement)]
