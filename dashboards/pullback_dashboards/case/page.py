@@ -13,7 +13,7 @@ from pullback_dashboards.case.view import CaseView, Step, Told, case_view
 from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.commits import models as commits
-from pullback_service.commits.queries import commit_beginning_with
+from pullback_service.commits.naming import named_commit
 from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
@@ -40,7 +40,7 @@ async def _read(
 ) -> CaseView:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
-    commit = await commit_beginning_with(session, project_id, sha)
+    commit = (await named_commit(session, project_id, sha, where="commit")).commit
     place = await place_of_case(session, project_id, case, commit, machine=state.machine)
     return case_view(
         await _told(session, place.here, place.case),

@@ -13,7 +13,7 @@ from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.report.page import report_view
 from pullback_dashboards.report.view import CaseBlock
-from pullback_service.commits.queries import commit_beginning_with
+from pullback_service.commits.naming import named_commit
 from pullback_service.database import ReadSession
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
@@ -78,7 +78,7 @@ async def commit_page(request: Request, view: AskedView) -> Response:
 
 async def _commit(session: AsyncSession, project: str, sha: str) -> Commit:
     known = await project_by_name(session, project)
-    found = await commit_beginning_with(session, ProjectId(known.id), sha)
+    found = (await named_commit(session, ProjectId(known.id), sha, where="commit")).commit
     return Commit(found.sha, found.title, found.author, found.authored_at, found.branch)
 
 

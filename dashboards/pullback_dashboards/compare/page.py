@@ -179,7 +179,7 @@ async def _suggested(session: AsyncSession, project_id: ProjectId) -> tuple[tupl
     """Branches, then the newest commits, each with what it is."""
     branches = await list_branches(session, project_id)
     newest = await list_commits(session, project_id, branch=None, before=None, limit=_SUGGESTIONS)
-    named = [(branch.name, "branch") for branch in branches[:_SUGGESTIONS]]
+    named = [(known.branch.name, "branch") for known in branches[:_SUGGESTIONS]]
     return (*named, *((commit.sha[:12], commit.title or "") for commit in newest))
 
 

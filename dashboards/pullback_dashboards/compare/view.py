@@ -203,7 +203,7 @@ def _row(shown: Shown, project: str, candidate: Commit) -> Row:
 
 
 def _processes(side: ShownSide) -> str:
-    return "" if side.spread is None else f"{side.spread.processes} processes"
+    return "" if side.spread is None else f"{side.spread.n} processes"
 
 
 def _tone(compared: Compared) -> str:
@@ -243,7 +243,7 @@ def _spanned(span: Span) -> str:
 
 
 def _range(span: Span) -> str:
-    if span.smallest is None or span.largest is None or span.count < 2:  # noqa: PLR2004 - one has no range
+    if span.smallest is None or span.largest is None or span.count < 2:
         return ""
     return f"{factors.shift(span.smallest)} to {factors.shift(span.largest)}"
 

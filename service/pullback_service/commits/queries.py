@@ -16,7 +16,6 @@ from pullback_service.errors import NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 
 MOST_ANCESTORS = 200_000
-LEAST_HASH = 7  # digits that name a commit, as git shortens them
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,27 +209,6 @@ async def commit_by_sha(session: AsyncSession, project_id: ProjectId, sha: str) 
             f"Nothing is known of commit {sha}: tell of it with POST /api/v1/commits (`pullback log`), or measure it."
         )
     return found
-
-
-async def commit_beginning_with(session: AsyncSession, project_id: ProjectId, start: str) -> Commit:
-    """The one commit whose hash begins so. Index: uq_commit_project_id_sha, as a range."""
-    start = start.lower()
-    if len(start) < LEAST_HASH or not set(start) <= set("0123456789abcdef"):
-        raise NotFoundError(
-            f"{start[:50]!r} names no commit: give {LEAST_HASH} or more hexadecimal digits of its hash."
-        )
-    fitting = (
-        await session.scalars(
-            select(Commit)
-            .where(Commit.project_id == project_id, Commit.sha >= start, Commit.sha < f"{start}g")
-            .limit(2)
-        )
-    ).all()
-    if not fitting:
-        raise NotFoundError(f"There is no commit {start} in this project: no upload and no job has named it.")
-    if len(fitting) > 1:
-        raise NotFoundError(f"More than one commit of this project begins with {start}: give more digits of its hash.")
-    return fitting[0]
 
 
 async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str, other: str) -> MergeBase:

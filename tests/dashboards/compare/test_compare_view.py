@@ -31,7 +31,10 @@ def compared(judgement, *, variant="fused", metric="array_allocs", older=3.0, ne
     )
 
 
-def exact(outcome, ratio=math.log(4 / 3), **about):
+ONE_MORE = math.log(4 / 3)
+
+
+def exact(outcome, ratio=ONE_MORE, **about):
     return compared(Judgement(outcome, "exact", ratio), **about)
 
 

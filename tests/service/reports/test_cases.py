@@ -2,7 +2,7 @@
 
 import pytest
 
-from pullback_service.commits.queries import commit_beginning_with
+from pullback_service.commits.queries import commit_by_sha
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
@@ -21,7 +21,7 @@ async def at(client, session, reports):
         for upload in uploads:
             (await client.post("/api/v1/reports", json=upload)).raise_for_status()
         project_id = ProjectId((await project_by_name(session, "demo")).id)
-        commit = await commit_beginning_with(session, project_id, reports.sha(number))
+        commit = await commit_by_sha(session, project_id, reports.sha(number))
         return await place_of_case(session, project_id, LABEL, commit, machine=machine)
 
     return asked
@@ -61,14 +61,3 @@ async def test_what_was_not_measured_there_is_refused(at, reports):
         await at(1, reports.report(1, cases=[reports.case("another")]), reports.report(2))
     with pytest.raises(NotFoundError, match="on machine 'nobody'"):
         await at(2, machine="nobody")
-
-
-@pytest.mark.parametrize(
-    ("start", "complaint"),
-    [("abc", "7 or more"), ("xyz12345", "hexadecimal"), ("0000000", "More than one"), ("f" * 9, "no upload")],
-)
-async def test_a_hash_that_names_no_one_commit_is_refused(at, client, session, reports, start, complaint):
-    await at(2, reports.report(1), reports.report(2))
-    project = await project_by_name(session, "demo")
-    with pytest.raises(NotFoundError, match=complaint):
-        await commit_beginning_with(session, ProjectId(project.id), start)
