@@ -75,7 +75,7 @@ def test_a_comparison_begins_with_its_verdict(visit, base):
     assert rows.count() == 9
     assert "slower, in the same groups" in rows.nth(5).inner_text()
     page.get_by_role("link", name=re.compile("more that did not change")).click()
-    assert page.locator("table.compared tbody tr").count() == 40
+    assert page.locator("table.compared tbody tr").count() == 45
     page.get_by_role("link", name="time", exact=True).click()
     assert "metric=time" in page.url
 
