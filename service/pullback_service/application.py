@@ -20,6 +20,7 @@ from pullback_service.database import Database, check_address
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.endpoints import router as jobs
 from pullback_service.machines.endpoints import router as machines
+from pullback_service.matrix.endpoints import router as matrix
 from pullback_service.metrics import Metrics
 from pullback_service.observing import Observing
 from pullback_service.projects.endpoints import router as projects
@@ -86,6 +87,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         reports,
         series,
         comparisons,
+        matrix,
         jobs,
         agents,
         tokens,

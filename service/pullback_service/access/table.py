@@ -53,6 +53,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/series/facets": READ,
     f"GET {API}/series/{{series_id}}/points": READ,
     f"GET {API}/comparisons": READ,
+    f"GET {API}/matrix": READ,
     f"POST {API}/jobs": UPLOAD,
     f"GET {API}/jobs": READ,
     f"GET {API}/jobs/{{job_id}}": READ,
