@@ -28,6 +28,11 @@ def compare(project: str, **state: str | None) -> str:
     return _with(f"/projects/{_segment(project)}/compare", **state)
 
 
+def explore(project: str, **state: str | None) -> str:
+    """Series of a project by what they are."""
+    return _with(f"/projects/{_segment(project)}/explore", **state)
+
+
 def feed(project: str, **state: str | None) -> str:
     """The news of a project for feed readers."""
     return _with(f"/projects/{_segment(project)}/feed.atom", **state)

@@ -6,6 +6,7 @@
     /projects/{project}/commits/{sha}/cases/{case}
                                                 one case at a commit, against the commit measured before
     /projects/{project}/compare                 two commits, series by series
+    /projects/{project}/explore                 series by what they are, drawn side by side
     /projects/{project}/feed.atom               what changed, for feed readers
     /reports/{id}                               one upload
     /jobs, /jobs/{id}                           the queue, a job with its log
@@ -24,6 +25,7 @@ from pullback_dashboards.assets import NAMES, asset
 from pullback_dashboards.case.page import router as case_router
 from pullback_dashboards.commit.page import router as commit_router
 from pullback_dashboards.compare.page import router as compare_router
+from pullback_dashboards.explore.page import router as explore_router
 from pullback_dashboards.feed.page import router as feed_router
 from pullback_dashboards.fleet.page import router as fleet_router
 from pullback_dashboards.help.page import router as help_router
@@ -48,6 +50,7 @@ def mount(app: FastAPI) -> None:
         help_router,
         login_router,
         compare_router,
+        explore_router,
         feed_router,
         _static,
     ):

@@ -18,7 +18,9 @@ from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.layout import Figure
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
+from pullback_dashboards.charts.still import still
 from pullback_dashboards.charts.strip import Groups, strip
+from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
@@ -105,6 +107,10 @@ def _drawing(svg: str) -> Markup:
     return Markup(svg)  # noqa: S704 - made by charts/, which escapes names
 
 
+def _multiple(chart: Chart) -> Markup:
+    return Markup(still(chart.curves, chart.axes))  # noqa: S704 - `still` escapes names
+
+
 def _tame(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t"} else value
 
@@ -129,5 +135,6 @@ def _templates() -> Environment:
         "sparkline": _sparkline,
         "strip": _strip,
         "drawing": _drawing,
+        "multiple": _multiple,
     }
     return environment

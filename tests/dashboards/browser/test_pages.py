@@ -28,7 +28,8 @@ def places(base):
     ).json()["id"]
     case = f"{commit}/cases/{quote(LARGE)}"
     compared = f"/projects/pullback/compare?head={overview['commit']['sha']}"
-    return [OVERVIEW, DENSE, RESTORE, commit, case, compared, report, "/jobs", f"/jobs/{job}", "/help"]
+    explored = "/projects/pullback/explore?workload=dense_bias_act&metric=time"
+    return [OVERVIEW, DENSE, RESTORE, commit, case, compared, explored, report, "/jobs", f"/jobs/{job}", "/help"]
 
 
 def test_the_overview_shows_measured_factors(visit):
@@ -86,6 +87,22 @@ def test_what_is_copied_into_a_pull_request_says_the_same(visit, base):
     assert answer.headers["content-type"].startswith("text/markdown")
     assert answer.text.startswith("**▲ 7 series are worse")
     assert sum(line.startswith("| ▲") for line in answer.text.splitlines()) == 7
+
+
+def test_choices_narrow_each_other_until_series_are_drawn(visit):
+    page = visit("/projects/pullback/explore")
+    assert page.locator("h1").inner_text() == "45 series"
+    assert page.locator("figure").count() == 0
+    for choice in ("dense_bias_act", "time"):
+        page.locator(".menu").get_by_role("link", name=re.compile(f"^{choice}")).click()
+    assert page.locator("h1").inner_text() == "6 series"
+    assert page.locator("figure svg.still").count() == 1
+    page.get_by_role("link", name="variant", exact=True).click()
+    assert page.locator("figure svg.still").count() == 3
+    assert page.locator("table tbody tr").count() == 6
+    page.get_by_role("searchbox").fill("nothing at all")
+    page.get_by_role("button", name="Find").click()
+    assert "No series fits" in page.locator("main").inner_text()
 
 
 def test_neighbours_in_history_are_a_key_away(visit, places):
