@@ -134,9 +134,11 @@ def left_out(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(sentence) for sentences in lists if isinstance(sentences, list) for sentence in sentences)
 
 
-def reproduce_command(document: Mapping[str, Any], commit: Commit) -> str:
-    """The two commands that measure the same again."""
+def reproduce_command(document: Mapping[str, Any], commit: Commit, workload: str | None = None) -> str:
+    """The two commands that measure the same again, or one workload of it. Another tool's suite is run by that tool."""
     suite = document.get("harness", {}).get("suite") or "quick"
+    if workload is not None:
+        suite = f"{suite.partition(':')[0]}:{workload}*"
     return f"git switch --detach {commit.sha}\npullback run --suite {shlex.quote(suite)} -o report.json"
 
 
@@ -208,6 +210,8 @@ def _plan(plan: Mapping[str, Any] | None) -> tuple[Fact, ...]:
     """The plan's summary: counts with their unit, lists by their length."""
     facts = []
     for name, value in (plan or {}).items():
+        if name == "listing":  # has a place of its own, on the page of the case
+            continue
         if isinstance(value, bool) or value is None:
             text = "" if value is None else str(value).lower()
         elif isinstance(value, int | float):

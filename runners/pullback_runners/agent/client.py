@@ -180,7 +180,7 @@ class ServiceClient:
             raise (TransientError if error.is_transient else PermanentError)(str(error)) from error
 
 
-def _of_report(commit: models.ClaimedCommit) -> Mapping[str, Any]:
+def _of_report(commit: models.CommitSummary) -> Mapping[str, Any]:
     """A commit of the service as a report has it."""
     told = commit.model_dump(mode="json")
     return {name: told[name] for name in _COMMIT_FIELDS}
