@@ -57,7 +57,7 @@ def log(
     receipts = []
     with httpx.Client(base_url=server.rstrip("/"), headers=headers, timeout=30) as client:
         for name in names:
-            commits = _commits(repository, revision or name, most)
+            commits = commits_back_from(repository, revision or name, most)
             body = {"project": project, "branch": name, "commits": commits}
             try:
                 answer = client.post("/api/v1/commits", json=body)
@@ -80,7 +80,7 @@ def _checked_out(repository: Path) -> str:
     return found.strip()
 
 
-def _commits(repository: Path, revision: str, most: int) -> list[dict[str, object]]:
+def commits_back_from(repository: Path, revision: str, most: int) -> list[dict[str, object]]:
     """Commits from a revision back along first parents, newest first; where the clone is cut off, so is the list."""
     remedy = "name a branch or commit this clone has"
     said = _git(

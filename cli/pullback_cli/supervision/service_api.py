@@ -40,6 +40,10 @@ class ServiceApi:
         }
         return self._answer(self._http.post("/api/v1/jobs", json=body))
 
+    def status(self) -> Item:
+        """The service's word on itself."""
+        return self._answer(self._http.get("/status"))
+
     def job(self, job_id: str) -> Item:
         """One job with its state and progress."""
         return self._answer(self._http.get(f"/api/v1/jobs/{job_id}"))
