@@ -11,6 +11,7 @@ from pullback_cli import (
     down,
     gradbench,
     import_history,
+    job,
     log,
     migrate,
     project,
@@ -49,6 +50,7 @@ app.command("worker")(worker.worker)
 app.command("log")(log.log)
 app.command("migrate")(migrate.migrate)
 app.command("agent")(agent.agent)
+app.add_typer(job.app, name="job")
 app.add_typer(token.app, name="token")
 app.add_typer(project.app, name="project")
 app.add_typer(db.app, name="db")

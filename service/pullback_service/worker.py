@@ -7,7 +7,7 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
 from pullback_service import models  # noqa: F401 - every table, so that foreign keys find each other
-from pullback_service.chores.queries import QUEUE
+from pullback_service.chores.queries import QUEUE, ready_chores
 from pullback_service.chores.tasks import register
 from pullback_service.database import Database
 from pullback_service.logs import logger
@@ -24,8 +24,14 @@ def run(url: str, *, idle_noise_hours: float = 0) -> None:
 
 
 async def run_once(url: str, *, idle_noise_hours: float = 0) -> None:
-    """Run the chores that wait, and return."""
-    await _work(url, idle_noise_hours, wait=False)
+    """Run the chores that wait, and return; what others hold up, or is to be tried later, is left.
+
+    Procrastinate's own way ends when nothing can begin at a moment, also when that is for a lock which it holds itself.
+    """
+    before = -1
+    while (waiting := await _waiting(url)) not in {0, before}:
+        before = waiting
+        await _work(url, idle_noise_hours, wait=False)
 
 
 def build_app(url: str) -> procrastinate.App:
@@ -50,6 +56,15 @@ async def _run(url: str, idle_noise_hours: float) -> None:
             await asyncio.sleep(TRY_AGAIN_AFTER_S)
         else:
             return
+
+
+async def _waiting(url: str) -> int:
+    database = Database(url, pool_size=1)
+    try:
+        async with database.reading() as session:
+            return await ready_chores(session)
+    finally:
+        await database.close()
 
 
 async def _work(url: str, idle_noise_hours: float, *, wait: bool) -> None:

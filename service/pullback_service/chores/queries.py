@@ -118,5 +118,16 @@ async def live_workers(session: AsyncSession, *, within_s: float) -> int:
     return int(found or 0)
 
 
+async def ready_chores(session: AsyncSession) -> int:
+    """Chores that wait and could have begun."""
+    found = await session.scalar(
+        text(
+            "SELECT count(*) FROM procrastinate.procrastinate_jobs "
+            "WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())"
+        )
+    )
+    return int(found or 0)
+
+
 def _number(value: object) -> float | None:
     return None if value is None else float(str(value))

@@ -107,6 +107,8 @@ async def comparisons_with_itself(session: AsyncSession, machine_id: MachineId, 
         for row in rows[:MOST_SELF_COMPARISONS]
     ]
     return SelfComparisons(found, truncated=len(rows) > MOST_SELF_COMPARISONS)
+
+
 async def machines_called(session: AsyncSession, project_id: ProjectId, name: str) -> Sequence[MachineId]:
     """Machines of this name or fingerprint with reports of a project: a name may be that of several.
 

@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Double, Integer, cast, column, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
 from sqlalchemy.sql.functions import now
 from sqlalchemy.types import BigInteger
 
@@ -128,5 +129,5 @@ async def _write(ids: Sequence[int], spreads: Sequence[Spread], session: AsyncSe
     )
 
 
-def _days_ago(days: ColumnElement[int | None]) -> ColumnElement[Any]:
+def _days_ago(days: InstrumentedAttribute[int | None]) -> ColumnElement[Any]:
     return now() - func.make_interval(0, 0, 0, cast(days, Integer))

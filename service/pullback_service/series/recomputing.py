@@ -10,6 +10,9 @@ from statistics import median
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service.database import Database
+from pullback_service.ids import ProjectId
+from pullback_service.projects.queries import list_projects, refresh_counts
 from pullback_service.series.models import Point
 
 POINTS_AT_ONCE = 5_000
@@ -41,3 +44,24 @@ async def recompute_values(session: AsyncSession, *, after_id: int, write: bool)
             update(Point).where(Point.id == bindparam("of_id")).values(value=bindparam("now")), wrong
         )
     return Recomputed(len(rows), len(wrong), rows[-1].id if rows else None)
+
+
+async def recompute_everything(url: str, *, write: bool) -> Recomputed:
+    """All values, batch by batch, each a transaction; then the counts of all projects."""
+    database = Database(url, pool_size=1)
+    looked_at, changed, last_id = 0, 0, 0
+    try:
+        while True:
+            async with database.writing.begin() as session:
+                batch = await recompute_values(session, after_id=last_id, write=write)
+            looked_at, changed = looked_at + batch.looked_at, changed + batch.changed
+            if batch.last_id is None:
+                break
+            last_id = batch.last_id
+        if write:
+            async with database.writing.begin() as session:
+                for project in await list_projects(session):
+                    await refresh_counts(session, ProjectId(project.id))
+    finally:
+        await database.close()
+    return Recomputed(looked_at, changed, None)

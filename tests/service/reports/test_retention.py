@@ -182,8 +182,10 @@ asyncio.run(main(sys.argv[1]))
 def kill_halfway(database_url):
     """Let a process roll up in batches of five points, and kill it with the third batch in its hands."""
     with psycopg.connect(database_url) as blocker:
-        third = "SELECT id FROM point WHERE process_values IS NOT NULL ORDER BY ctid OFFSET 12 LIMIT 1"
-        blocker.execute(f"SELECT 1 FROM point WHERE id = ({third}) FOR UPDATE")
+        blocker.execute(
+            "SELECT 1 FROM point WHERE id = "
+            "(SELECT id FROM point WHERE process_values IS NOT NULL ORDER BY ctid OFFSET 12 LIMIT 1) FOR UPDATE"
+        )
         process = subprocess.Popen([sys.executable, "-c", HALFWAY, database_url], stdout=subprocess.PIPE, text=True)
         assert [process.stdout.readline().strip() for _ in range(2)] == ["batch", "batch"]
         with psycopg.connect(database_url, autocommit=True) as watcher:
