@@ -52,17 +52,12 @@ def log(
     receipts = []
     with client_of(server, token_file) as client:
         for name in names:
-<<<<<<< HEAD
             commits = first_parents(repository, revision or name, most)
             if commits is None:
                 raise _unreadable(
                     repository, "rev-parse", revision or name, remedy="name a branch or commit this clone has"
                 )
             told = models.LogStatement.model_validate({"project": project, "branch": name, "commits": commits})
-=======
-            commits = commits_back_from(repository, revision or name, most)
-            body = {"project": project, "branch": name, "commits": commits}
->>>>>>> jobs
             try:
                 receipts.append(client.tell_log(told))
             except ClientError as error:
@@ -86,57 +81,5 @@ def _checked_out(repository: Path) -> str:
     return found.strip()
 
 
-<<<<<<< HEAD
 def _unreadable(repository: Path, *asked: str, remedy: str) -> RefusalError:
     return RefusalError(f"git cannot read {repository} ({reason_of(repository, *asked)}): {remedy}")
-=======
-def commits_back_from(repository: Path, revision: str, most: int) -> list[dict[str, object]]:
-    """Commits from a revision back along first parents, newest first; where the clone is cut off, so is the list."""
-    remedy = "name a branch or commit this clone has"
-    said = _git(
-        repository,
-        "log",
-        "--first-parent",
-        f"--max-count={most}",
-        f"--format={FIELDS}",
-        "--end-of-options",
-        revision,
-        "--",
-        remedy=remedy,
-    )
-    cut_off = set(_git(repository, "rev-parse", "--git-path", "shallow", remedy=remedy).split())
-    shallow = {
-        sha for path in cut_off if (repository / path).is_file() for sha in (repository / path).read_text().split()
-    }
-    commits: list[dict[str, object]] = []
-    for line in said.splitlines():
-        sha, parents, author, authored_at, title = line.split("\x1f")
-        told: dict[str, object] = {"sha": sha, "author": author, "authored_at": authored_at, "title": title}
-        # git shows the last commit of a shallow clone without parents, which it has.
-        commits.append(told if sha in shallow else told | {"parents": parents.split()})
-    return commits
-
-
-def _git(repository: Path, *arguments: str, remedy: str) -> str:
-    from pullback_runners.agent.engines import git  # noqa: PLC0415 - an extra
-
-    done = git(repository, *arguments)
-    if done.returncode != 0:
-        said = (done.stderr.decode(errors="replace").strip() or "git failed").splitlines()[0]
-        raise RefusalError(f"git cannot read {repository} ({said}): {remedy}")
-    return done.stdout.decode(errors="replace")
-
-
-def _token(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RefusalError(f"the token file {file} cannot be read: name a file that holds a token") from error
-
-
-def _detail(answer: "httpx.Response") -> str:
-    try:
-        return str(answer.json()["detail"])
-    except (ValueError, KeyError, TypeError):
-        return f"it answered {answer.status_code}"
->>>>>>> jobs

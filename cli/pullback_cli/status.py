@@ -73,18 +73,13 @@ def _ask(url: str) -> dict[str, Any]:
 
     with ServiceApi(url, token=load_settings().token()) as api:
         try:
-            said = api.status()
+            said = api.client.report_status()
             return {
                 "ready": api.is_ready(),
-<<<<<<< HEAD
                 "agents": [agent.name for agent in api.client.list_agents().items],
-                "jobs": dict(Counter(job.state for job in api.client.list_jobs(limit=200).items)),
-=======
-                "agents": [str(agent["name"]) for agent in api.list("agents")],
-                "jobs": said["jobs"]["by_state"],
-                "findings": said["findings"],
-                "chores": said["chores"],
->>>>>>> jobs
+                "jobs": said.jobs.by_state,
+                "findings": said.findings,
+                "chores": [chore.model_dump(mode="json") for chore in said.chores],
             }
         except ClientError:
             return {"ready": False}

@@ -42,15 +42,7 @@ class ServiceApi:
         }
         return self.client.create_job(models.JobRequest.model_validate(wanted))
 
-<<<<<<< HEAD
     def job(self, job_id: int) -> models.JobDetail:
-=======
-    def status(self) -> Item:
-        """The service's word on itself."""
-        return self._answer(self._http.get("/status"))
-
-    def job(self, job_id: str) -> Item:
->>>>>>> jobs
         """One job with its state and progress."""
         return self.client.read_job(job_id)
 
