@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback_cli import completions
 from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress, tell_refused
@@ -29,10 +30,20 @@ def compare(
         str | None, typer.Option(metavar="REV", help="the commit that is judged; default: HEAD")
     ] = None,
     suite: Annotated[
-        str, typer.Option(help="standard (finds 1-2 %, up to a minute a comparison) or quick; quick:poly9* is a part")
+        str,
+        typer.Option(
+            help="standard (finds 1-2 %, up to a minute a comparison), quick or full; quick:poly9* is a part",
+            autocompletion=completions.suites,
+        ),
     ] = "standard",
-    case: Annotated[list[str] | None, typer.Option(help="a workload, a case's name or a glob; may be repeated")] = None,
-    variant: Annotated[list[str] | None, typer.Option(help="a tier; may be repeated; default: all")] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(help="a workload, a case's name or a glob; may be repeated", autocompletion=completions.workloads),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(help="a tier; may be repeated; default: all", autocompletion=completions.variants),
+    ] = None,
     repository: Annotated[Path | None, typer.Option(help="clone the commits come from; default: this one")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="write a report that can be uploaded")] = None,
     workloads: Annotated[list[Path] | None, typer.Option(help="a Python file with workloads of your own")] = None,
@@ -45,8 +56,12 @@ def compare(
 ) -> None:
     """Build the engines of two commits and measure them taking turns: time, memory, gradients.
 
-    Exit status: 0 no regression, 3 a regression (slower, or more memory), 1 no regression but something could not be
-    compared, 2 wrong usage, also of a part of what was asked for, or a commit that cannot be built, 130 interrupted (what was measured is kept).
+    Exit status:
+    0  no regression
+    3  a regression: slower, or more memory
+    1  no regression, but something could not be compared
+    2  wrong usage, also of a part of what was asked for, or a commit that cannot be built
+    130  interrupted; what was measured is kept
 
     Examples:
     pullback compare --against main

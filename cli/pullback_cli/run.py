@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pullback_cli import completions
 from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress, tell_refused
@@ -22,10 +23,21 @@ Report = dict[str, Any]
 @needs("runner")
 def run(
     suite: Annotated[
-        str, typer.Option(help="quick (under a minute) or standard (narrower intervals); quick:poly9* is a part of it")
+        str,
+        typer.Option(
+            help="quick (a minute or two), standard (narrower intervals) or full (every size); "
+            "quick:poly9* is a part of it",
+            autocompletion=completions.suites,
+        ),
     ] = "quick",
-    case: Annotated[list[str] | None, typer.Option(help="a workload, a case's name or a glob; may be repeated")] = None,
-    variant: Annotated[list[str] | None, typer.Option(help="a tier or peer; may be repeated")] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(help="a workload, a case's name or a glob; may be repeated", autocompletion=completions.workloads),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(help="a tier or peer; may be repeated", autocompletion=completions.variants),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="write a file that pyperf reads; with --commits, a folder")
     ] = None,
@@ -47,8 +59,11 @@ def run(
 ) -> None:
     """Measure gradients against the unfused baseline: time, memory, and whether they are right.
 
-    Exit status: 0 all cases measured, 1 a case or a commit failed, 2 wrong usage, also of a part
-    of what was asked for, or a file that cannot be written, 130 interrupted (what was measured is kept).
+    Exit status:
+    0  all cases measured
+    1  a case or a commit failed
+    2  wrong usage, also of a part of what was asked for, or a file that cannot be written
+    130  interrupted; what was measured is kept
 
     Examples:
     pullback run --suite quick -o bench.json --html bench.html

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback_cli import completions
 from pullback_cli.refusals import needs
 from pullback_cli.watching import tell_refused
 
@@ -18,7 +19,9 @@ USAGE = 2
 
 @needs("runner")
 def workloads(
-    name: Annotated[str | None, typer.Argument(help="a workload; none shows all of them")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="a workload; none shows all of them", autocompletion=completions.workloads)
+    ] = None,
     file: Annotated[
         list[Path] | None, typer.Option("--workloads", help="a Python file with workloads of your own")
     ] = None,
@@ -29,7 +32,9 @@ def workloads(
 
     With a name: its mathematics and its cases.
 
-    Exit status: 0, or 2 for wrong usage, also of a part: a file that cannot be loaded hides no other.
+    Exit status:
+    0  all shown
+    2  wrong usage; a file that cannot be loaded hides no other
 
     Examples:
     pullback workloads
