@@ -4,6 +4,7 @@ A map takes the cotangent (or tangent) v, the operands and the result y. Where t
 is written so: the operand then need not be kept. Tie rule of maximum and minimum: equal operands share equally.
 """
 
+import math
 import operator
 from typing import Any
 
@@ -79,9 +80,9 @@ def _masks(c: Any, a: Any, b: Any) -> bool:
     """Whether what is chosen are real numbers by a mask, and zero, without a sign, elsewhere."""
     if not (type(c) is type(a) is np.ndarray and c.dtype == bool and a.dtype.kind == "f"):
         return False
-    if isinstance(b, int | float):
-        return b == 0 and not np.signbit(b)
-    return type(b) is np.ndarray and b.shape == () and b == 0 and not np.signbit(b)
+    if type(b) is np.ndarray and b.shape == () and b.dtype.kind in "biuf":
+        b = b.item()  # comparing the array would make another
+    return isinstance(b, int | float) and b == 0 and math.copysign(1, b) > 0
 
 
 def _chosen(c: Any, a: Any, b: Any) -> Any:
