@@ -41,7 +41,7 @@ WARM_UP_S = 0.02
 
 WARM_UP_CALLS = 3
 
-RENEWED_WARM_UP_S = 0.004
+RENEWED_WARM_UP_S = 0.003
 """A fork is warm but for the pages that it writes to, which are copied when it first does, and for the caches."""
 
 Answer = dict[str, Any]
