@@ -8,6 +8,8 @@ from typing import Any
 
 from benchmarks.outcomes.session import CANDIDATES
 
+MARKS = ("<!-- made by benchmarks.outcomes: begin -->", "<!-- made by benchmarks.outcomes: end -->")
+
 Z = 1.959964
 """Two-sided 95 % of a normal distribution."""
 
@@ -55,6 +57,14 @@ def table(sessions: Sequence[dict[str, Any]]) -> str:
         "processes of the benchmark's own.",
     ]
     return "\n".join(lines)
+
+
+def with_table(page: str, made: str) -> str:
+    """The page with this table between its marks."""
+    begin, end = MARKS
+    if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
+        raise SystemExit(f"the page needs the line {begin} and after it the line {end}, once each")
+    return f"{page[: page.index(begin)]}{begin}\n{made}\n{page[page.index(end) :]}"
 
 
 def _range(values: Any) -> str:

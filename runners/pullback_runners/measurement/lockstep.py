@@ -47,6 +47,10 @@ class Group:
     timings: dict[str, Timing]
     failures: dict[str, VariantError]
 
+    def rounds(self) -> int:
+        """How many turns each member took that did not fail; 0 if all did."""
+        return min((len(timing.cpu_s) for timing in self.timings.values()), default=0)
+
 
 ROUNDS_A_STRETCH = 5
 """After so many turns of each the processes of a group are renewed, see `renewing`. A ratio of stretches varies by 2.1 % from
@@ -82,11 +86,12 @@ class Lineup:
         self._zygote, self.workers = None, {}
 
 
-def run_group(lineup: Lineup, slices: int, most_s: float | None = None) -> Group:
+def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline: float | None = None) -> Group:
     """Run one group and end its processes. A member that fails leaves it, the others go on; stopping raises StoppedError.
 
     Processes are pinned and warmed one by one. A case with several threads is pinned to no CPU. With `most_s` turns end so
-    long after this call, or after `FEWEST_ROUNDS` of each, whichever is later.
+    long after this call, or after `FEWEST_ROUNDS` of each, whichever is later; at `deadline`, by the monotonic clock, they end
+    after one of each at the latest.
     """
     until = None if most_s is None else time.monotonic() + most_s
     order, workers = lineup.start_order, lineup.workers
@@ -105,7 +110,10 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None) -> Group
         for number, turn_order in enumerate(_rotations(order, slices)):
             if lineup.surroundings.stop():
                 raise StoppedError
-            if until is not None and number >= FEWEST_ROUNDS and time.monotonic() >= until:
+            now = time.monotonic()
+            if until is not None and number >= FEWEST_ROUNDS and now >= until:
+                break
+            if deadline is not None and number > 0 and now >= deadline:
                 break
             if number % ROUNDS_A_STRETCH == 0:
                 _renew(order, workers, timings, failures)

@@ -1,7 +1,8 @@
 """The worker: one process that holds one variant of one case.
 
-To be timed it is forked from a group's zygote, for all else run as `python -P -m pullback_runners.measurement.worker`. It reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says
-what to hold and what for:
+To be timed it is forked from a group's zygote, for all else run as `python -P -m pullback_runners.measurement.worker`. It
+reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says what to
+hold and what for:
 
     examine       check the gradient, count memory, describe the plan; answer and end
     instructions  check the gradient, let valgrind count some calls; answer and end

@@ -4,6 +4,7 @@ import pytest
 
 from pullback_runners.measurement import collecting
 from pullback_runners.measurement.collecting import collect_groups
+from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.suites import Suite
 
@@ -17,6 +18,7 @@ class Sessions:
         self.now = 1000.0
         self.lengths_s = lengths_s
         self.shares_s = []
+        self.rounds = 100
         self.lineups = self.ended = 0
         monkeypatch.setattr(collecting.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(collecting, "Lineup", self.lineup)
@@ -26,11 +28,15 @@ class Sessions:
         self.lineups += 1
         return self
 
-    def run_group(self, lineup, slices, most_s):
+    def run_group(self, lineup, slices, most_s, deadline):
         self.shares_s.append(most_s)
-        self.now += self.lengths_s(len(self.shares_s))
+        length_s = self.lengths_s(len(self.shares_s))
+        if deadline is not None and self.now + length_s > deadline:
+            length_s = deadline - self.now
+            self.rounds = 7
+        self.now += length_s
         self.ended += 1
-        return object()
+        return Group({"a member": Timing(1, [1e-3] * self.rounds)}, {})
 
     def end(self):
         self.ended += 1
@@ -71,6 +77,13 @@ def test_no_group_begins_that_would_end_after_the_deadline(monkeypatch, sound_ca
 def test_the_longest_of_the_last_three_says_how_long_the_next_one_may_take(monkeypatch, sound_case):
     found, took_s = Sessions(monkeypatch, lambda n: 9.0 if n % 3 == 0 else 3.0).collect(sound_case, seconds=59)
     assert (found, took_s) == (11, 51.0)
+
+
+def test_a_group_that_takes_longer_than_foreseen_ends_with_the_minute_and_is_left_out(monkeypatch, sound_case):
+    sessions = Sessions(monkeypatch, lambda n: 5.0 if n < 12 else 30.0)
+    found, took_s = sessions.collect(sound_case, seconds=60)
+    assert (found, took_s) == (11, 60.0)
+    assert len(sessions.shares_s) == 12
 
 
 def test_two_groups_there_are_however_long_they_take(monkeypatch, sound_case):

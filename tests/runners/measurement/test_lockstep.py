@@ -176,6 +176,11 @@ def test_turns_end_when_the_time_of_a_group_is_up_with_as_many_of_each(faulty_wo
     assert [len(timing.cpu_s) for timing in group.timings.values()] == [FEWEST_ROUNDS, FEWEST_ROUNDS]
 
 
+def test_turns_end_at_the_deadline_after_one_of_each(faulty_workloads, sound_case):
+    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
+    assert run_group(lineup, slices=1000, deadline=time.monotonic()).rounds() == 1
+
+
 def forks_of(worker):
     return [fork.pid for fork in psutil.Process(worker._process.pid).children()]
 
