@@ -42,7 +42,7 @@ def table(sessions: Sequence[dict[str, Any]]) -> str:
         word, outcomes, asked = ASKED[name]
         counted = sum(counts[outcome] for outcome in outcomes)
         low, high = wilson(counted, len(judged))
-        rate = f"{word} {counted / len(judged):.0%} ({low:.0%} to {high:.0%})"
+        rate = f"{word} {100 * counted / len(judged):.0f} % ({100 * low:.0f} to {100 * high:.0f})"
         groups, seconds = (median(answer[key] for answer in judged) for key in ("groups", "seconds"))
         lines.append(f"| {name} | {len(judged)} | {numbers} | {rate} | {asked} | {groups:.0f} | {seconds:.0f} |")
     found = [fmean(session["judged"][name]["log_ratio"] for session in sessions) for name in CANDIDATES]
@@ -54,7 +54,7 @@ def table(sessions: Sequence[dict[str, Any]]) -> str:
         "",
         f"Groups and seconds are medians; the longest session took {longest:.0f} s. Mean estimates: {estimates}.",
         f"Load averages {before} before a session and {during} during it, on {first['cpus']} CPUs, with {first['busy']} busy",
-        "processes of the benchmark's own.",
+        f"processes of the benchmark's own; engine, runners and benchmark of commit {first['code']}.",
     ]
     return "\n".join(lines)
 

@@ -50,7 +50,7 @@ def test_outcomes_are_counted_by_true_ratio():
         ["2", "1", "0", "1", "0"],
         ["2", "2", "0", "0", "0"],
     ]
-    assert [row[6].split(" (")[0] for row in rows] == ["called different 50%", "found 50%", "found 100%"]
+    assert [row[6].split(" (")[0] for row in rows] == ["called different 50 %", "found 50 %", "found 100 %"]
 
 
 def test_the_table_says_under_which_load_it_was_made():
