@@ -16,10 +16,12 @@ from typing import Any
 
 from benchmarks.outcomes.load import busy
 from benchmarks.outcomes.session import WORKLOADS, run_session
-from benchmarks.outcomes.table import table
+from benchmarks.outcomes.table import table, with_table
 
 from pullback_runners.suites import find_suite
 from pullback_runners.workloads import load_workload_file, select_cases
+
+PAGE = Path(__file__).parents[2] / "docs" / "measurement.md"
 
 SAME_IN_ALL = ("busy", "cpus", "suite", "seconds", "code")
 """Sessions that differ in one of these are not counted together."""
@@ -37,6 +39,7 @@ def main() -> None:
     parser.add_argument(
         "--json", type=Path, help="a line a session is added to this file; what is in it is counted too"
     )
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}, between its marks")
     options = parser.parse_args()
     suite = dataclasses.replace(find_suite(options.suite), comparison_s=options.seconds)
     setting = {
@@ -46,18 +49,22 @@ def main() -> None:
         "seconds": options.seconds,
         "code": _code(),
     }
-    found = _earlier(options.json, setting)
-    load_workload_file(WORKLOADS)
-    cases = select_cases("quick", ["counted_*"])
-    with busy(options.load):
-        for number in range(len(found), options.sessions):
-            session = setting | run_session(cases[number % len(cases)], suite)
-            found.append(session)
-            if options.json is not None:
-                with options.json.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(session) + "\n")
-            print(f"{number + 1}/{options.sessions} {_told(session)}", flush=True)
+    found = earlier_sessions(options.json)
+    if len(found) < options.sessions:
+        refuse_other_settings(found, setting)
+        load_workload_file(WORKLOADS)
+        cases = select_cases("quick", ["counted_*"])
+        with busy(options.load):
+            for number in range(len(found), options.sessions):
+                session = setting | run_session(cases[number % len(cases)], suite)
+                found.append(session)
+                if options.json is not None:
+                    with options.json.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(session) + "\n")
+                print(f"{number + 1}/{options.sessions} {_told(session)}", flush=True)
     print(table(found))
+    if options.write:
+        PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), table(found)), encoding="utf-8")
 
 
 def _told(session: dict[str, Any]) -> str:
@@ -68,18 +75,25 @@ def _told(session: dict[str, Any]) -> str:
     return f"{session['case']}: {judged}; load {session['load_during']:.1f}"
 
 
-def _earlier(file: Path | None, setting: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sessions of a file, if they are of the same setting."""
+def earlier_sessions(file: Path | None) -> list[dict[str, Any]]:
+    """The sessions of a file, if they are of one setting."""
     if file is None or not file.exists():
         return []
     sessions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    if sessions:
+        refuse_other_settings(sessions, sessions[0])
+    return sessions
+
+
+def refuse_other_settings(sessions: list[dict[str, Any]], setting: dict[str, Any]) -> None:
+    """Sessions that were run otherwise are not to be counted with those to come."""
     for session in sessions:
         for key in SAME_IN_ALL:
             if session.get(key) != setting[key]:
                 raise SystemExit(
-                    f"{file} holds sessions with {key} {session.get(key)!r}, now it is {setting[key]!r}; name another file"
+                    f"a session with {key} {session.get(key)!r} cannot be counted with one with {setting[key]!r}; "
+                    "name another --json"
                 )
-    return sessions
 
 
 def _cpus() -> int:

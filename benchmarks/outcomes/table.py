@@ -8,6 +8,8 @@ from typing import Any
 
 from benchmarks.outcomes.session import CANDIDATES
 
+MARKS = ("<!-- made by benchmarks.outcomes: begin -->", "<!-- made by benchmarks.outcomes: end -->")
+
 Z = 1.959964
 """Two-sided 95 % of a normal distribution."""
 
@@ -40,7 +42,7 @@ def table(sessions: Sequence[dict[str, Any]]) -> str:
         word, outcomes, asked = ASKED[name]
         counted = sum(counts[outcome] for outcome in outcomes)
         low, high = wilson(counted, len(judged))
-        rate = f"{word} {counted / len(judged):.0%} ({low:.0%} to {high:.0%})"
+        rate = f"{word} {100 * counted / len(judged):.0f} % ({100 * low:.0f} to {100 * high:.0f})"
         groups, seconds = (median(answer[key] for answer in judged) for key in ("groups", "seconds"))
         lines.append(f"| {name} | {len(judged)} | {numbers} | {rate} | {asked} | {groups:.0f} | {seconds:.0f} |")
     found = [fmean(session["judged"][name]["log_ratio"] for session in sessions) for name in CANDIDATES]
@@ -52,9 +54,17 @@ def table(sessions: Sequence[dict[str, Any]]) -> str:
         "",
         f"Groups and seconds are medians; the longest session took {longest:.0f} s. Mean estimates: {estimates}.",
         f"Load averages {before} before a session and {during} during it, on {first['cpus']} CPUs, with {first['busy']} busy",
-        "processes of the benchmark's own.",
+        f"processes of the benchmark's own; engine, runners and benchmark of commit {first['code']}.",
     ]
     return "\n".join(lines)
+
+
+def with_table(page: str, made: str) -> str:
+    """The page with this table between its marks."""
+    begin, end = MARKS
+    if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
+        raise SystemExit(f"the page needs the line {begin} and after it the line {end}, once each")
+    return f"{page[: page.index(begin)]}{begin}\n{made}\n{page[page.index(end) :]}"
 
 
 def _range(values: Any) -> str:

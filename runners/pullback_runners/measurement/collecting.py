@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from pullback_runners.measurement.lockstep import Group, Lineup, run_group
+from pullback_runners.measurement.lockstep import FEWEST_ROUNDS, Group, Lineup, run_group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.suites import Suite
@@ -32,8 +32,9 @@ def collect_groups(
     one start.
 
     With a `deadline` (by the monotonic clock) the time left is shared among the groups wanted at first, so that a busy
-    machine or a slow program makes turns fewer rather than groups; and none is begun that would end later, if it takes as
-    long as the longest of the last three. Two groups there are in any case, since fewer have no interval.
+    machine or a slow program makes turns fewer rather than groups; none is begun that would end later, if it takes as long
+    as the longest of the last three; and one that takes longer ends then, and is left out if its turns are too few. Two
+    groups there are in any case, since fewer have no interval.
     """
     wanted = suite.groups
     group_s = None if deadline is None else (deadline - time.monotonic()) / suite.groups
@@ -48,7 +49,11 @@ def collect_groups(
             lineup, coming = coming or Lineup(case, members(), surroundings), None
             if len(groups) + 1 < wanted:
                 coming = Lineup(case, members(), surroundings)
-            groups.append(run_group(lineup, suite.slices, group_s))
+            ends = deadline if len(groups) >= FEWEST_GROUPS else None
+            group = run_group(lineup, suite.slices, group_s, ends)
+            if ends is not None and group.rounds() < min(FEWEST_ROUNDS, suite.slices) and not group.failures:
+                break
+            groups.append(group)
             took_s.append(time.monotonic() - began)
             if len(groups) == wanted and is_ambiguous():
                 wanted = min(wanted + suite.more_groups, suite.most_groups)

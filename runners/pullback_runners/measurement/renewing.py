@@ -3,7 +3,7 @@
 Which pages of memory a process is given decides which of its data share a place in a physically addressed cache, for as long
 as it lives: two forks of one process, alike to the last virtual address, differ by 1 to 3 % all the time (the middle halves
 of their slices by 0.4 %). A fork copies every page that it writes to, so each gets pages of its own; a group
-that renews its processes ten times averages over ten draws, for a few milliseconds each instead of a start.
+that renews its processes twenty times averages over twenty draws, for a few milliseconds each instead of a start.
 """
 
 import ctypes
@@ -68,6 +68,14 @@ def _has_one_thread() -> bool:
 
 def die_with_parent() -> None:
     """Ask Linux for a SIGKILL when the parent dies: a worker inside a call that hangs would not see its input end."""
+    _prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def adopt_orphans() -> None:
+    """Ask Linux to become the parent of forks whose own has died: they can be waited for, and leave no zombies."""
+    _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
+def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(option, value)

@@ -1,7 +1,8 @@
 """The worker: one process that holds one variant of one case.
 
-To be timed it is forked from a group's zygote, for all else run as `python -P -m pullback_runners.measurement.worker`. It reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says
-what to hold and what for:
+To be timed it is forked from a group's zygote, for all else run as `python -P -m pullback_runners.measurement.worker`. It
+reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says what to
+hold and what for:
 
     examine       check the gradient, count memory, describe the plan; answer and end
     instructions  check the gradient, let valgrind count some calls; answer and end
@@ -41,7 +42,7 @@ WARM_UP_S = 0.02
 
 WARM_UP_CALLS = 3
 
-RENEWED_WARM_UP_S = 0.004
+RENEWED_WARM_UP_S = 0.003
 """A fork is warm but for the pages that it writes to, which are copied when it first does, and for the caches."""
 
 Answer = dict[str, Any]

@@ -6,10 +6,11 @@ member it gives to the others.
 
 It reads orders, one JSON object a line, from its standard input. The first names the descriptors of its workers, each
 with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers how
-it ended). At the end of input it ends all workers and itself. None is reaped earlier than asked for, so that an id is never
-somebody else's.
+it ended). At the end of input it ends all workers, their forks and itself. None is reaped earlier than asked for, so that an
+id is never somebody else's.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -18,12 +19,13 @@ import traceback
 from typing import Any, NoReturn
 
 from pullback_runners.measurement import worker
-from pullback_runners.measurement.renewing import die_with_parent
+from pullback_runners.measurement.renewing import adopt_orphans, die_with_parent
 
 
 def main() -> NoReturn:
     """Fork, then wait for what is asked."""
     die_with_parent()
+    adopt_orphans()
     channels = json.loads(sys.stdin.readline())["fork"]
     ids = [_forked(channel, channels) for channel in channels]
     _close(channels)
@@ -34,11 +36,12 @@ def main() -> NoReturn:
         if wanted not in ended:
             ended[wanted] = os.waitstatus_to_exitcode(os.waitpid(wanted, 0)[1])
         _answer({"status": ended[wanted]})
-    left = [each for each in ids if each not in ended]
-    for each in left:
-        os.kill(each, signal.SIGKILL)
-    for each in left:
-        os.waitpid(each, 0)
+    for each in ids:
+        if each not in ended:
+            os.kill(each, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):  # when none is left
+        while True:
+            os.waitpid(-1, 0)
     os._exit(0)  # as fast as it can: the interpreter's own farewell takes as long as a dozen turns
 
 
@@ -49,6 +52,8 @@ def _forked(channel: dict[str, int], channels: list[dict[str, int]]) -> int:
         return process_id
     status = 1
     try:
+        # Where the kernel shares CPUs among sessions, imports of all members side by side have a share each.
+        os.setsid()
         for descriptor, name in enumerate(("orders", "answers", "errors")):
             os.dup2(channel[name], descriptor)
         _close(channels)
