@@ -25,7 +25,7 @@ def numbers(*shape, dtype="f8"):
 @pytest.fixture
 def always(monkeypatch):
     """Blocks of some rows of 16 or 32 columns, whatever the size and however long the contracted axis."""
-    monkeypatch.setattr(finished, "_WORTH_IT", ((0, 1 << 30),))
+    monkeypatch.setattr(finished, "WORTH_IT", ((0, 1 << 30),))
     monkeypatch.setattr(finished, "BLOCK_BYTES", 2048)
     monkeypatch.setattr(finished, "FACTOR_BYTES", 1)
     monkeypatch.setattr(finished, "_COLUMNS", 16)
@@ -171,6 +171,18 @@ def test_no_block_is_written_over_a_factor(function, always):
     check(lambda a, b: (function(np.sort(a, axis=0), np.cumsum(b, axis=1)) @ b,), a, b)
 
 
+def test_results_may_be_wanted_where_a_factor_is(always):
+    x, w = numbers(64, 64), numbers(64, 64) / 8
+    plan = check(lambda x, w: (np.tanh(x @ w),), x, w)
+    expected = np.tanh(x @ w)
+    block = np.zeros(64 * 64 * 2)
+    block[:4096] = x.ravel()
+    for given, target in [(x.copy(), None), (block[:4096].reshape(64, 64), block[1024 : 1024 + 4096].reshape(64, 64))]:
+        target = given if target is None else target
+        plan(given, w, out=(target,))
+        np.testing.assert_allclose(target, expected, rtol=1e-12)
+
+
 def test_the_memory_of_what_only_the_nest_reads_is_taken(always):
     types = [ArrayType((64, 64), np.dtype("f8"))] * 3
 
@@ -198,13 +210,14 @@ def is_finished(function, *shapes, dtype="f4"):
     ("m", "k", "n", "expected"),
     [
         (1024, 16, 1024, True),
-        (1024, 64, 1024, True),
+        (2048, 32, 1024, True),
         (65536, 3, 64, True),
+        (8192, 128, 2048, True),
         (1, 8, 1 << 20, True),
-        (16384, 256, 2048, True),
         (512, 16, 500, False),  # stays in the second cache
         (128, 784, 512, False),
-        (2048, 256, 1024, False),  # products take the time
+        (1024, 64, 1024, False),  # products take the time
+        (16384, 256, 2048, False),
         (8192, 1024, 2048, False),
     ],
 )

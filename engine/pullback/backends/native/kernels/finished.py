@@ -48,7 +48,7 @@ _ROWS, _LEAST_ROWS = 8, 32
 
 #: From how many bytes of a result on, and up to which length of the contracted axis, blocks are the better: beyond the second
 #: cache, and beyond the third.
-_WORTH_IT = ((1 << 20, 64), (1 << 25, 512))
+WORTH_IT = ((1 << 20, 16), (1 << 23, 32), (1 << 25, 128))
 
 #: What blocks find of reductions is this part of the result at most.
 _PARTIALS = 0.125
@@ -114,7 +114,7 @@ def finished(product: Product, nest: Nest, results: Collection[int]) -> Finished
 def pays(one: Finished) -> bool:
     """Whether it is worth the while: the result does not stay in the second cache, and few products go into each of it."""
     nbytes = math.prod(one.nest.space) * one.product.dtype.itemsize
-    return any(nbytes >= far and one.product.k <= deepest for far, deepest in _WORTH_IT)
+    return any(nbytes >= far and one.product.k <= deepest for far, deepest in WORTH_IT)
 
 
 # --- axes -----------------------------------------------------------------------------------------------------------------
