@@ -1,15 +1,14 @@
 """One upload: a body, what is said beside it, and the answer."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
+from pullback_cli.credentials import token_in
 from pullback_cli.refusals import RefusalError
 
-TOKEN_VARIABLE = "PULLBACK_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 _TIMEOUT_S = 120
 _AGAIN = "run the same command again: what is stored already is not stored twice"
 
@@ -28,7 +27,7 @@ class Uploads:
     def __init__(self, server: str, token_file: Path | None) -> None:
         if not server.startswith(("http://", "https://")):
             raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
-        token = _token(token_file)
+        token = token_in(token_file)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.Client(base_url=server, headers=headers, timeout=httpx.Timeout(_TIMEOUT_S, connect=10))
 
@@ -62,13 +61,3 @@ def _refusal(response: httpx.Response, name: str) -> RefusalError:
     if response.status_code == httpx.codes.BAD_REQUEST and names:
         return MissingError(f"{name}: {detail}", names)
     return RefusalError(f"{name}: {detail}" + (f" {_AGAIN.capitalize()}." if response.is_server_error else ""))
-
-
-def _token(file: Path | None) -> str | None:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RefusalError(f"the token file {file} cannot be read; name a file with the token") from error
-    return token or None
