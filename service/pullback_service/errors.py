@@ -8,6 +8,7 @@
         ├── AuthenticationError      401
         ├── ForbiddenError           403, a valid token that does not allow this
         ├── NotFoundError            404
+        ├── NotAcceptableError       406, a format this installation does not write
         ├── ConflictError            409
         ├── GoneError                410, it was kept for a time only
         ├── TooLargeError            413
@@ -94,6 +95,14 @@ class NotFoundError(RequestError):
     status = 404
     slug = "not-found"
     title = "No such thing"
+
+
+class NotAcceptableError(RequestError):
+    """The answer cannot be given in the form that was asked for."""
+
+    status = 406
+    slug = "not-acceptable"
+    title = "The answer cannot take this form"
 
 
 class ConflictError(RequestError):

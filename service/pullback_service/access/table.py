@@ -55,6 +55,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/series": READ,
     f"GET {API}/series/facets": READ,
     f"GET {API}/series/{{series_id}}/points": READ,
+    f"GET {API}/points": READ,
     f"GET {API}/comparisons": READ,
     f"GET {API}/matrix": READ,
     f"POST {API}/jobs": UPLOAD,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
@@ -20,11 +21,14 @@ from pullback_service.comparisons.schemas import (
     ComparisonPage,
     ComparisonSummary,
 )
-from pullback_service.database import ReadSession
-from pullback_service.errors import InvalidInputError, NotFoundError, refuse
+from pullback_service.comparisons.tables import COMPARISONS, ExportedComparison
+from pullback_service.database import OpenedReading, ReadSession
+from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
+from pullback_service.exports.formats import EXPORTED, WantedFormat
+from pullback_service.exports.sending import in_batches, send
 from pullback_service.fields import Name
 from pullback_service.ids import ProjectId
-from pullback_service.paging import Cursor, Limit, read_cursor, write_cursor
+from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, read_cursor, write_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
@@ -40,11 +44,13 @@ NAMED = "Hash of a commit, 7 digits of it or more, or a branch for its newest co
     operation_id="compare_commits",
     summary="Compare two commits",
     response_model=ComparisonPage,
-    responses={**UNCHANGED, **documented(NotFoundError, InvalidInputError)},
+    responses={**EXPORTED, **UNCHANGED, **documented(NotFoundError, InvalidInputError, NotAcceptableError)},
 )
 async def compare_commits(
     session: ReadSession,
+    opened: OpenedReading,
     answer: KnownAnswering,
+    form: WantedFormat,
     choice: ChosenSeries,
     head: Annotated[Name, Query(description=f"The candidate: what is judged. {NAMED}", examples=["topic"])],
     base: Annotated[
@@ -71,7 +77,8 @@ async def compare_commits(
     """
     if choice.project is None:
         refuse("project", "A comparison is made within a project: give `project`.")
-    project_id = ProjectId((await project_by_name(session, choice.project)).id)
+    project = choice.project
+    project_id = ProjectId((await project_by_name(session, project)).id)
     pair = await find_pair(session, project_id, base, head, merge_base=merge_base)
     reference, candidate = pair.reference.commit, pair.candidate.commit
     compared = await queries.compare(session, reference, candidate, choice)
@@ -81,6 +88,16 @@ async def compare_commits(
         for each in compared
         if (not outcome or each.judgement.outcome in outcome) and (place is None or each.order > place)
     ]
+
+    async def read(session: AsyncSession, begin: int | None) -> tuple[Sequence[ExportedComparison], int | None]:
+        begin = begin or 0
+        shown = await queries.show(session, reference, candidate, wanted[begin : begin + HIGHEST_LIMIT])
+        rows = [ExportedComparison(project, reference.sha, candidate.sha, ComparedSeries.of(each)) for each in shown]
+        return rows, begin + HIGHEST_LIMIT if begin + HIGHEST_LIMIT < len(wanted) else None
+
+    if form is not None:
+        name = f"{project}-{reference.sha[:9]}-{candidate.sha[:9]}"
+        return await send(form, COMPARISONS, in_batches(opened, read), name=name, headers=answer.headers)
     page = wanted[:limit]
     shown = await queries.show(session, reference, candidate, page)
     return answer(

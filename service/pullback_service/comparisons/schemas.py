@@ -79,7 +79,7 @@ class ComparedSeries(BaseModel):
     `unpaired`, measured at different times. Only the first two make a claim: an unpaired difference is `ambiguous`, with
     an interval that the scatter of processes alone would give, and perhaps a `hint`, which is no outcome.
     The ratio is natural-log candidate/reference, null from or to zero. `threshold` is the least ratio in size that could
-    have been claimed, or is hinted at, and `factor` how many of those the ratio is. `reason` says why there is no claim.
+    have been claimed, or is hinted at, and `significance` how many of those the ratio is. `reason` says why there is no claim.
     """
 
     case: CaseSummary
@@ -99,7 +99,7 @@ class ComparedSeries(BaseModel):
     high: float | None = Field(examples=[0.048])
     n: int | None = Field(examples=[20])
     threshold: float | None = Field(examples=[0.0055])
-    factor: float | None = Field(examples=[7.6])
+    significance: float | None = Field(examples=[7.6])
     reason: str | None
     hint: Hint | None = Field(
         description="What unpaired numbers point to. It is no outcome: confirm it in one session."
@@ -139,7 +139,7 @@ class ComparedSeries(BaseModel):
             high=high,
             n=judgement.n,
             threshold=threshold,
-            factor=abs(ratio) / threshold if ratio is not None and threshold else None,
+            significance=abs(ratio) / threshold if ratio is not None and threshold else None,
             reason=judgement.reason,
             hint=None if doubt is None else doubt.hint,
             hint_basis=None if doubt is None else doubt.basis,

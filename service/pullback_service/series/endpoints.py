@@ -1,53 +1,100 @@
 """Finding series and reading their points."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
 from pullback_service.commits.naming import branch_by_name, named_commit
-from pullback_service.database import ReadSession
-from pullback_service.errors import InvalidInputError, NotFoundError, refuse
+from pullback_service.database import OpenedReading, ReadSession
+from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
+from pullback_service.exports.formats import EXPORTED, WantedFormat
+from pullback_service.exports.sending import in_batches, send
 from pullback_service.fields import KnownId, Name, Time
 from pullback_service.ids import ProjectId, SeriesId
-from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor, write_cursor
+from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, Page, page_of, read_cursor, write_cursor
 from pullback_service.problems import documented
+from pullback_service.projects.queries import project_by_name
 from pullback_service.series import finding
 from pullback_service.series.asking import ChosenSeries
+from pullback_service.series.finding import StoredSeries
 from pullback_service.series.queries import series_by_id
-from pullback_service.series.schemas import FacetsSummary, PointPage, PointSummary, SeriesSummary
+from pullback_service.series.schemas import FacetsSummary, PointPage, PointSummary, SeriesPoint, SeriesSummary
+from pullback_service.series.tables import (
+    FACETS,
+    POINTS,
+    RAW_POINTS,
+    SERIES,
+    ExportedPoint,
+    FacetRow,
+    exported,
+    facet_rows,
+)
 from pullback_service.series.thinning import FEWEST_MARKS
+from pullback_service.series.walking import WalkPlace, points_of_series
 from pullback_service.series.windows import Place, Window, marks_in, points_in
 
-router = APIRouter(prefix=f"{API}/series", tags=["series"])
+router = APIRouter(prefix=API, tags=["series"])
 
 SeriesPlace = TypeAdapter(tuple[KnownId])
 PointPlace = TypeAdapter(tuple[datetime, KnownId])
+SeriesPointPlace = TypeAdapter(tuple[KnownId, tuple[datetime, KnownId] | None])
 MOST_MARKS = 5_000
 MOST_LAST = 100_000
+NAMED = "Hash of a commit, 7 digits of it or more, or a branch for its newest one."
+READING = {**EXPORTED, **UNCHANGED, **documented(InvalidInputError, NotFoundError, NotAcceptableError)}
 
 Branch = Annotated[
     Name | None,
     Query(description="Measured at one of the 20 newest commits with results of this branch of `project`."),
 ]
-NAMED = "Hash of a commit, 7 digits of it or more, or a branch for its newest one."
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWindow:
+    """A window of history as an address says it."""
+
+    since: Annotated[Name | None, Query(alias="from", description=f"First commit. {NAMED}")] = None
+    until: Annotated[Name | None, Query(alias="to", description=f"Last commit. {NAMED}")] = None
+    start: Annotated[Time | None, Query(description="Earliest commit, by its place in history.")] = None
+    end: Annotated[Time | None, Query(description="Latest commit, by its place in history.")] = None
+    last: Annotated[int | None, Query(ge=1, le=MOST_LAST, description="The newest so many commits.")] = None
+    branch: Annotated[Name | None, Query(description="Only commits among the first parents of this branch.")] = None
+
+    async def found(self, session: AsyncSession, project_id: ProjectId) -> Window:
+        """The window in the history of a project."""
+        return Window(
+            since=await _place(session, project_id, self.since, "from"),
+            until=await _place(session, project_id, self.until, "to"),
+            start=self.start,
+            end=self.end,
+            last=self.last,
+            branch_id=None if self.branch is None else (await branch_by_name(session, project_id, self.branch)).id,
+        )
+
+
+KnownWindow = Annotated[AskedWindow, Depends()]
+Raw = Annotated[bool, Query(description="Also what each report measured, with one value per process.")]
 
 
 @router.get(
-    "",
+    "/series",
     operation_id="list_series",
     summary="Find series",
     response_model=Page[SeriesSummary],
-    responses={**UNCHANGED, **documented(InvalidInputError, NotFoundError)},
+    responses=READING,
 )
 async def list_series(
     session: ReadSession,
+    opened: OpenedReading,
     answer: KnownAnswering,
+    form: WantedFormat,
     choice: ChosenSeries,
     branch: Branch = None,
     limit: Limit = 100,
@@ -57,44 +104,61 @@ async def list_series(
 
     `?project=demo&metric=time&variant=native&variant=fused&param.n=1000&q=dens`
     """
+    choice = replace(choice, branch=branch)
+
+    async def read(session: AsyncSession, after: int | None) -> tuple[Sequence[StoredSeries], int | None]:
+        rows = await finding.list_series(session, choice, after_id=after, limit=HIGHEST_LIMIT)
+        return rows, rows[-1].series.id if len(rows) == HIGHEST_LIMIT else None
+
+    if form is not None:
+        name = choice.project or "pullback"
+        return await send(form, SERIES, in_batches(opened, read), name=name, headers=answer.headers)
     place = read_cursor(cursor, SeriesPlace)
-    rows = await finding.list_series(
-        session, replace(choice, branch=branch), after_id=place[0] if place else None, limit=limit + 1
-    )
+    rows = await finding.list_series(session, choice, after_id=place[0] if place else None, limit=limit + 1)
     return answer(page_of(rows, limit, item=SeriesSummary.of, key=lambda row: (row.series.id,)))
 
 
 @router.get(
-    "/facets",
+    "/series/facets",
     operation_id="count_series",
     summary="Count series by each dimension",
     response_model=FacetsSummary,
-    responses={**UNCHANGED, **documented(InvalidInputError, NotFoundError)},
+    responses=READING,
 )
 async def count_series(
-    session: ReadSession, answer: KnownAnswering, choice: ChosenSeries, branch: Branch = None
+    session: ReadSession,
+    opened: OpenedReading,
+    answer: KnownAnswering,
+    form: WantedFormat,
+    choice: ChosenSeries,
+    branch: Branch = None,
 ) -> Response:
     """Which values of each dimension there are under a choice of series, and how many series each of them has."""
-    return answer(FacetsSummary.of(await finding.facets(session, replace(choice, branch=branch))))
+    choice = replace(choice, branch=branch)
+
+    async def read(session: AsyncSession, _: None) -> tuple[Sequence[FacetRow], None]:
+        return facet_rows(await finding.facets(session, choice)), None
+
+    if form is not None:
+        name = choice.project or "pullback"
+        return await send(form, FACETS, in_batches(opened, read), name=name, headers=answer.headers)
+    return answer(FacetsSummary.of(await finding.facets(session, choice)))
 
 
 @router.get(
-    "/{series_id}/points",
+    "/series/{series_id}/points",
     operation_id="list_points",
     summary="Points of a series",
     response_model=PointPage,
-    responses={**UNCHANGED, **documented(NotFoundError, InvalidInputError)},
+    responses=READING,
 )
 async def list_points(
     session: ReadSession,
+    opened: OpenedReading,
     answer: KnownAnswering,
+    form: WantedFormat,
     series_id: KnownId,
-    since: Annotated[Name | None, Query(alias="from", description=f"First commit. {NAMED}")] = None,
-    until: Annotated[Name | None, Query(alias="to", description=f"Last commit. {NAMED}")] = None,
-    start: Annotated[Time | None, Query(description="Earliest commit, by its place in history.")] = None,
-    end: Annotated[Time | None, Query(description="Latest commit, by its place in history.")] = None,
-    last: Annotated[int | None, Query(ge=1, le=MOST_LAST, description="The newest so many commits.")] = None,
-    branch: Annotated[Name | None, Query(description="Only commits among the first parents of this branch.")] = None,
+    asked: KnownWindow,
     marks: Annotated[
         int | None,
         Query(
@@ -105,24 +169,28 @@ async def list_points(
         ),
     ] = None,
     *,
-    raw: Annotated[bool, Query(description="Also what each report measured, with one value per process.")] = False,
+    raw: Raw = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
     """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
 
-    Windows compose: `?from=v1.2&branch=main&last=500` are the newest 500 commits of main from v1.2 on.
+    Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
     """
     series = await series_by_id(session, SeriesId(series_id))
-    project_id = ProjectId(series.project_id)
-    window = Window(
-        since=await _place(session, project_id, since, "from"),
-        until=await _place(session, project_id, until, "to"),
-        start=start,
-        end=end,
-        last=last,
-        branch_id=(await branch_by_name(session, project_id, branch)).id if branch is not None else None,
-    )
+    window = await asked.found(session, ProjectId(series.project_id))
+
+    async def read(session: AsyncSession, after: Place | None) -> tuple[Sequence[ExportedPoint], Place | None]:
+        stored = (await finding.series_by_ids(session, [series_id]))[series_id]
+        if marks is not None:
+            shown, _ = await marks_in(session, SeriesId(series_id), window, at_most=marks, raw=raw)
+            return exported(stored, shown, raw=raw), None
+        points, more = await points_in(session, SeriesId(series_id), window, after=after, limit=HIGHEST_LIMIT, raw=raw)
+        return exported(stored, points, raw=raw), points[-1].place if more else None
+
+    if form is not None:
+        table = RAW_POINTS if raw else POINTS
+        return await send(form, table, in_batches(opened, read), name=f"series-{series_id}", headers=answer.headers)
     after = read_cursor(cursor, PointPlace)
     if marks is not None:
         if after is not None:
@@ -134,6 +202,53 @@ async def list_points(
     return answer(
         PointPage(
             items=[PointSummary.of(point) for point in points], next=write_cursor(points[-1].place) if more else None
+        )
+    )
+
+
+@router.get(
+    "/points",
+    operation_id="list_points_of_series",
+    summary="Points of many series",
+    response_model=Page[SeriesPoint],
+    responses=READING,
+)
+async def list_points_of_series(
+    session: ReadSession,
+    opened: OpenedReading,
+    answer: KnownAnswering,
+    form: WantedFormat,
+    choice: ChosenSeries,
+    asked: KnownWindow,
+    *,
+    raw: Raw = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Points of all chosen series in a window of history, series by series, then oldest commit first.
+
+    A page may be short, or empty, and still have a `next`. `?project=demo&metric=time&last=100&format=csv`
+    """
+    if choice.project is None:
+        refuse("project", "A window is one of the history of a project: give `project`.")
+    project_id = ProjectId((await project_by_name(session, choice.project)).id)
+    window = await asked.found(session, project_id)
+
+    async def read(session: AsyncSession, at: WalkPlace | None) -> tuple[Sequence[ExportedPoint], WalkPlace | None]:
+        found, following = await points_of_series(session, choice, window, at=at, limit=HIGHEST_LIMIT, raw=raw)
+        return [row for stored, point in found for row in exported(stored, [point], raw=raw)], following
+
+    if form is not None:
+        table = RAW_POINTS if raw else POINTS
+        return await send(form, table, in_batches(opened, read), name=choice.project, headers=answer.headers)
+    at = read_cursor(cursor, SeriesPointPlace)
+    found, following = await points_of_series(session, choice, window, at=at, limit=limit, raw=raw)
+    return answer(
+        Page[SeriesPoint](
+            items=[
+                SeriesPoint(series=SeriesSummary.of(stored), point=PointSummary.of(point)) for stored, point in found
+            ],
+            next=None if following is None else write_cursor(following),
         )
     )
 

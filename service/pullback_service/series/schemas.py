@@ -176,3 +176,10 @@ class PointPage(Page[PointSummary]):
     """A page of points. `thinned_from` is how many there are in the window when only some are shown as marks."""
 
     thinned_from: int | None = Field(None, examples=[5000])
+
+
+class SeriesPoint(BaseModel):
+    """A point and the series it is of."""
+
+    series: SeriesSummary
+    point: PointSummary

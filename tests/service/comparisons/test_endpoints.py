@@ -59,7 +59,7 @@ async def test_pairs_are_believed_counts_compared_and_the_rest_is_ambiguous(uplo
     found = rows(answer)
     paired = found["fused", "time"]
     assert (paired["kind"], paired["outcome"], paired["log_ratio"], paired["n"]) == ("paired", "slower", 0.05, 20)
-    assert (paired["threshold"], paired["factor"]) == (pytest.approx(0.01), pytest.approx(5))
+    assert (paired["threshold"], paired["significance"]) == (pytest.approx(0.01), pytest.approx(5))
     assert (paired["reference"]["value"], paired["candidate"]["spread"]["n"]) == (0.6, 3)
     counted = found["fused", "array_bytes"]
     assert (counted["kind"], counted["outcome"], counted["threshold"]) == ("exact", "more", None)
