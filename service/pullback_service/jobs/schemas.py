@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.fields import Count, Flag, JsonObject, Name, Number, Text
+from pullback_service.fields import Count, Flag, JsonObject, Name, Number, PlaceName, Text
 from pullback_service.reports.schemas import ReportReceipt
 
 JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
@@ -21,7 +21,7 @@ class JobRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    project: Name
+    project: PlaceName
     commit: CommitStatement
     suite: Name
     kind: Name = "run"

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
-from pullback_service.fields import Flag, Name
+from pullback_service.fields import Flag, PlaceName
 
 
 class ProjectSummary(BaseModel):
@@ -26,7 +26,7 @@ class ProjectRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Name
+    name: PlaceName
     public_read: Flag = False
 
 
