@@ -35,7 +35,7 @@ def test_no_request_finds_a_failure(start_cluster, bare_database_url, folder):
             Path(sys.executable).with_name("schemathesis"),
             *("--config-file", HERE / "schemathesis.toml", "run", f"{cluster.urls[0]}/api/v1/openapi.json"),
             *("-H", f"Authorization: Bearer {BOOTSTRAP}", "--max-examples", EXAMPLES or "3", "--no-color"),
-            *("--generation-deterministic", "--continue-on-failure", "--generation-database", "none", *chosen),
+            *("--generation-deterministic", "--continue-on-failure", *chosen),
         ],
         env={**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE)},
         cwd=folder,
