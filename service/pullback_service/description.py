@@ -4,7 +4,7 @@ Added are the schemas of bodies it does not parse, who may ask (`access/table.py
 problems every operation may answer with, and examples: `examples.json`, recorded from a service by `make api`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any
@@ -38,6 +38,25 @@ REPEATABLE = frozenset(
     }
 )
 
+# What of an answer leads on to which operations: parameters by their places in the body of the answer.
+_JOB = {"job_id": "/id"}
+_LEASE = {"path.job_id": "/job/id", "path.number": "/attempt"}
+LINKS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "create_project": {"read_project": {"name": "/name"}, "list_commits": {"project": "/name"}},
+    "upload_report": {"read_report": {"report_id": "/id"}, "read_body_of_report": {"report_id": "/id"}},
+    "list_reports": {"read_report": {"report_id": "/items/0/id"}, "read_body_of_report": {"report_id": "/items/0/id"}},
+    "list_series": {"list_points": {"series_id": "/items/0/id"}},
+    "create_job": {"read_job": _JOB, "cancel_job": _JOB, "read_log": _JOB},
+    "enroll_agent": {"claim_job": {"agent_id": "/agent_id"}},
+    "claim_job": {
+        "heartbeat": _LEASE,
+        "append_log": {**_LEASE, "header.Pullback-Lease": "/lease_token"},
+        "report_result": {**_LEASE, "header.Pullback-Lease": "/lease_token"},
+        "fail_attempt": _LEASE,
+    },
+    "create_token": {"revoke_token": {"token_id": "/id"}},
+}
+
 BEARER = {"type": "http", "scheme": "bearer", "description": "A token of `pullback token create`; see docs/access.md."}
 COOKIE = {"type": "apiKey", "in": "cookie", "name": "pullback_session", "description": "A login of the pages."}
 _UNAVAILABLE = {
@@ -65,6 +84,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
             _say_who_may(method, path, operation)
             operation["x-repeatable"] = method == "GET" or operation["operationId"] in REPEATABLE
             _exemplify(operation, examples.get(operation["operationId"]))
+            _lead_on(operation)
         app.openapi_schema = document
     return app.openapi_schema
 
@@ -102,3 +122,13 @@ def _exemplify(operation: dict[str, Any], example: dict[str, Any] | None) -> Non
         answer.setdefault("content", {}).setdefault(example["answer"]["media_type"], {})["example"] = example["answer"][
             "content"
         ]
+
+
+def _lead_on(operation: dict[str, Any]) -> None:
+    for status, answer in operation["responses"].items():
+        if status.startswith("2") and "application/json" in answer.get("content", {}):
+            for following, parameters in LINKS.get(operation["operationId"], {}).items():
+                answer.setdefault("links", {})[following] = {
+                    "operationId": following,
+                    "parameters": {name: f"$response.body#{place}" for name, place in parameters.items()},
+                }

@@ -1,118 +1,21 @@
 """The product from outside: real processes, a real database, a real (small) repository, nothing of ours replaced."""
 
-import json
-import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
-import time
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
+from tests.system.clusters import Cluster
+from tests.system.products import Product, until
 
 import pullback
 
 ENGINE = Path(pullback.__file__).parent
-SUITE = "quick:poly9_broadcast*"  # one case, a few seconds
-COMMAND = [sys.executable, "-P", "-m", "pullback_cli"]
-
-
-def until(condition, timeout_s=60, what="it"):
-    """Wait for something to become true and return it."""
-    deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
-        time.sleep(0.1)
-    return found
-
-
-class Product:
-    """One data folder, and the commands a person would type about it."""
-
-    def __init__(self, folder, repository, environment=None, user=None):
-        self.data = folder / "data"
-        self.home = folder / "home"
-        self.home.mkdir()
-        self.repository = repository
-        self._environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("PULLBACK_", "DATABASE_URL"))},
-            "HOME": str(self.home),  # every process of ours inherits it, so that none can hide
-            **(environment or {}),
-        }
-        self._user = user
-
-    def run(self, *arguments, **options):
-        """Run a command to its end."""
-        return subprocess.run(
-            [*COMMAND, *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-            env=self._environment,
-            cwd=self.home,
-            user=self._user,
-            group=self._user,
-            **options,
-        )
-
-    def start(self, *arguments, log, environment=None):
-        """Start a command and leave it running."""
-        with log.open("ab") as output:
-            return subprocess.Popen(
-                [*COMMAND, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=self._environment | (environment or {}),
-                cwd=self.home,
-            )
-
-    def up_arguments(self, *more):
-        """Return `up` on this folder and a free port."""
-        return [
-            "up",
-            "--data",
-            str(self.data),
-            "--port",
-            "0",
-            "--repository",
-            str(self.repository),
-            "--suite",
-            SUITE,
-            *more,
-        ]
-
-    def up(self, *more):
-        """Start everything in the background."""
-        done = self.run(*self.up_arguments("--detach", *more))
-        assert done.returncode == 0, done.stderr
-        return done
-
-    def status(self):
-        """Return what `status` says."""
-        return json.loads(self.run("status", "--data", str(self.data), "--json").stdout)
-
-    def down(self):
-        """Stop everything."""
-        return self.run("down", "--data", str(self.data))
-
-    def processes(self):
-        """Every process that belongs to this product, by the home folder it inherited or the data it names."""
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                named = any(str(self.data) in argument for argument in process.cmdline())
-                if process.pid != os.getpid() and (named or process.environ().get("HOME") == str(self.home)):
-                    found.append(process)
-        return [process for process in found if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
 class Api:
@@ -203,76 +106,6 @@ def _until():
 @pytest.fixture(name="git")
 def _git():
     return git
-
-
-def free_port():
-    """A port nobody listens on at this moment."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-class Replica:
-    """One process of a cluster, which can be killed and started again."""
-
-    def __init__(self, product, name, arguments, environment):
-        self.name = name
-        self.log = product.home / f"{name}.log"
-        self._begin = partial(product.start, *arguments, log=self.log, environment=environment)
-        self.process = self._begin()
-
-    def kill(self):
-        """End it as a power cut would."""
-        self.process.kill()
-        self.process.wait()
-
-    def restart(self):
-        """Start it again."""
-        self.process = self._begin()
-
-    def stop(self, timeout_s=30):
-        """Ask it to end, and return its exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout_s)
-
-
-class Cluster:
-    """API replicas and workers on one database, as an installation that grew has them."""
-
-    def __init__(self, product, environment, *, replicas, workers):
-        self.product = product
-        migrated = product.start("db", "upgrade", log=product.home / "upgrade.log", environment=environment)
-        assert migrated.wait(60) == 0, (product.home / "upgrade.log").read_text()
-        ports = [free_port() for _ in range(replicas)]
-        self.urls = [f"http://127.0.0.1:{port}" for port in ports]
-        self.replicas = [
-            Replica(product, f"serve-{number}", ["serve", "--port", str(port)], environment)
-            for number, port in enumerate(ports)
-        ]
-        self.workers = [Replica(product, f"worker-{number}", ["worker"], environment) for number in range(workers)]
-        for url in self.urls:
-            self.wait_until_ready(url)
-
-    @property
-    def processes(self):
-        """All of them."""
-        return [*self.replicas, *self.workers]
-
-    def wait_until_ready(self, url):
-        """Wait until a replica and its database answer."""
-        until(lambda: _is_ready(url), what=f"{url} to be ready")
-
-    def said(self):
-        """What all processes wrote."""
-        return "".join(process.log.read_text() for process in self.processes)
-
-
-def _is_ready(url):
-    try:
-        return httpx.get(f"{url}/readyz", trust_env=False, timeout=5).is_success
-    except httpx.TransportError:
-        return False
 
 
 @pytest.fixture

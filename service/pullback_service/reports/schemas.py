@@ -10,7 +10,19 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from pullback_service.fields import Count, Flag, JsonObject, LogRatio, Measured, Name, Number, Sha, Text, Time
+from pullback_service.fields import (
+    Count,
+    Flag,
+    JsonObject,
+    LogRatio,
+    Measured,
+    Name,
+    Number,
+    PlaceName,
+    Sha,
+    Text,
+    Time,
+)
 
 FORMAT = "pullback-report"
 VERSION = 1
@@ -75,7 +87,7 @@ class HarnessDocument(_Document):
 class CaseDocument(_Document):
     """A workload at one size, dtype and device."""
 
-    workload: Name
+    workload: PlaceName
     params: JsonObject = {}
     dtype: Name | None = None
     device: Name | None = None
@@ -181,7 +193,7 @@ class ReportDocument(_Document):
     id: UUID
     started_at: Time
     duration_s: Annotated[Number, Field(ge=0)] | None = None
-    project: Name
+    project: PlaceName
     commit: CommitDocument
     machine: MachineDocument
     harness: HarnessDocument
