@@ -168,6 +168,7 @@ class Client(SyncSender):
         branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -180,6 +181,7 @@ class Client(SyncSender):
         param: list[str] | None = None,
         q: str | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.PageOfSeriesSummary:
         """Series by any composition of their dimensions; a dimension that is repeated takes any of its values.
 
@@ -194,6 +196,7 @@ class Client(SyncSender):
                     "branch": branch,
                     "limit": limit,
                     "cursor": cursor,
+                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -206,7 +209,7 @@ class Client(SyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -215,6 +218,7 @@ class Client(SyncSender):
         self,
         *,
         branch: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -227,6 +231,7 @@ class Client(SyncSender):
         param: list[str] | None = None,
         q: str | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.FacetsSummary:
         """Which values of each dimension there are under a choice of series, and how many series each of them has."""
         return self._ask(
@@ -236,6 +241,7 @@ class Client(SyncSender):
                 "/api/v1/series/facets",
                 query={
                     "branch": branch,
+                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -248,7 +254,7 @@ class Client(SyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -257,21 +263,23 @@ class Client(SyncSender):
         self,
         series_id: int,
         *,
+        marks: int | None = None,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         from_: str | None = None,
         to: str | None = None,
         start: datetime | None = None,
         end: datetime | None = None,
         last: int | None = None,
         branch: str | None = None,
-        marks: int | None = None,
-        raw: bool | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.PointPage:
         """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
 
-        Windows compose: `?from=v1.2&branch=main&last=500` are the newest 500 commits of main from v1.2 on.
+        Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
         """
         return self._ask(
             models.PointPage,
@@ -279,18 +287,83 @@ class Client(SyncSender):
                 "GET",
                 f"/api/v1/series/{series_id}/points",
                 query={
+                    "marks": marks,
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
                     "from": from_,
                     "to": to,
                     "start": start,
                     "end": end,
                     "last": last,
                     "branch": branch,
-                    "marks": marks,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def list_points_of_series(
+        self,
+        *,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfSeriesPoint:
+        """Points of all chosen series in a window of history, series by series, then oldest commit first.
+
+        A page may be short, or empty, and still have a `next`. `?project=demo&metric=time&last=100&format=csv`
+        """
+        return self._ask(
+            models.PageOfSeriesPoint,
+            Call(
+                "GET",
+                "/api/v1/points",
+                query={
                     "raw": raw,
                     "limit": limit,
                     "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -307,6 +380,7 @@ class Client(SyncSender):
         merge_base: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -319,6 +393,7 @@ class Client(SyncSender):
         param: list[str] | None = None,
         q: str | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.ComparisonPage:
         """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
 
@@ -337,6 +412,7 @@ class Client(SyncSender):
                     "merge_base": merge_base,
                     "limit": limit,
                     "cursor": cursor,
+                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -349,7 +425,7 @@ class Client(SyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -363,7 +439,9 @@ class Client(SyncSender):
         branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.PageOfWorkloadSummary:
         """Every case of a project, each at the newest commit that has it on that machine, by workload."""
         return self._ask(
@@ -378,8 +456,9 @@ class Client(SyncSender):
                     "branch": branch,
                     "limit": limit,
                     "cursor": cursor,
+                    "format": format,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -744,6 +823,7 @@ class AsyncClient(AsyncSender):
         branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -756,6 +836,7 @@ class AsyncClient(AsyncSender):
         param: list[str] | None = None,
         q: str | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.PageOfSeriesSummary:
         """Series by any composition of their dimensions; a dimension that is repeated takes any of its values.
 
@@ -770,6 +851,7 @@ class AsyncClient(AsyncSender):
                     "branch": branch,
                     "limit": limit,
                     "cursor": cursor,
+                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -782,7 +864,7 @@ class AsyncClient(AsyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -791,6 +873,7 @@ class AsyncClient(AsyncSender):
         self,
         *,
         branch: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -803,6 +886,7 @@ class AsyncClient(AsyncSender):
         param: list[str] | None = None,
         q: str | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.FacetsSummary:
         """Which values of each dimension there are under a choice of series, and how many series each of them has."""
         return await self._ask(
@@ -812,6 +896,7 @@ class AsyncClient(AsyncSender):
                 "/api/v1/series/facets",
                 query={
                     "branch": branch,
+                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -824,7 +909,7 @@ class AsyncClient(AsyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -833,21 +918,23 @@ class AsyncClient(AsyncSender):
         self,
         series_id: int,
         *,
+        marks: int | None = None,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         from_: str | None = None,
         to: str | None = None,
         start: datetime | None = None,
         end: datetime | None = None,
         last: int | None = None,
         branch: str | None = None,
-        marks: int | None = None,
-        raw: bool | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.PointPage:
         """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
 
-        Windows compose: `?from=v1.2&branch=main&last=500` are the newest 500 commits of main from v1.2 on.
+        Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
         """
         return await self._ask(
             models.PointPage,
@@ -855,18 +942,83 @@ class AsyncClient(AsyncSender):
                 "GET",
                 f"/api/v1/series/{series_id}/points",
                 query={
+                    "marks": marks,
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
                     "from": from_,
                     "to": to,
                     "start": start,
                     "end": end,
                     "last": last,
                     "branch": branch,
-                    "marks": marks,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def list_points_of_series(
+        self,
+        *,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfSeriesPoint:
+        """Points of all chosen series in a window of history, series by series, then oldest commit first.
+
+        A page may be short, or empty, and still have a `next`. `?project=demo&metric=time&last=100&format=csv`
+        """
+        return await self._ask(
+            models.PageOfSeriesPoint,
+            Call(
+                "GET",
+                "/api/v1/points",
+                query={
                     "raw": raw,
                     "limit": limit,
                     "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -883,6 +1035,7 @@ class AsyncClient(AsyncSender):
         merge_base: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -895,6 +1048,7 @@ class AsyncClient(AsyncSender):
         param: list[str] | None = None,
         q: str | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.ComparisonPage:
         """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
 
@@ -913,6 +1067,7 @@ class AsyncClient(AsyncSender):
                     "merge_base": merge_base,
                     "limit": limit,
                     "cursor": cursor,
+                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -925,7 +1080,7 @@ class AsyncClient(AsyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -939,7 +1094,9 @@ class AsyncClient(AsyncSender):
         branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
         if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.PageOfWorkloadSummary:
         """Every case of a project, each at the newest commit that has it on that machine, by workload."""
         return await self._ask(
@@ -954,8 +1111,9 @@ class AsyncClient(AsyncSender):
                     "branch": branch,
                     "limit": limit,
                     "cursor": cursor,
+                    "format": format,
                 },
-                headers={"if-none-match": if_none_match},
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )

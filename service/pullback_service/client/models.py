@@ -309,7 +309,7 @@ class ComparedSeries(Answer):
     `unpaired`, measured at different times. Only the first two make a claim: an unpaired difference is `ambiguous`,
     with an interval that the scatter of processes alone would give, and perhaps a `hint`, which is no outcome. The
     ratio is natural-log candidate/reference, null from or to zero. `threshold` is the least ratio in size that could
-    have been claimed, or is hinted at, and `factor` how many of those the ratio is. `reason` says why there is no
+    have been claimed, or is hinted at, and `significance` how many of those the ratio is. `reason` says why there is no
     claim.
     """
 
@@ -330,7 +330,7 @@ class ComparedSeries(Answer):
     high: float | None
     n: int | None
     threshold: float | None
-    factor: float | None
+    significance: float | None
     reason: str | None
     hint: Literal["slower", "faster"] | None
     """What unpaired numbers point to. It is no outcome: confirm it in one session."""
@@ -877,50 +877,6 @@ class SeriesSummary(Answer):
     machine_fingerprint: str
 
 
-class PageOfSeriesSummary(Answer):
-    """One page of a list."""
-
-    items: list[SeriesSummary]
-    next: str | None = None
-
-
-class TokenSummary(Answer):
-    """A token, without its secret. `last_used_at` is right to a minute."""
-
-    id: int
-    name: str
-    prefix: str
-    scopes: list[str]
-    project: str | None
-    agent_id: int | None
-    created_at: datetime
-    created_by: str
-    expires_at: datetime | None
-    last_used_at: datetime | None
-    revoked_at: datetime | None
-
-
-class PageOfTokenSummary(Answer):
-    """One page of a list."""
-
-    items: list[TokenSummary]
-    next: str | None = None
-
-
-class WorkloadSummary(Answer):
-    """A workload and its cases."""
-
-    workload: str
-    cases: list[MatrixCase]
-
-
-class PageOfWorkloadSummary(Answer):
-    """One page of a list."""
-
-    items: list[WorkloadSummary]
-    next: str | None = None
-
-
 class RawPointSummary(Answer):
     """What one report measured at a commit; `process_values` is null for exact metrics."""
 
@@ -966,6 +922,64 @@ class PointSummary(Answer):
     """Reports behind the point, oldest first."""
     raw: list[RawPointSummary] | None = None
     """What each report measured, with `raw=true`."""
+
+
+class SeriesPoint(Answer):
+    """A point and the series it is of."""
+
+    series: SeriesSummary
+    point: PointSummary
+
+
+class PageOfSeriesPoint(Answer):
+    """One page of a list."""
+
+    items: list[SeriesPoint]
+    next: str | None = None
+
+
+class PageOfSeriesSummary(Answer):
+    """One page of a list."""
+
+    items: list[SeriesSummary]
+    next: str | None = None
+
+
+class TokenSummary(Answer):
+    """A token, without its secret. `last_used_at` is right to a minute."""
+
+    id: int
+    name: str
+    prefix: str
+    scopes: list[str]
+    project: str | None
+    agent_id: int | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+class PageOfTokenSummary(Answer):
+    """One page of a list."""
+
+    items: list[TokenSummary]
+    next: str | None = None
+
+
+class WorkloadSummary(Answer):
+    """A workload and its cases."""
+
+    workload: str
+    cases: list[MatrixCase]
+
+
+class PageOfWorkloadSummary(Answer):
+    """One page of a list."""
+
+    items: list[WorkloadSummary]
+    next: str | None = None
 
 
 class PointPage(Answer):
