@@ -177,8 +177,9 @@ def test_results_may_be_wanted_where_a_factor_is(always):
     expected = np.tanh(x @ w)
     block = np.zeros(64 * 64 * 2)
     block[:4096] = x.ravel()
-    same, overlapping = x.copy(), block[:4096].reshape(64, 64)
-    for given, target in ((same, same), (overlapping, block[1024 : 1024 + 4096].reshape(64, 64))):
+    part, other = (block[start : start + 4096].reshape(64, 64) for start in (0, 1024))
+    own = x.copy()
+    for given, target in [(own, own), (part, other)]:
         plan(given, w, out=(target,))
         np.testing.assert_allclose(target, expected, rtol=1e-12)
 
