@@ -44,7 +44,8 @@ def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
         if variant["error"]:
             nothing = Cell("")
             failed = Cell("failed", "failed")
-            message = f"{variant['error']['kind']}: {variant['error']['message']}"
+            kind, message = variant["error"]["kind"], variant["error"]["message"]
+            message = message if message.startswith(kind) else f"{kind}: {message}"
             yield Row(variant["variant"], failed, nothing, nothing, nothing, nothing, nothing, message)
             continue
         metrics = variant["metrics"]
