@@ -53,9 +53,7 @@ scatter: Linear = Linear(
     lambda type_, key, shape, dtype: ArrayType(shape, dtype),
     lambda v, x, key, shape, dtype: v[key],
     into=_write_scattered,
-    batch=lambda v, key, shape, dtype: scatter(
-        v, key=_behind_batch(key), shape=(np.shape(v)[0], *shape), dtype=dtype
-    ),
+    batch=lambda v, key, shape, dtype: scatter(v, key=_behind_batch(key), shape=(np.shape(v)[0], *shape), dtype=dtype),
 )
 
 
