@@ -88,9 +88,10 @@ def _spread_mean_scratch(type_: ArrayType, size: Shape, window: Shape, stride: S
     return [type_, *_padded_types(type_, size, window, stride, pad)]
 
 
-def _batch(primitive: Linear, x: Any, **params: Any) -> Any:
-    shape = np.shape(x)
-    y = primitive(np.reshape(x, (shape[0] * shape[1], *shape[2:])), **params)
+def _batch(primitive: Primitive, operands: Sequence[Any], **params: Any) -> Any:
+    """Batches of batches as one larger batch."""
+    shape = np.shape(operands[0])
+    y = primitive(*(np.reshape(x, (shape[0] * shape[1], *np.shape(x)[2:])) for x in operands), **params)
     return np.reshape(y, (*shape[:2], *np.shape(y)[1:]))
 
 
@@ -100,7 +101,7 @@ mean_pool: Linear = Linear(
     _pooled_type,
     lambda v, x, **params: mean_spread(v, size=np.shape(x)[2:], **params),
     flops=lambda types: types[0].size,
-    batch=lambda x, **params: _batch(mean_pool, x, **params),
+    batch=lambda x, **params: _batch(mean_pool, [x], **params),
     into=_write_mean,
     scratch=_mean_scratch,
 )
@@ -110,7 +111,7 @@ mean_spread: Linear = Linear(
     _spread_mean_type,
     lambda v, x, size, **params: mean_pool(v, **params),
     flops=lambda types: types[0].size,
-    batch=lambda x, **params: _batch(mean_spread, x, **params),
+    batch=lambda x, **params: _batch(mean_spread, [x], **params),
     into=_write_spread_mean,
     scratch=_spread_mean_scratch,
 )
@@ -287,6 +288,9 @@ class _MaxPool(Primitive):
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         return max_select(tangents[0], operands[0], y, **params)
 
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        return _batch(self, operands, **params)
+
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         return types[0].size
 
@@ -323,6 +327,13 @@ class _Choosing(Primitive):
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         return None if tangents[0] is None else self(tangents[0], *operands[1:], **params)
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        count = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
+        alike = [
+            x if own else np.broadcast_to(x, (count, *np.shape(x))) for x, own in zip(operands, batched, strict=True)
+        ]
+        return _batch(self, alike, **params)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         return types[1].size
