@@ -8,10 +8,17 @@ from typing import Any
 
 from benchmarks.outcomes.session import CANDIDATES
 
+from pullback_runners.measurement.outcomes import margins, noisy_outcome
+from pullback_runners.measurement.statistics import noise_floor, ratio_estimate
+
 MARKS = ("<!-- made by benchmarks.outcomes: begin -->", "<!-- made by benchmarks.outcomes: end -->")
 
 Z = 1.959964
 """Two-sided 95 % of a normal distribution."""
+
+FEWER_GROUPS = 14
+"""Processes of a group start side by side, so five of them cost less than 5/3 of three: a comparison of three processes had 13
+to 15 groups in its minute where these sessions had 16 to 19."""
 
 ASKED = {
     "A/A": ("called different", ("slower", "faster"), "at most 5 %"),
@@ -39,24 +46,38 @@ def table(sessions: Sequence[dict[str, Any]]) -> str:
         judged = [session["judged"][name] for session in sessions]
         counts = Counter(answer["outcome"] for answer in judged)
         numbers = " | ".join(str(counts[outcome]) for outcome in ("slower", "faster", "same", "ambiguous"))
-        word, outcomes, asked = ASKED[name]
-        counted = sum(counts[outcome] for outcome in outcomes)
-        low, high = wilson(counted, len(judged))
-        rate = f"{word} {100 * counted / len(judged):.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+        rate, asked = _rate(name, list(counts.elements())), ASKED[name][2]
         groups, seconds = (median(answer[key] for answer in judged) for key in ("groups", "seconds"))
         lines.append(f"| {name} | {len(judged)} | {numbers} | {rate} | {asked} | {groups:.0f} | {seconds:.0f} |")
     found = [fmean(session["judged"][name]["log_ratio"] for session in sessions) for name in CANDIDATES]
     longest = max(answer["seconds"] for session in sessions for answer in session["judged"].values())
     estimates = ", ".join(f"{100 * math.expm1(each):+.2f} %" for each in found)
+    fewer = [f"{name} {_rate(name, [judged_early(each, name) for each in sessions])}" for name in CANDIDATES]
     before, during = (_range(session[key] for session in sessions) for key in ("load_before", "load_during"))
     first = sessions[0]
     lines += [
         "",
         f"Groups and seconds are medians; the longest session took {longest:.0f} s. Mean estimates: {estimates}.",
+        f"By the first {FEWER_GROUPS} groups alone, about what a comparison has at such a load: {', '.join(fewer)}.",
         f"Load averages {before} before a session and {during} during it, on {first['cpus']} CPUs, with {first['busy']} busy",
         f"processes of the benchmark's own; engine, runners and benchmark of commit {first['code']}.",
     ]
     return "\n".join(lines)
+
+
+def judged_early(session: dict[str, Any], name: str) -> str:
+    """What a candidate's first groups alone would have said."""
+    log_ratios = session["judged"][name]["pairs"][:FEWER_GROUPS]
+    floor = noise_floor(session["twins"][: len(log_ratios)], len(log_ratios))
+    return noisy_outcome(ratio_estimate(log_ratios), margins(floor), may_say_same=True)
+
+
+def _rate(name: str, outcomes: Sequence[str]) -> str:
+    """How often an outcome that is counted for this true ratio came."""
+    word, counted_outcomes, _ = ASKED[name]
+    counted = sum(outcome in counted_outcomes for outcome in outcomes)
+    low, high = (100 * each for each in wilson(counted, len(outcomes)))
+    return f"{word} {100 * counted / len(outcomes):.0f} % ({low:.0f} to {high:.0f})"
 
 
 def with_table(page: str, made: str) -> str:

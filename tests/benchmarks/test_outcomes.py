@@ -8,7 +8,7 @@ import pytest
 from benchmarks.outcomes import __main__ as outcomes
 from benchmarks.outcomes.load import busy, kinds
 from benchmarks.outcomes.session import CANDIDATES, SHARE, judge
-from benchmarks.outcomes.table import MARKS, table, wilson, with_table
+from benchmarks.outcomes.table import MARKS, judged_early, table, wilson, with_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,10 +22,17 @@ SETTING = {"busy": 2, "cpus": 2, "suite": "standard", "seconds": 60.0, "code": "
 
 def session_of(**outcome_by_name):
     judged = {
-        name: {"outcome": outcome_by_name.get(name, "same"), "log_ratio": 0.01, "groups": 20, "seconds": 42.0}
+        name: {
+            "outcome": outcome_by_name.get(name, "same"),
+            "log_ratio": 0.01,
+            "groups": 20,
+            "seconds": 42.0,
+            "pairs": [0.02 + 1e-4 * math.cos(number) for number in range(14)] + [-1.0] * 6,
+        }
         for name in CANDIDATES
     }
-    return SETTING | {"case": "counted_tape", "load_before": 3.0, "load_during": 5.0, "judged": judged}
+    twins = [1e-4 * math.sin(number) for number in range(20)]
+    return SETTING | {"case": "counted_tape", "load_before": 3.0, "load_during": 5.0, "judged": judged, "twins": twins}
 
 
 @given(st.integers(1, 500).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
@@ -51,6 +58,11 @@ def test_outcomes_are_counted_by_true_ratio():
         ["2", "2", "0", "0", "0"],
     ]
     assert [row[6].split(" (")[0] for row in rows] == ["called different 50 %", "found 50 %", "found 100 %"]
+
+
+def test_what_fewer_groups_would_have_said_is_said_too():
+    assert judged_early(session_of(), "+2 %") == "slower"
+    assert "By the first 14 groups alone" in table([session_of()])
 
 
 def test_the_table_says_under_which_load_it_was_made():
