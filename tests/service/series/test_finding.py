@@ -139,7 +139,7 @@ async def test_every_count_is_what_choosing_the_value_finds(measured):
 
 
 async def test_facets_of_nothing_are_empty(measured):
-    series, counted = await facets(measured, "workload=nothing")
+    series, counted = await facets(measured, "q=nothing")
     assert series == 0
     assert not any(counted.values())
 
