@@ -28,19 +28,11 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {
 
 
 class Answering:
-    """How the request at hand is answered, as a dependency of endpoints that read."""
+    """How a request is answered. `known` are the tags of the answers that the client has."""
 
-    def __init__(
-        self,
-        request: Request,
-        if_none_match: Annotated[
-            str | None, Header(max_length=2_000, description="`ETag` of the answer that the client has.")
-        ] = None,
-    ) -> None:
-        caller = request.state.caller
-        assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
+    def __init__(self, caller: Caller, known: frozenset[str]) -> None:
         self.headers = {"Cache-Control": FOR_ANYBODY if caller.anonymous else FOR_THE_CALLER, "Vary": VARY}
-        self._known = _tags(if_none_match)
+        self._known = known
 
     def __call__(self, content: BaseModel) -> Response:
         """A document as JSON with its tag, or word that the client has it already."""
@@ -57,4 +49,15 @@ def _tags(header: str | None) -> frozenset[str]:
     return frozenset(tag.strip().removeprefix("W/") for tag in (header or "").split(","))
 
 
-KnownAnswering = Annotated[Answering, Depends()]
+async def _answering(
+    request: Request,
+    if_none_match: Annotated[
+        str | None, Header(max_length=2_000, description="`ETag` of the answer that the client has.")
+    ] = None,
+) -> Answering:
+    caller = request.state.caller
+    assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
+    return Answering(caller, _tags(if_none_match))
+
+
+KnownAnswering = Annotated[Answering, Depends(_answering)]

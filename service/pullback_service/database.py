@@ -106,7 +106,7 @@ async def _read_session(request: Request, database: KnownDatabase) -> AsyncItera
         yield session
 
 
-def _reading(request: Request, database: KnownDatabase) -> OpenSession:
+async def _reading(request: Request, database: KnownDatabase) -> OpenSession:
     caller = _caller(request)
 
     @asynccontextmanager

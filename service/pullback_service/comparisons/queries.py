@@ -25,7 +25,6 @@ from pullback_service.comparisons.judging import (
 )
 from pullback_service.errors import InvalidInputError
 from pullback_service.machines.models import Machine
-from pullback_service.projects.models import Project
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.reports.parts import EXACT_METRICS
 from pullback_service.series.choosing import SeriesChoice, conditions
@@ -273,7 +272,6 @@ async def _points(
             .join(Series, Series.id == Point.series_id)
             .join(Case, Case.id == Series.case_id)
             .join(Machine, Machine.id == Series.machine_id)
-            .join(Project, Project.id == Series.project_id)
             .where(Point.commit_id.in_(commits), *where)
             .order_by(Point.series_id, Point.commit_id, Point.id)
             .limit(MOST_COMPARED_POINTS + 1)
@@ -291,7 +289,9 @@ async def _statements(
     session: AsyncSession, reference_id: int, candidate_id: int, choice: SeriesChoice
 ) -> Mapping[Key, Sequence[Row[*tuple[Any, ...]]]]:
     """What uploads state of the two commits, in either order, oldest first. Index: ix_comparison_candidate."""
-    where = await conditions(session, choice, variant=Comparison.variant, metric=Comparison.metric)
+    where = await conditions(
+        session, choice, project_id=Case.project_id, variant=Comparison.variant, metric=Comparison.metric
+    )
     rows = await session.execute(
         select(
             Comparison.id,
@@ -320,7 +320,6 @@ async def _statements(
         .join(Report, Report.id == Comparison.report_id)
         .join(Case, Case.id == Comparison.case_id)
         .join(Machine, Machine.id == Comparison.machine_id)
-        .join(Project, Project.id == Case.project_id)
         .join(
             Series,
             and_(

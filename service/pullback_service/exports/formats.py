@@ -52,7 +52,7 @@ def encoder(form: Format, table: Table[Any]) -> Encoder:
             return Parquet(table)
 
 
-def _wanted(
+async def _wanted(
     form: Annotated[
         Format | None,
         Query(

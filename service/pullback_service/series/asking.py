@@ -19,7 +19,7 @@ Names = Annotated[list[Name], Query(max_length=MOST_ALTERNATIVES)]
 _NAME = TypeAdapter(Name)
 
 
-def _chosen(
+async def _chosen(
     request: Request,
     project: Name | None = None,
     workload: Names = [],  # noqa: B006 - FastAPI copies defaults

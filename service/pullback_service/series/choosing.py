@@ -70,24 +70,30 @@ Column: TypeAlias = InstrumentedAttribute[str]
 
 
 async def conditions(
-    session: AsyncSession, choice: SeriesChoice, *, variant: Column = Series.variant, metric: Column = Series.metric
+    session: AsyncSession,
+    choice: SeriesChoice,
+    *,
+    project_id: InstrumentedAttribute[int] = Series.project_id,
+    variant: Column = Series.variant,
+    metric: Column = Series.metric,
 ) -> dict[str, ColumnElement[bool]]:
     """The conditions of a choice by dimension, for statements that join what they speak of.
 
-    `variant` and `metric` are the columns of those, where the statement is about what may have no series yet.
+    The columns are others where a statement is about what may have no series yet. Index: uq_project_name.
     """
     found = dict(_conditions(choice, variant, metric))
-    if choice.branch is not None:
-        if choice.project is None:
-            refuse("branch", "A branch belongs to a project: give `project` too.")
-        project = await project_by_name(session, choice.project or "")
-        found["branch"] = await _on_branch(session, ProjectId(project.id), choice.branch)
+    if choice.project is not None:
+        # By its id: with the name joined, a statement that finds little walks the series of all projects.
+        project = await project_by_name(session, choice.project)
+        found["project"] = project_id == project.id
+        if choice.branch is not None:
+            found["branch"] = await _on_branch(session, ProjectId(project.id), choice.branch)
+    elif choice.branch is not None:
+        refuse("branch", "A branch belongs to a project: give `project` too.")
     return found
 
 
 def _conditions(choice: SeriesChoice, variant: Column, metric: Column) -> Iterator[tuple[str, ColumnElement[bool]]]:
-    if choice.project is not None:
-        yield "project", Project.name == choice.project
     for name, column, values in (
         ("workload", Case.workload, choice.workload),
         ("case", Case.label, choice.case),

@@ -58,28 +58,35 @@ Branch = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class AskedWindow:
-    """A window of history as an address says it."""
+    """A window of history as an address says it: commits by their names, a branch by its own."""
 
-    since: Annotated[Name | None, Query(alias="from", description=f"First commit. {NAMED}")] = None
-    until: Annotated[Name | None, Query(alias="to", description=f"Last commit. {NAMED}")] = None
-    start: Annotated[Time | None, Query(description="Earliest commit, by its place in history.")] = None
-    end: Annotated[Time | None, Query(description="Latest commit, by its place in history.")] = None
-    last: Annotated[int | None, Query(ge=1, le=MOST_LAST, description="The newest so many commits.")] = None
-    branch: Annotated[Name | None, Query(description="Only commits among the first parents of this branch.")] = None
+    since: str | None
+    until: str | None
+    branch: str | None
+    rest: Window
 
     async def found(self, session: AsyncSession, project_id: ProjectId) -> Window:
         """The window in the history of a project."""
-        return Window(
+        return replace(
+            self.rest,
             since=await _place(session, project_id, self.since, "from"),
             until=await _place(session, project_id, self.until, "to"),
-            start=self.start,
-            end=self.end,
-            last=self.last,
             branch_id=None if self.branch is None else (await branch_by_name(session, project_id, self.branch)).id,
         )
 
 
-KnownWindow = Annotated[AskedWindow, Depends()]
+async def _asked_window(
+    since: Annotated[Name | None, Query(alias="from", description=f"First commit. {NAMED}")] = None,
+    until: Annotated[Name | None, Query(alias="to", description=f"Last commit. {NAMED}")] = None,
+    start: Annotated[Time | None, Query(description="Earliest commit, by its place in history.")] = None,
+    end: Annotated[Time | None, Query(description="Latest commit, by its place in history.")] = None,
+    last: Annotated[int | None, Query(ge=1, le=MOST_LAST, description="The newest so many commits.")] = None,
+    branch: Annotated[Name | None, Query(description="Only commits among the first parents of this branch.")] = None,
+) -> AskedWindow:
+    return AskedWindow(since, until, branch, Window(start=start, end=end, last=last))
+
+
+KnownWindow = Annotated[AskedWindow, Depends(_asked_window)]
 Raw = Annotated[bool, Query(description="Also what each report measured, with one value per process.")]
 
 

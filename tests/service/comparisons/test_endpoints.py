@@ -250,4 +250,4 @@ async def test_a_comparison_takes_a_fixed_number_of_statements(client, upload, s
         commits = pair.reference.commit, pair.candidate.commit
         compared = await queries.compare(session, *commits, SeriesChoice(project="demo"))
         shown = await queries.show(session, *commits, compared[:5])
-    assert (len(compared), len(shown), len(statements)) == (40, 5, 9)
+    assert (len(compared), len(shown), len(statements)) == (40, 5, 11)

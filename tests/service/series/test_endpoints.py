@@ -38,9 +38,10 @@ async def test_series_are_found_by_every_dimension(measured):
     (found,) = await items(measured, **fitting)
     assert found["case"]["params"] == {"n": 100, "act": "tanh"}
     assert (found["unit"], found["direction"], found["exact"]) == ("s", "smaller", False)
-    for name in set(fitting) - {"kind"}:
+    for name in set(fitting) - {"kind", "project"}:
         assert await items(measured, **{**fitting, name: "other"}) == []
     assert await items(measured, **{**fitting, "kind": "peer"}) == []
+    assert (await measured.get(URL, params={"project": "other"})).status_code == 404
 
 
 async def test_a_machine_is_named_by_its_fingerprint_too(measured):

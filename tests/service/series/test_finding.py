@@ -75,6 +75,7 @@ async def test_dimensions_narrow_each_other_and_values_of_one_are_alternatives(m
         ("branch=main", 422, "give `project` too"),
         ("project=demo&branch=nowhere", 404, "neither a commit nor a branch"),
         ("project=nothing&branch=main", 404, "'nothing'"),
+        ("project=nothing", 404, "'nothing'"),
         ("param=n", 422, "name=value"),
         ("param.=1", 422, "param.name=value"),
         ("param.n=" + "1" * 201, 422, "up to 200 characters"),
@@ -138,7 +139,7 @@ async def test_every_count_is_what_choosing_the_value_finds(measured):
 
 
 async def test_facets_of_nothing_are_empty(measured):
-    series, counted = await facets(measured, "project=nothing")
+    series, counted = await facets(measured, "q=nothing")
     assert series == 0
     assert not any(counted.values())
 
@@ -152,9 +153,9 @@ async def test_the_most_frequent_hundred_values_are_listed_and_all_are_counted(c
     assert workloads["values"][0] == {"value": "workload 000", "series": 4}
 
 
-async def test_finding_and_counting_take_one_statement_each(measured, session, count_statements):
+async def test_finding_and_counting_take_one_statement_each_beside_the_projects(measured, session, count_statements):
     choice = SeriesChoice(project="demo", workload=["lstm"], params={"n": ["1000"]}, text="dens")
     async with count_statements() as statements:
         await finding.list_series(session, choice, after_id=None, limit=10)
         await finding.facets(session, choice)
-    assert len(statements) == 2
+    assert len(statements) == 4
