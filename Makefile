@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test coverage lint format bench lock clean
+.PHONY: help setup up test coverage lint format bench api lock clean
 
 help: ## list the tasks
 	@echo "Pullback: continuous benchmarking for gradients."
@@ -43,6 +43,9 @@ format: $(STAMP) ## format and mend what can be mended
 bench: $(STAMP) ## the project's own speed claims, measured again
 	$(BIN)/python -m benchmarks.tape_overhead
 	$(BIN)/python -m benchmarks.seeds
+
+api: $(STAMP) ## renew what is made from the API: its examples, its client, docs/api.md
+	$(BIN)/python -m tools.api
 
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \

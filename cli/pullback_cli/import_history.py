@@ -37,16 +37,16 @@ def import_history(
         "machine": machine,
         "branch": branch,
         "direction": direction,
-        "dry_run": "true" if dry_run else None,
+        "dry_run": dry_run or None,
     }
     stored = before = points = 0
     try:
         with Uploads(server, token_file) as uploads:
             for piece in pieces_of(path):
-                receipt, created = uploads.send(piece.body, {**said, **piece.said}, name=f"{path}: {piece.name}")
-                stored += created
-                before += not created
-                points += receipt["points"] if created or dry_run else 0
+                receipt = uploads.send(piece.body, {**said, **piece.said}, name=f"{path}: {piece.name}")
+                stored += receipt.was_created
+                before += not receipt.was_created
+                points += receipt.points if receipt.was_created or dry_run else 0
     except RequestError as error:
         raise RefusalError(f"{path}: {error.detail}") from error
     if dry_run:

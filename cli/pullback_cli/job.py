@@ -11,6 +11,7 @@ import typer
 
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
+from pullback_cli.uploading.gitlog import first_parents, reason_of
 
 if TYPE_CHECKING:
     from pullback_cli.calling import Service
@@ -359,14 +360,13 @@ def _decide(decision: str, ids: Sequence[int], server: str, token_file: Path | N
 
 def _commit(repository: Path, revision: str) -> dict[str, object]:
     """What the clone here knows of a commit; of a full hash it need not know anything."""
-    from pullback_cli.log import commits_back_from  # noqa: PLC0415 - git's part is of an extra
-
-    try:
-        return commits_back_from(repository, revision, 1)[0]
-    except (RefusalError, IndexError):
-        if FULL_HASH.fullmatch(revision):
-            return {"sha": revision}
-        raise
+    found = first_parents(repository, revision, 1)
+    if found:
+        return found[0]
+    if FULL_HASH.fullmatch(revision):
+        return {"sha": revision}
+    reason = reason_of(repository, "rev-parse", revision)
+    raise RefusalError(f"git cannot read {repository} ({reason}): name a branch or commit this clone has")
 
 
 def _line(job: dict[str, Any]) -> str:

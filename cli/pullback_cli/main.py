@@ -9,6 +9,7 @@ from pullback_cli import (
     compare,
     db,
     down,
+    export,
     gradbench,
     import_history,
     job,
@@ -44,6 +45,7 @@ app.command("workloads")(workloads.workloads)
 app.command("gradbench")(gradbench.gradbench)
 app.command("compare")(compare.compare)
 app.command("upload")(upload.upload)
+app.command("export")(export.export)
 app.command("import")(import_history.import_history)
 app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)

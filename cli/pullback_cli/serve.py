@@ -7,6 +7,9 @@ import typer
 
 from pullback_cli.refusals import RefusalError, needs
 
+# Uploads that are under way are finished; a large one over a slow line may take this long.
+SHUTDOWN_S = 20
+
 
 @needs("service")
 def serve(
@@ -52,7 +55,7 @@ def serve(
         application,
         log_config=None,  # the application logs its requests itself
         access_log=False,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=SHUTDOWN_S,
     )
     listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
     collect_seldom()

@@ -67,22 +67,21 @@ def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
 
 def _ask(url: str) -> dict[str, Any]:
     """What the service says of itself; nothing where it does not answer."""
-    import httpx  # noqa: PLC0415 - an extra
-
-    from pullback_cli.supervision.service_api import ServiceApi  # noqa: PLC0415 - as above
+    from pullback_cli.supervision.service_api import ServiceApi  # noqa: PLC0415 - httpx is of an extra
+    from pullback_service.client import ClientError  # noqa: PLC0415 - as above
     from pullback_service.settings import load_settings  # noqa: PLC0415 - heavy, and an extra
 
     with ServiceApi(url, token=load_settings().token()) as api:
         try:
-            said = api.status()
+            said = api.client.report_status()
             return {
                 "ready": api.is_ready(),
-                "agents": [str(agent["name"]) for agent in api.list("agents")],
-                "jobs": said["jobs"]["by_state"],
-                "findings": said["findings"],
-                "chores": said["chores"],
+                "agents": [agent.name for agent in api.client.list_agents().items],
+                "jobs": said.jobs.by_state,
+                "findings": said.findings,
+                "chores": [chore.model_dump(mode="json") for chore in said.chores],
             }
-        except httpx.HTTPError:
+        except ClientError:
             return {"ready": False}
 
 

@@ -1,6 +1,7 @@
 """`pullback upload`: results of any tool to a service."""
 
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,9 +9,11 @@ import typer
 
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.uploading import checkout
+from pullback_cli.uploading.gitlog import first_parents
 
 if TYPE_CHECKING:
     from pullback_cli.uploading.sending import Uploads
+    from pullback_service.client import models
 
 DEFAULT_SERVER = "http://127.0.0.1:8000"
 Server = Annotated[str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")]
@@ -34,6 +37,12 @@ def upload(
         str | None, typer.Option(help="smaller, bigger, or one per metric; for files without.")
     ] = None,
     allow_dirty: Annotated[bool, typer.Option("--allow-dirty", help="Keep what uncommitted changes measured.")] = False,
+    repository: Annotated[
+        Path, typer.Option(help="Clone that was measured; default: the one this is called in.")
+    ] = Path(),
+    log: Annotated[
+        int, typer.Option(min=0, max=5000, help="How many commits of the branch's log to tell; 0 tells nothing.")
+    ] = 100,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; show what would be stored.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
@@ -59,27 +68,32 @@ def upload(
         "variant": variant,
         "unit": unit,
         "direction": direction,
-        "allow_dirty": "true" if allow_dirty else None,
-        "dry_run": "true" if dry_run else None,
+        "allow_dirty": allow_dirty or None,
+        "dry_run": dry_run or None,
     }
     with Uploads(server, token_file) as uploads:
+        told: set[tuple[str, str]] = set()
         for path in paths:
-            _tell(path, *_send(uploads, body_of(path), said, path, allow_dirty=allow_dirty))
+            receipt, on = _send(uploads, body_of(path), said, path, repository)
+            _tell(path, receipt)
+            if on is not None and log and not dry_run and (receipt.commit, on) not in told:
+                told.add((receipt.commit, on))
+                _tell_log(uploads, receipt, on, repository, log)
 
 
 def _send(
-    uploads: "Uploads", body: bytes, said: dict[str, str | None], path: Path, *, allow_dirty: bool
-) -> tuple[dict[str, Any], bool]:
-    """Send a file; what it leaves unsaid of the commit is what is checked out here."""
+    uploads: "Uploads", body: bytes, said: dict[str, Any], path: Path, repository: Path
+) -> tuple["models.UploadReceipt", str | None]:
+    """Send a file, and the branch it is on; what it leaves unsaid of the commit is what is checked out here."""
     from pullback_cli.uploading.sending import MissingError  # noqa: PLC0415 - as above
 
     try:
-        return uploads.send(body, said, name=str(path))
+        return uploads.send(body, said, name=str(path)), said["branch"]
     except MissingError as missing:
         if "commit" not in missing.names or said["commit"] is not None or missing.names - {"commit"}:
             raise
-        here = checkout.head()
-    if here.dirty and not allow_dirty:
+        here = checkout.head(repository)
+    if here.dirty and not said["allow_dirty"]:
         raise RefusalError(
             f"{path}: this checkout has uncommitted changes, so {here.sha[:10]} is not what was measured; commit them, "
             "or add --allow-dirty"
@@ -89,21 +103,41 @@ def _send(
         **said,
         "commit": here.sha,
         "branch": here.branch,
-        "authored_at": here.authored_at,
-        "dirty": "true" if here.dirty else None,
+        "authored_at": datetime.fromisoformat(here.authored_at),
+        "dirty": here.dirty or None,
     }
-    return uploads.send(body, placed, name=str(path))
+    return uploads.send(body, placed, name=str(path)), here.branch
 
 
-def _tell(path: Path, receipt: dict[str, Any], created: bool) -> None:  # noqa: FBT001 - the second half of one answer
-    what = f"{receipt['points']} points of {receipt['cases']} cases"
-    failures = f", {receipt['failures']} failures" if receipt["failures"] else ""
-    state = "would be stored" if receipt["dry_run"] else "stored" if created else "stored before"
-    typer.echo(f"{path}: {receipt['format']}, {what}{failures} at {receipt['commit'][:10]} {state}: {receipt['url']}")
-    for note in receipt["notes"]:
+def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
+    what = f"{receipt.points} points of {receipt.cases} cases"
+    failures = f", {receipt.failures} failures" if receipt.failures else ""
+    state = "would be stored" if receipt.dry_run else "stored" if receipt.was_created else "stored before"
+    typer.echo(f"{path}: {receipt.format}, {what}{failures} at {receipt.commit[:10]} {state}: {receipt.url}")
+    for note in receipt.notes:
         typer.echo(f"  note: {note}")
-    for point in receipt["preview"] or ():
+    for point in receipt.preview or ():
         typer.echo(
-            f"  {point['case']} {point['variant']} {point['metric']} = {point['value']:g} {point['unit']}"
-            f" ({point['direction']} is better)"
+            f"  {point.case} {point.variant} {point.metric} = {point.value:g} {point.unit} ({point.direction} is better)"
         )
+
+
+def _tell_log(uploads: "Uploads", receipt: "models.UploadReceipt", branch: str, repository: Path, most: int) -> None:
+    """Tell what the branch is, up to the commit that was measured, so that it stands at its place in history."""
+    from pullback_service.client import ClientError, models  # noqa: PLC0415 - as above
+
+    commits = first_parents(repository, receipt.commit, most)
+    if not commits:
+        return  # measured elsewhere: the service asks nothing more than the commit
+    statement = {"project": receipt.project, "branch": branch, "commits": commits}
+    try:
+        learnt = uploads.client.tell_log(models.LogStatement.model_validate(statement))
+    except ClientError as error:
+        typer.echo(
+            f"  note: the results are stored, but not the log of {branch} ({error}); `pullback log` tells it", err=True
+        )
+        return
+    known = learnt.branch
+    gaps = f", {known.gaps} gaps in its history" if known.gaps else ""
+    forced = f", pushed by force from {known.forced_from[:10]}" if known.forced_from else ""
+    typer.echo(f"  {branch}: {learnt.new_commits} new commits, {known.commits} known{gaps}{forced}")

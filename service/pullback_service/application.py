@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
 
 from fastapi import Depends, FastAPI
-from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
 from pullback_service import health, problems
 from pullback_service.access.gate import Gate
@@ -16,15 +15,17 @@ from pullback_service.agents.endpoints import router as agents
 from pullback_service.audit.endpoints import router as audit
 from pullback_service.backfills.endpoints import router as backfills
 from pullback_service.commits.endpoints import router as commits
+from pullback_service.comparisons.endpoints import router as comparisons
 from pullback_service.database import Database, check_address
+from pullback_service.description import describe
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.endpoints import router as jobs
 from pullback_service.machines.endpoints import router as machines
+from pullback_service.matrix.endpoints import router as matrix
 from pullback_service.metrics import Metrics
 from pullback_service.observing import Observing
 from pullback_service.projects.endpoints import router as projects
 from pullback_service.reports.endpoints import router as reports
-from pullback_service.reports.schemas import ReportDocument
 from pullback_service.runtime import Runtime, authenticate
 from pullback_service.series.endpoints import router as series
 from pullback_service.settings import Settings, load_settings
@@ -33,7 +34,6 @@ from pullback_service.tokens.endpoints import router as tokens
 
 BURST_S = 4
 """A caller who was quiet may catch up on this many seconds at once."""
-SCHEMA_REFERENCE = "#/components/schemas/{model}"
 
 
 def create_service(settings: Settings | None = None) -> FastAPI:
@@ -70,13 +70,9 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         docs_url=None,  # FastAPI's page loads its scripts from elsewhere, which our content security policy forbids
         redoc_url=None,
         dependencies=[Depends(authenticate)],
+        generate_unique_id_function=_name_of,
         # Every error of every endpoint has one form; without this FastAPI documents its own for 422.
-        responses={
-            "default": {
-                "description": "A problem (RFC 9457)",
-                "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-            }
-        },
+        responses={"default": {"description": "A problem (RFC 9457)", "content": problems.CONTENT}},
     )
     app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
     problems.install(app)
@@ -86,6 +82,8 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         machines,
         reports,
         series,
+        comparisons,
+        matrix,
         jobs,
         backfills,
         agents,
@@ -95,20 +93,10 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         health.router,
     ):
         app.include_router(router)
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
     return app
 
 
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's document, with the schemas of what it does not parse itself: reports and problems."""
-    if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title, summary=app.summary, version=app.version, routes=app.routes, description=app.description
-        )
-        schemas = document["components"]["schemas"]
-        for model in (ReportDocument, problems.Problem):
-            schema = model.model_json_schema(ref_template=SCHEMA_REFERENCE)
-            schemas.update(schema.pop("$defs", {}))
-            schemas[model.__name__] = schema
-        app.openapi_schema = document
-    return app.openapi_schema
+def _name_of(route: APIRoute) -> str:
+    """Operations are called what their functions are: in the description, in the client and in the audit log."""
+    return route.name

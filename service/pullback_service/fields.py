@@ -1,12 +1,13 @@
 """Types of values that come in: bounded, finite, and fit for Postgres (no NUL, no time outside its calendar)."""
 
+import re
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Annotated, Any
 
 import orjson
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, JsonValue, StringConstraints
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 LARGEST_JSON_BYTES = 256 * 1024
 DEEPEST_JSON = 32
@@ -18,19 +19,38 @@ LARGEST_LOG_RATIO = 200.0
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 # A word for tables, labels and addresses: one line, no control characters, no blanks at its ends.
-Name = Annotated[
-    str,
-    StringConstraints(
-        min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
-    ),
-]
+_NAME = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_NAME)]
+
+
+def _no_step(value: str) -> str:
+    if not {".", ".."}.isdisjoint(value.split("/")):
+        raise PydanticCustomError("step", "A name that is part of addresses must not have . or .. between its slashes.")
+    return value
+
+
+# What pages have in their address: browsers would take these steps instead of asking for them.
+PlaceName = Annotated[Name, AfterValidator(_no_step)]
 Text = Annotated[str, StringConstraints(max_length=20_000, pattern=r"^[^\x00]*$")]
-Sha = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+_SHA = r"^([0-9a-f]{40}|[0-9a-f]{64})$"
+Sha = Annotated[str, StringConstraints(pattern=_SHA)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 LogRatio = Annotated[Number, Field(ge=-LARGEST_LOG_RATIO, le=LARGEST_LOG_RATIO)]
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT)]
 Flag = Annotated[bool, Field(strict=True)]
 KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
+
+
+# Patterns in words: an error is for people, who should not have to read one.
+_PATTERNS = {
+    _NAME: "Must be one line, without blanks at its ends and without control characters.",
+    _SHA: "Must be a full commit hash, 40 or 64 hexadecimal digits in lower case, as `git rev-parse HEAD` says it.",
+}
+
+
+def message_of(error: ErrorDetails) -> str:
+    """What is wrong with a value, in words."""
+    return _PATTERNS.get(error.get("ctx", {}).get("pattern", ""), error["msg"])
 
 
 def _within_calendar(value: datetime) -> datetime:
@@ -48,9 +68,12 @@ def _countable(value: float) -> float:
 Measured = Annotated[Number, AfterValidator(_countable)]
 
 
+_A_NUMBER = re.compile(r"\s*[+-]?[\d_.]+([eE][+-]?\d+)?\s*")
+
+
 def _text_only(value: object) -> object:
-    # Pydantic would read a number as seconds since 1970, and as milliseconds when it is large.
-    if isinstance(value, (int, float)):
+    # Pydantic would read a number, also one in an address, as seconds since 1970, and as milliseconds when it is large.
+    if isinstance(value, (int, float)) or (isinstance(value, str) and _A_NUMBER.fullmatch(value)):
         raise PydanticCustomError("iso_time", "The time must be a string like 2026-01-31T12:00:00Z.")
     return value
 

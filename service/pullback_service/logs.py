@@ -10,6 +10,9 @@ from pullback_service.settings import Settings
 
 logger: FilteringBoundLogger = structlog.get_logger("pullback")
 
+# Without the values of local variables: among them are headers with tokens, and the bodies of uploads.
+_TRACEBACKS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+
 
 def configure_logs(settings: Settings) -> None:
     """Send the logs of this process, those of libraries included, through one form."""
@@ -21,9 +24,11 @@ def configure_logs(settings: Settings) -> None:
         structlog.processors.StackInfoRenderer(),
     ]
     finish: list[Processor] = (
-        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        [structlog.processors.ExceptionRenderer(_TRACEBACKS), structlog.processors.JSONRenderer()]
         if settings.log_format == "json"
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        ]
     )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

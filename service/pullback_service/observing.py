@@ -8,6 +8,7 @@ import time
 from uuid import uuid4
 
 import structlog
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pullback_service.browsers import refusal
@@ -26,6 +27,8 @@ SECURITY_HEADERS = (
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
+# What logs and figures say of a caller who left before the body was read; no such answer is ever sent.
+GONE = 499
 QUIET_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
@@ -67,6 +70,8 @@ class Observing:
                 await problem(403, "cross-site", "Refused", reason)(scope, receive, send_with_headers)
             else:
                 await self._app(scope, receive, send_with_headers)
+        except ClientDisconnect:
+            status = status or GONE  # nobody is there to be answered, and nothing was stored
         except Exception as error:
             answer = unexpected(scope["path"], error)
             if status:

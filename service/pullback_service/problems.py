@@ -17,13 +17,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from pullback_service.errors import FieldError, RequestError
+from pullback_service.fields import message_of
 from pullback_service.logs import logger
 
 MEDIA_TYPE = "application/problem+json"
 MOST_FIELD_ERRORS = 20
 RETRY_AFTER_S = 2
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+CONTENT: dict[str, Any] = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
 class FieldProblem(BaseModel):
@@ -48,13 +52,7 @@ class Problem(BaseModel):
 
 def documented(*families: type[RequestError]) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of an endpoint that may answer with these errors."""
-    return {
-        family.status: {"description": family.title, "content": {MEDIA_TYPE: {"schema": _REFERENCE}}}
-        for family in families
-    }
-
-
-_REFERENCE = {"$ref": "#/components/schemas/Problem"}
+    return {family.status: {"description": family.title, "content": CONTENT} for family in families}
 
 
 def problem(
@@ -79,6 +77,10 @@ def problem(
     if errors:
         content["errors"] = list(errors[:MOST_FIELD_ERRORS])
     return Response(orjson.dumps(content), status_code=int(status), media_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json"))
 
 
 def from_request_error(error: RequestError) -> Response:
@@ -118,9 +120,19 @@ async def _on_request_error(_: Request, error: Exception) -> Response:
     return from_request_error(error)
 
 
-async def _on_validation_error(_: Request, error: Exception) -> Response:
+async def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
-    errors = [FieldError(path=json_path(item["loc"]), message=item["msg"]) for item in error.errors()]
+    sent_as = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not _is_json(sent_as) and any(item["loc"] == ("body",) for item in error.errors()) and error.body:
+        # FastAPI reads such a body as text, and would say that text is no object.
+        return problem(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "unsupported-media-type",
+            "The body is not sent as JSON",
+            f"The body was sent {f'as {ascii(sent_as)[1:-1][:60]}' if sent_as else 'without a Content-Type'}: send it "
+            "with Content-Type: application/json (`curl --json '{…}'`, or -H 'Content-Type: application/json').",
+        )
+    errors = [FieldError(path=json_path(item["loc"]), message=message_of(item)) for item in error.errors()]
     if any(item["type"] == "json_invalid" for item in error.errors()):
         return problem(
             HTTPStatus.BAD_REQUEST, "unreadable-body", "The body cannot be read", "The body is not JSON.", errors=errors
@@ -138,13 +150,24 @@ async def _on_validation_error(_: Request, error: Exception) -> Response:
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
     status = HTTPStatus(error.status_code)
-    detail = error.detail
+    detail, headers = error.detail, dict(error.headers or {})
     if status is HTTPStatus.NOT_FOUND:
         detail = f"There is nothing at {request.url.path}: /api/v1/openapi.json lists what there is."
     elif status is HTTPStatus.METHOD_NOT_ALLOWED:
-        detail = f"{request.method} is not possible on {request.url.path}."
+        allowed = ", ".join(_methods_at(request))
+        headers["Allow"] = allowed  # each route knows its own method only
+        detail = f"{request.method} is not possible on {request.url.path}: use {allowed}."
     slug = status.phrase.lower().replace(" ", "-")
-    return problem(error.status_code, slug, status.phrase, detail, headers=error.headers)
+    return problem(error.status_code, slug, status.phrase, detail, headers=headers)
+
+
+def _methods_at(request: Request) -> list[str]:
+    """The methods of all routes at this place."""
+    return [
+        method
+        for method in METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    ]
 
 
 async def _on_database_away(_: Request, error: Exception) -> Response:

@@ -15,7 +15,9 @@ MIB = 1024 * 1024
 class Settings(BaseSettings):
     """Read from `PULLBACK_*` and `DATABASE_URL`; build with `load_settings` for errors in one sentence."""
 
-    model_config = SettingsConfigDict(env_prefix="PULLBACK_", extra="ignore", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="PULLBACK_", extra="ignore", frozen=True, populate_by_name=True, use_attribute_docstrings=True
+    )
 
     database_url: str | None = Field(None, validation_alias="DATABASE_URL")
     """Address of the database, `postgresql://user@host/name`; unset, `pullback up` starts the embedded one."""
@@ -30,14 +32,19 @@ class Settings(BaseSettings):
     address_rate: float = Field(50.0, gt=0)
     """The same for an address that shows no valid token."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is worth a line."""
     log_format: Literal["json", "text"] = "json"
+    """`json`: one object a line, for machines. `text`: for people."""
     pool_size: int = Field(10, ge=1, le=200)
     """Database connections of one process."""
     max_report_bytes: int = Field(64 * MIB, ge=1024)
+    """Largest upload, as it is sent and decompressed."""
     max_log_bytes: int = Field(16 * MIB, ge=1024)
     """Longest log of one attempt."""
     lease_s: float = Field(90.0, gt=0)
+    """How long an agent may be silent before its job goes back to the queue."""
     heartbeat_s: float = Field(15.0, gt=0)
+    """How often agents are asked to say that they are at work."""
     idle_noise_hours: float = Field(12.0, ge=0)
     """A machine that waits for work compares a commit with itself at most this often, to know its noise; 0: never."""
 

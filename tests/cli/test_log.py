@@ -4,31 +4,9 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 
 import httpx
 import pytest
-import uvicorn
-
-from pullback_cli.app import create_app
-from pullback_cli.serve import listen
-from pullback_service.settings import Settings
-
-
-@pytest.fixture
-def service(database_url):
-    """Address of a service that listens."""
-    listening = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app(Settings(database_url=database_url)), log_config=None))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-    listening.close()
 
 
 @pytest.fixture
@@ -82,7 +60,7 @@ def test_what_does_not_hold_is_one_sentence(clone, tmp_path):
     for arguments, folder, said in (
         (["--branch", "nowhere"], clone, "name a branch or commit this clone has"),
         ([], tmp_path, "git cannot read"),
-        (["--server", "nowhere"], clone, "is no address"),
+        (["--server", "nowhere"], clone, "is not an address"),
         (["--server", "http://127.0.0.1:1"], clone, "does not answer"),
     ):
         shown = pullback_log(*arguments, folder=folder)

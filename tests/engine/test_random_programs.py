@@ -133,7 +133,7 @@ class Program:
     """A program with a number, and values to call it with."""
 
     def __init__(self, number):
-        self.random = random.Random(number)  # noqa: S311 - programs, not secrets
+        self.random = random.Random(number)
         self.shapes = self.random.choice(ARGUMENTS)
         self.single = self.random.random() < 0.2
         self.makers = [self.random.choice(LAYOUTS) for _ in self.shapes]

@@ -1,5 +1,7 @@
 """Settings come by environment; what does not hold is said in one sentence."""
 
+from pathlib import Path
+
 import pytest
 
 from pullback_service.errors import SetupError
@@ -55,3 +57,21 @@ def test_other_addresses_are_refused_without_authentication(host):
     with pytest.raises(SetupError, match="PULLBACK_AUTH=token"):
         refuse_open_bind(host, Settings())
     refuse_open_bind(host, Settings(auth="token"))
+
+
+def test_every_setting_is_on_the_page_with_what_it_means_and_its_default():
+    rows = []
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
+        variable = str(field.validation_alias or f"PULLBACK_{name.upper()}")
+        default = field.default if field.default is not None else ""
+        shown = (
+            f"{default // 2**20} MiB"
+            if name.endswith("_bytes")
+            else f"{default:g}"
+            if isinstance(default, float)
+            else default
+        )
+        rows.append(f"| `{variable}` | {shown} | {' '.join(field.description.split())} |")
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    assert "\n".join(rows) in page, "the table of docs/operating.md should be:\n" + "\n".join(rows)

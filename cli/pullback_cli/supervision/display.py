@@ -54,7 +54,7 @@ class Display:
         if last is None and job.is_final:
             self.say(f"{_name(job)}: {job.state} already")
         elif job.is_final:
-            reason = job.job.get("failure_message")
+            reason = job.job.failure_message
             self.say(f"{_name(job)}: {job.state}" + (f" ({reason})" if reason else ""))
         elif self._live is None:
             self.say(f"{_name(job)}: {job.state}")

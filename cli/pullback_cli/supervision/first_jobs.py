@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pullback_cli.supervision.history import Commit, History
 from pullback_cli.supervision.service_api import Item, ServiceApi
+from pullback_service.client import models
 
 HEAD_PRIORITY = 100
 EARLIER_PRIORITY = 10
@@ -16,7 +17,7 @@ class FollowedJob:
     """A job `up` asked for and how it stands by the service's word."""
 
     commit: Commit
-    job: Item
+    job: models.JobDetail
     new: bool
     """Whether there is anything left to do; False for what an earlier `up` had measured."""
 
@@ -28,14 +29,13 @@ class FollowedJob:
     @property
     def state(self) -> str:
         """State by the service's word."""
-        return str(self.job["state"])
+        return self.job.state
 
     @property
     def progress(self) -> Item:
         """Progress of the newest attempt: done, total, message; empty before there is one."""
-        attempts: list[Item] = self.job.get("history") or []
-        found: Item | None = attempts[-1].get("progress") if attempts else None
-        return found or {}
+        attempts = self.job.history
+        return (attempts[-1].progress if attempts else None) or {}
 
 
 def ask_for_jobs(api: ServiceApi, history: History, suite: str) -> list[FollowedJob]:
@@ -48,9 +48,9 @@ def ask_for_jobs(api: ServiceApi, history: History, suite: str) -> list[Followed
 
 def refresh(api: ServiceApi, jobs: list[FollowedJob]) -> list[FollowedJob]:
     """Ask the service how the unfinished ones stand."""
-    return [job if job.is_final else FollowedJob(job.commit, api.job(str(job.job["id"])), job.new) for job in jobs]
+    return [job if job.is_final else FollowedJob(job.commit, api.job(job.job.id), job.new) for job in jobs]
 
 
 def _ask(api: ServiceApi, commit: Commit, suite: str, priority: int) -> FollowedJob:
     job = api.add_job(commit, suite=suite, priority=priority, timeout_s=TIMEOUT_S)
-    return FollowedJob(commit, job, new=job["state"] not in FINAL_STATES)
+    return FollowedJob(commit, job, new=job.state not in FINAL_STATES)

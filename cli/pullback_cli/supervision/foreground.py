@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import replace
 from types import FrameType
 
-import httpx
 from rich.console import Console
 
 from pullback_cli.refusals import RefusalError
@@ -24,6 +23,7 @@ from pullback_cli.supervision.state import UpState, forget_state, only_up_on, re
 from pullback_cli.supervision.supervisor import ProcessKeepsDyingError, Supervisor
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_service import migrating
+from pullback_service.client import ClientError
 from pullback_service.settings import load_settings, refuse_open_bind
 
 SUITE = "quick"
@@ -83,8 +83,10 @@ class _Up:
             self._database.look()
             try:
                 jobs = refresh(api, jobs)
-            except httpx.TransportError:
-                pass  # the API is being started again, which `look` has said
+            except ClientError as error:
+                if not error.is_transient:
+                    raise
+                # The API is being started again, which `look` has said.
             else:
                 self._display.show(jobs)
                 if head_is_open and jobs[0].is_final:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import httpx
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -12,6 +11,7 @@ from rich.table import Table
 from pullback_cli.supervision.first_jobs import FollowedJob
 from pullback_cli.supervision.service_api import Item, ServiceApi
 from pullback_runners.workloads import Case
+from pullback_service.client import ClientError
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,11 @@ class Ratio:
 def headline(api: ServiceApi, job: FollowedJob, url: str) -> RenderableType:
     """Say what was measured at the commit of a finished job."""
     sha = str(job.commit["sha"])[:10]
-    if job.state != "done":
-        return escape(
-            f"{sha} could not be measured ({job.state}: {job.job.get('failure_message') or 'no reason given'})"
-        )
+    if job.state != "done" or job.job.report_id is None:
+        return escape(f"{sha} could not be measured ({job.state}: {job.job.failure_message or 'no reason given'})")
     try:
-        report = api.report(str(job.job["report_id"]))
-    except httpx.HTTPError as error:
+        report = api.report(job.job.report_id)
+    except ClientError as error:
         return escape(f"{sha} is measured; its ratios could not be read ({error}): {url}")
     failures = [escape(failure) for failure in failed_cases(report)]
     return Group(f"{sha} is measured:", _table(list(time_ratios(report))), *failures, f"More at {url}")

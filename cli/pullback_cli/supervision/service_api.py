@@ -1,36 +1,38 @@
 """The calls `up` and `status` make to the service they started: jobs in, progress and ratios out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
+from uuid import UUID
 
-import httpx
+from pullback_service.client import Client, ClientError, models
 
 Item = Mapping[str, Any]
+TIMEOUT_S = 10.0
 
 
 class ServiceApi:
-    """One service. A call that gets no answer raises httpx.TransportError; `up` simply asks again."""
+    """One service on this machine. A call raises a transient `ClientError` where `up` simply asks again."""
 
     def __init__(self, url: str, *, token: str | None = None) -> None:
-        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=httpx.Timeout(10, connect=2), trust_env=False)
+        self.client = Client(url, token=token, timeout_s=TIMEOUT_S, attempts=1, trust_env=False)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._http.close()
+        self.client.close()
 
     def is_ready(self) -> bool:
         """Whether the service answers and its database is in shape."""
         try:
-            return self._http.get("/readyz").is_success
-        except httpx.TransportError:
+            self.client.report_readiness()
+        except ClientError:
             return False
+        return True
 
-    def add_job(self, commit: Item, *, suite: str, priority: int, timeout_s: float) -> Item:
+    def add_job(self, commit: Item, *, suite: str, priority: int, timeout_s: float) -> models.JobDetail:
         """Ask for a measurement; what is queued or measured already is returned as it stands."""
-        body = {
+        wanted = {
             "project": "pullback",
             "commit": commit,
             "suite": suite,
@@ -38,29 +40,12 @@ class ServiceApi:
             "requires": {},
             "timeout_s": timeout_s,
         }
-        return self._answer(self._http.post("/api/v1/jobs", json=body))
+        return self.client.create_job(models.JobRequest.model_validate(wanted))
 
-    def status(self) -> Item:
-        """The service's word on itself."""
-        return self._answer(self._http.get("/status"))
-
-    def job(self, job_id: str) -> Item:
+    def job(self, job_id: int) -> models.JobDetail:
         """One job with its state and progress."""
-        return self._answer(self._http.get(f"/api/v1/jobs/{job_id}"))
+        return self.client.read_job(job_id)
 
-    def report(self, report_id: str) -> Item:
+    def report(self, report_id: UUID) -> Item:
         """The document of a report, as it was uploaded."""
-        document: Item = self._answer(self._http.get(f"/api/v1/reports/{report_id}"))["document"]
-        return document
-
-    def list(self, resource: str, **query: str | int) -> Sequence[Item]:
-        """The first page of a list."""
-        items: Sequence[Item] = self._answer(self._http.get(f"/api/v1/{resource}", params=query))["items"]
-        return items
-
-    def _answer(self, response: httpx.Response) -> Item:
-        if response.is_server_error:
-            raise httpx.RemoteProtocolError(f"the service answered {response.status_code}")
-        response.raise_for_status()
-        answer: Item = response.json()
-        return answer
+        return self.client.read_report(report_id).document

@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -59,7 +59,11 @@ def forget_state(data: Path) -> None:
 
 @contextmanager
 def only_up_on(data: Path) -> Iterator[None]:
-    """Hold the data folder for as long as this `up` lives; the kernel lets go of it however the process ends."""
+    """Hold the data folder for as long as this `up` lives; the kernel lets go of it however the process ends.
+
+    An `up` that is refused, for a port in use say, leaves nothing behind that was not there before.
+    """
+    before = {place for place in (data / _LOCK, data) if place.exists()}
     try:
         data.mkdir(parents=True, exist_ok=True)
         lock = (data / _LOCK).open("a")
@@ -79,4 +83,12 @@ def only_up_on(data: Path) -> Iterator[None]:
             ) from error
         if not os.access(data, os.W_OK | os.X_OK):
             raise RefusalError(f"the data folder {data} cannot be written: choose another with --data")
-        yield
+        try:
+            yield
+        except RefusalError:
+            if data / _LOCK not in before:
+                (data / _LOCK).unlink(missing_ok=True)
+            if data not in before:
+                with suppress(OSError):  # something was stored in it
+                    data.rmdir()
+            raise

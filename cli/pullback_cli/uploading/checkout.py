@@ -1,11 +1,12 @@
 """What git knows of the checkout a person stands in."""
 
-import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from pullback_cli.refusals import RefusalError
+from pullback_cli.uploading.gitlog import ask_git
 
-_TIMEOUT_S = 20
+_REMEDY = "the file does not say which commit it measured, and this folder is no git checkout: add --commit SHA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,25 +19,16 @@ class Head:
     dirty: bool
 
 
-def head() -> Head:
+def head(folder: Path) -> Head:
     """The commit of the folder a person stands in."""
-    sha, authored_at = _git("show", "-s", "--format=%H%n%aI", "HEAD").split("\n")
-    branch = _git("rev-parse", "--abbrev-ref", "HEAD")
-    changes = _git("status", "--porcelain", "--untracked-files=no")
+    sha, authored_at = _git(folder, "show", "-s", "--format=%H%n%aI", "HEAD").split("\n")
+    branch = _git(folder, "rev-parse", "--abbrev-ref", "HEAD")
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return Head(sha, branch if branch != "HEAD" else None, authored_at, bool(changes))
 
 
-def _git(*arguments: str) -> str:
-    try:
-        done = subprocess.run(  # noqa: S603 - our own arguments
-            ["git", *arguments],  # noqa: S607 - the git of whoever stands here
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_TIMEOUT_S,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise RefusalError(
-            "the file does not say which commit it measured, and this folder is no git checkout: add --commit SHA"
-        ) from error
-    return done.stdout.strip()
+def _git(folder: Path, *arguments: str) -> str:
+    said = ask_git(folder, *arguments)
+    if said is None:
+        raise RefusalError(_REMEDY)
+    return said.strip()

@@ -1,16 +1,15 @@
 """One upload: a body, what is said beside it, and the answer."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
-
+from pullback_cli.credentials import token_in
 from pullback_cli.refusals import RefusalError
+from pullback_service.client import Client, ClientError, ProblemError, models
 
-TOKEN_VARIABLE = "PULLBACK_TOKEN"  # noqa: S105 - the name of a variable, not a secret
-_TIMEOUT_S = 120
+_TIMEOUT_S = 120.0
+_INCOMPLETE = "incomplete-request"
 _AGAIN = "run the same command again: what is stored already is not stored twice"
 
 
@@ -26,49 +25,33 @@ class Uploads:
     """Uploads to one service."""
 
     def __init__(self, server: str, token_file: Path | None) -> None:
-        if not server.startswith(("http://", "https://")):
-            raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
-        token = _token(token_file)
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.Client(base_url=server, headers=headers, timeout=httpx.Timeout(_TIMEOUT_S, connect=10))
+        self.client = client_of(server, token_file)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._http.close()
+        self.client.close()
 
-    def send(self, body: bytes, said: Mapping[str, str | None], *, name: str) -> tuple[dict[str, Any], bool]:
-        """The receipt, and whether this upload stored something."""
-        query = {key: value for key, value in said.items() if value is not None}
+    def send(self, body: bytes, said: Mapping[str, Any], *, name: str) -> models.UploadReceipt:
+        """The receipt; `was_created` says whether this upload stored something."""
         try:
-            response = self._http.post("/api/v1/reports", params=query, content=body)
-        except httpx.TransportError as error:
-            raise RefusalError(f"{name}: the service does not answer ({error}); {_AGAIN}") from error
-        if response.is_success:
-            receipt: dict[str, Any] = response.json()
-            return receipt, response.status_code == httpx.codes.CREATED
-        raise _refusal(response, name)
+            return self.client.upload_report(body, **{key: value for key, value in said.items() if value is not None})
+        except ProblemError as problem:
+            names = frozenset(
+                error.path.removeprefix("query.") for error in problem.errors if error.path.startswith("query.")
+            )
+            if problem.slug == _INCOMPLETE and names:
+                raise MissingError(f"{name}: {problem}", names) from problem
+            raise RefusalError(
+                f"{name}: {problem}" + (f" {_AGAIN.capitalize()}." if problem.is_transient else "")
+            ) from problem
+        except ClientError as error:
+            raise RefusalError(f"{name}: {error}" + (f"; {_AGAIN}" if error.is_transient else "")) from error
 
 
-def _refusal(response: httpx.Response, name: str) -> RefusalError:
-    try:
-        problem = response.json()
-        detail = str(problem["detail"])
-    except (ValueError, KeyError, TypeError):
-        return RefusalError(f"{name}: the service answered {response.status_code}; is this a Pullback service?")
-    paths = [str(error.get("path", "")) for error in problem.get("errors", ())]
-    names = frozenset(path.removeprefix("query.") for path in paths if path.startswith("query."))
-    if response.status_code == httpx.codes.BAD_REQUEST and names:
-        return MissingError(f"{name}: {detail}", names)
-    return RefusalError(f"{name}: {detail}" + (f" {_AGAIN.capitalize()}." if response.is_server_error else ""))
-
-
-def _token(file: Path | None) -> str | None:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RefusalError(f"the token file {file} cannot be read; name a file with the token") from error
-    return token or None
+def client_of(server: str, token_file: Path | None) -> Client:
+    """A client of the service a person named, with the token of a file or of the environment."""
+    if not server.startswith(("http://", "https://")):
+        raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
+    return Client(server, token=token_in(token_file), timeout_s=_TIMEOUT_S)

@@ -1,17 +1,23 @@
-"""The service as the agent sees it: a handful of HTTP calls, every one safe to repeat.
+"""The service as the agent sees it: a handful of calls, every one safe to repeat.
 
-Errors come out in the agent's two kinds: no answer, 408, 425, 429 and 5xx are transient, other refusals permanent.
+Errors come out in the agent's two kinds: no answer, 408, 425, 429 and 5xx are transient, other refusals permanent. The
+client repeats nothing by itself here: each loop of the agent has its own patience.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Self
-
-import httpx
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Literal, Self
+from uuid import UUID
 
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
 from pullback_runners.progress import Progress
 from pullback_runners.suites import narrowed_suite
+from pullback_service.client import Client, ClientError, ProblemError, models
+
+if TYPE_CHECKING:
+    import httpx
 
 Seconds = float
 HeartbeatAnswer = Literal["continue", "cancel", "lost"]
@@ -19,9 +25,10 @@ HeartbeatAnswer = Literal["continue", "cancel", "lost"]
 CLAIM_WAIT_S = 30  # the longest wait the service allows
 KINDS = ("run", "compare")
 """The kinds of jobs this agent knows how to do; a service of a newer release keeps others from it."""
-_TRANSIENT_STATUSES = frozenset({408, 425, 429})
+_TIMEOUT_S = 60.0  # a report is large, and a line may be slow
 _COMMIT_FIELDS = ("sha", "parents", "branch", "author", "authored_at", "title")  # those of a report
 _LEASE_HEADER = "Pullback-Lease"
+_LEASE_GONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.GONE})
 
 
 @dataclass(frozen=True)
@@ -78,165 +85,102 @@ class Claim:
 class ServiceClient:
     """One service; thread-safe, because the loops of an agent share it."""
 
-    def __init__(self, server: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
-        self.server = server.rstrip("/")
-        self._http = httpx.Client(
-            base_url=self.server,
-            timeout=httpx.Timeout(15, connect=5),
-            headers={"User-Agent": "pullback-agent"},
-            transport=transport,
-        )
-        if token is not None:
-            self.use_token(token)
+    def __init__(
+        self, server: str, *, token: str | None = None, transport: "httpx.BaseTransport | None" = None
+    ) -> None:
+        self._client = Client(server, token=token, timeout_s=_TIMEOUT_S, attempts=1, transport=transport)
+        self.server = self._client.server
 
     def use_token(self, token: str) -> None:
         """Authenticate every later call with this secret."""
-        self._http.headers["Authorization"] = f"Bearer {token}"
+        self._client.use_token(token)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._http.close()
+        self._client.close()
 
     def enroll(self, *, name: str, labels: Mapping[str, str], machine: Mapping[str, Any]) -> Enrolment:
         """Introduce this machine; the same name and fingerprint again is the same agent."""
-        answer = self._json("POST", "/api/v1/agents/enroll", {"name": name, "labels": labels, "machine": machine})
-        return Enrolment(
-            agent_id=str(self._part(answer, "agent_id")),
-            heartbeat_s=float(self._part(answer, "heartbeat_s")),
-            lease_s=float(self._part(answer, "lease_s")),
-            secret=answer.get("secret"),
-        )
+        enrolment = models.Enrolment.model_validate({"name": name, "labels": labels, "machine": machine})
+        with self._translated("enrolling"):
+            answer = self._client.enroll_agent(enrolment)
+        return Enrolment(str(answer.agent_id), answer.heartbeat_s, answer.lease_s, answer.secret)
 
     def claim(self, agent_id: str, *, labels: Mapping[str, str], wait_s: int = CLAIM_WAIT_S) -> Claim | None:
         """Wait for a job; None when there was none in `wait_s` seconds."""
-        response = self._send(
-            "POST",
-            f"/api/v1/agents/{agent_id}/claim",
-            json={"wait_s": wait_s, "labels": labels, "kinds": KINDS},
-            timeout=httpx.Timeout(wait_s + 15, connect=5),
-        )
-        if response.status_code == httpx.codes.NO_CONTENT:
+        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(KINDS))
+        with self._translated("claiming"):
+            claim = self._client.claim_job(int(agent_id), asked)
+        if claim is None:
             return None
-        answer = self._object(response)
-        job = self._part(answer, "job")
-        suite, globs = narrowed_suite(str(self._part(job, "suite")))
-        lease = Lease(
-            job_id=str(self._part(job, "id")),
-            attempt=int(self._part(answer, "attempt")),
-            token=str(self._part(answer, "lease_token")),
-            heartbeat_s=float(self._part(answer, "heartbeat_s")),
-        )
+        job = claim.job
+        suite, globs = narrowed_suite(job.suite)
         return Claim(
             Job(
-                project=str(self._part(job, "project")),
-                commit=_of_report(self._part(job, "commit")),
+                project=job.project,
+                commit=_of_report(job.commit),
                 suite=suite,
                 cases=tuple(globs),
-                timeout_s=float(self._part(job, "timeout_s")),
-                reference=_of_report(job["reference"]) if job.get("reference") is not None else None,
+                timeout_s=job.timeout_s,
+                reference=_of_report(job.reference) if job.reference is not None else None,
             ),
-            lease,
+            Lease(
+                job_id=str(job.id), attempt=claim.attempt, token=str(claim.lease_token), heartbeat_s=claim.heartbeat_s
+            ),
         )
 
     def heartbeat(self, lease: Lease, progress: Progress) -> tuple[HeartbeatAnswer, Seconds]:
         """Renew the lease; the answer carries a cancellation back, and the interval to the next call."""
+        statement = models.Heartbeat(
+            lease_token=UUID(lease.token),
+            phase=progress.phase,
+            progress=models.Progress(done=progress.done, total=progress.total, message=progress.message),
+        )
         try:
-            answer = self._json(
-                "POST",
-                f"{lease.path}/heartbeat",
-                {
-                    "lease_token": lease.token,
-                    "phase": progress.phase,
-                    "progress": {"done": progress.done, "total": progress.total, "message": progress.message},
-                },
-            )
+            with self._translated("a heartbeat"):
+                answer = self._client.heartbeat(int(lease.job_id), lease.attempt, statement)
         except RefusedError as refusal:
-            if refusal.status in {httpx.codes.NOT_FOUND, httpx.codes.CONFLICT, httpx.codes.GONE}:
+            if refusal.status in _LEASE_GONE:
                 return "lost", lease.heartbeat_s
             raise
-        return self._part(answer, "answer"), float(answer.get("heartbeat_s", lease.heartbeat_s))
+        return answer.answer, answer.heartbeat_s
 
     def append_log(self, lease: Lease, offset: int, chunk: bytes) -> int:
         """Store log bytes at an offset; returns the offset the service expects next, which may be a rewind."""
-        response = self._http_call(
-            "PUT",
-            f"{lease.path}/log",
-            params={"offset": offset},
-            content=chunk,
-            headers={_LEASE_HEADER: lease.token, "Content-Type": "application/octet-stream"},
-        )
-        if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return int(self._part(self._object(response), "expected_offset"))
-        self._check(response)
-        return int(self._part(self._object(response), "size"))
+        with self._translated("a piece of log"):
+            try:
+                receipt = self._client.append_log(
+                    int(lease.job_id), lease.attempt, chunk, offset=offset, lease=UUID(lease.token)
+                )
+            except ProblemError as problem:
+                if problem.status != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    raise
+                return int(problem.members["expected_offset"])
+        return receipt.size
 
     def deliver(self, path: str, *, body: bytes, key: str, lease_token: str | None) -> Mapping[str, Any]:
         """Hand over a report or a failure; the key makes a repetition harmless."""
-        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-        if lease_token is not None:
-            headers[_LEASE_HEADER] = lease_token
-        response = self._send("POST", path, content=body, headers=headers, timeout=httpx.Timeout(60, connect=5))
-        return self._object(response) if response.content else {}
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key, _LEASE_HEADER: lease_token}
+        with self._translated(path):
+            return self._client.deliver(path, body, headers=headers)
 
-    def _json(self, method: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self._object(self._send(method, path, json=body))
-
-    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        response = self._http_call(method, path, **options)
-        self._check(response)
-        return response
-
-    def _http_call(self, method: str, path: str, **options: Any) -> httpx.Response:
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        """Errors of the client as the agent's own."""
         try:
-            return self._http.request(method, path, **options)
-        except httpx.TransportError as error:
-            raise TransientError(f"{self.server} does not answer {method} {path}: {error!r}") from error
-
-    def _check(self, response: httpx.Response) -> None:
-        if response.is_success:
-            return
-        status = response.status_code
-        message = (
-            f"{response.request.method} {response.request.url.path} at {self.server} answered {status}: "
-            + _detail(response)
-        )
-        if status in _TRANSIENT_STATUSES or response.is_server_error:
-            raise TransientError(message)
-        raise RefusedError(status, message)
-
-    def _object(self, response: httpx.Response) -> Mapping[str, Any]:
-        try:
-            body = response.json()
-        except ValueError as error:
-            raise PermanentError(
-                f"{response.request.url} did not answer with JSON; is it a Pullback service?"
-            ) from error
-        if not isinstance(body, dict):
-            raise PermanentError(f"{response.request.url} did not answer with a JSON object; is it a Pullback service?")
-        return body
-
-    def _part(self, answer: Mapping[str, Any], key: str) -> Any:
-        try:
-            return answer[key]
-        except KeyError as error:
-            raise PermanentError(
-                f"an answer of {self.server} lacks {key!r}; the service and this agent are of different versions"
-            ) from error
+            yield
+        except ProblemError as problem:
+            message = f"{self.server} answered {problem.status} to {what}: {problem}"
+            if problem.is_transient:
+                raise TransientError(message) from problem
+            raise RefusedError(problem.status, message) from problem
+        except ClientError as error:
+            raise (TransientError if error.is_transient else PermanentError)(str(error)) from error
 
 
-def _of_report(commit: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_report(commit: models.CommitSummary) -> Mapping[str, Any]:
     """A commit of the service as a report has it."""
-    return {name: commit.get(name) for name in _COMMIT_FIELDS}
-
-
-def _detail(response: httpx.Response) -> str:
-    """The sentence of a problem document, or the start of whatever came instead."""
-    try:
-        problem = response.json()
-    except ValueError:
-        return response.text[:200] or response.reason_phrase
-    if isinstance(problem, dict):
-        return str(problem.get("detail") or problem.get("title") or problem)[:500]
-    return str(problem)[:200]
+    told = commit.model_dump(mode="json")
+    return {name: told[name] for name in _COMMIT_FIELDS}

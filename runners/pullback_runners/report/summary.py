@@ -99,6 +99,12 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
         yield "Less than 2 % is not claimed: too few groups to know this machine's own noise."
 
 
+def left_out(report: Mapping[str, Any]) -> list[str]:
+    """A sentence for everything that was asked for, or belongs to the suite, and was not measured."""
+    harness = report["harness"]
+    return [*harness.get("refused", ()), *harness.get("absent", ())]
+
+
 def case_name(case: Mapping[str, Any]) -> str:
     """The derived name."""
     return Case.of_document(case["case"]).name

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.schemas import CommitSummary
-from pullback_service.fields import JsonObject, Name
+from pullback_service.fields import JsonObject, Name, Number
 from pullback_service.machines.schemas import MachineStatement
 
 
@@ -36,7 +36,7 @@ class ClaimRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    wait_s: Annotated[float, Field(ge=0, le=30)] = 0
+    wait_s: Annotated[Number, Field(ge=0, le=30)] = 0
     labels: JsonObject | None = Field(None, description="Left out, those of the enrolment hold.")
     kinds: list[Name] = Field(
         default=["run"], max_length=20, description="Kinds of jobs the agent knows how to do; it is given no others."

@@ -11,7 +11,7 @@ from pullback_service.commits import branches, queries
 from pullback_service.commits.branches import StoredBranch
 from pullback_service.commits.models import Commit
 from pullback_service.commits.placing import lock_graph
-from pullback_service.commits.schemas import BranchSummary, CommitSummary, LogReceipt, LogStatement, MergeBaseAnswer
+from pullback_service.commits.schemas import BranchReceipt, BranchSummary, CommitSummary, LogStatement, MergeBaseAnswer
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name, Sha
@@ -54,7 +54,7 @@ async def list_commits(
 
 
 @router.post("/commits", responses=documented(NotFoundError, InvalidInputError))
-async def tell_log(told: LogStatement, session: WriteSession) -> LogReceipt:
+async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
     """Tell what a branch is: its newest commit and that one's first parents. Telling it again changes nothing.
 
     Commits that were on the branch and are contradicted by this leave it, as after a force-push.
@@ -76,7 +76,7 @@ async def tell_log(told: LogStatement, session: WriteSession) -> LogReceipt:
         branch for branch in await branches.list_branches(session, project_id) if branch.branch.name == told.branch
     )
     note(session, subject=f"branch {told.branch}", project=told.project, head=told.commits[0].sha, new_commits=new)
-    return LogReceipt(new_commits=new, branch=_branch(found))
+    return BranchReceipt(new_commits=new, branch=_branch(found))
 
 
 @router.get("/branches", responses=documented(NotFoundError, InvalidInputError))

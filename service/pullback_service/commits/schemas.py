@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.models import Commit
-from pullback_service.fields import Name, Sha, Text, Time
+from pullback_service.fields import Name, PlaceName, Sha, Text, Time
 
 
 class CommitStatement(BaseModel):
@@ -55,7 +55,7 @@ class LogStatement(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    project: Name
+    project: PlaceName
     branch: Name
     commits: list[CommitStatement] = Field(min_length=1, max_length=5_000)
 
@@ -75,7 +75,7 @@ class BranchSummary(BaseModel):
     forced_from: str | None
 
 
-class LogReceipt(BaseModel):
+class BranchReceipt(BaseModel):
     """What a log told."""
 
     new_commits: int

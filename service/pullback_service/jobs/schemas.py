@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.fields import Count, Flag, JsonObject, KnownId, Name, Number, Text
+from pullback_service.fields import Count, Flag, JsonObject, KnownId, Name, Number, PlaceName, Text
 from pullback_service.reports.schemas import ReportReceipt
 
 JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
@@ -44,7 +44,7 @@ class JobRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    project: Name
+    project: PlaceName
     commit: JobCommit
     suite: Name = Field(examples=["standard", "quick:poly9*"])
     kind: JobKind = "run"

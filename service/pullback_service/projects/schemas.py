@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.backfills.schemas import BackfillPolicy
-from pullback_service.fields import Flag, Name
+from pullback_service.fields import Flag, PlaceName
 
 Days = Annotated[int, Field(strict=True, ge=1, le=36_500)]
 
@@ -35,7 +35,7 @@ class ProjectRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Name
+    name: PlaceName
     public_read: Flag = False
 
 

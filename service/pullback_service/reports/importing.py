@@ -9,6 +9,7 @@ import orjson
 from pydantic import ValidationError
 
 from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError
+from pullback_service.fields import message_of
 from pullback_service.importers import registry
 from pullback_service.importers.assembling import Place, assemble
 from pullback_service.importers.results import Asked, Imported
@@ -164,12 +165,12 @@ def _canonical(stated: Stated, place: Place) -> bytes:
 def _does_not_hold(error: ValidationError, places: tuple[str, ...]) -> InvalidInputError:
     """A value that the report cannot take, by its place in the file it came from."""
     found = []
-    for item in error.errors(include_url=False, include_context=False, include_input=False):
+    for item in error.errors(include_url=False, include_input=False):
         where = item["loc"]
         path = (
             places[where[1]]
             if len(where) > 1 and where[0] == "cases" and isinstance(where[1], int)
             else ".".join(str(step) for step in where)
         )
-        found.append(FieldError(path=path, message=item["msg"]))
+        found.append(FieldError(path=path, message=message_of(item)))
     return InvalidInputError(f"{found[0]['path']} does not hold: {found[0]['message']}.", errors=found)

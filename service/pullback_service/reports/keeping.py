@@ -274,6 +274,9 @@ async def _keep_comparisons(
                 "n": document.n,
                 "outcome": document.outcome,
                 "group_log_ratios": document.log_ratios,
+                "claim": document.claim,
+                "margin": document.margin,
+                "provisional": document.margin_is_provisional,
             }
             for case, document in stated
         ],

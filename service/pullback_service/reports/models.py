@@ -93,6 +93,8 @@ class Comparison(Base):
 
     A commit against itself is A/A: what is found there is the noise of the machine. `group_log_ratios` has one value per
     group, where the upload told them.
+    `claim` is the least ratio that the upload would have called faster or slower, `margin` the most that it would have
+    called the same; `provisional`: both rest on a floor that nobody measured. All three are null where it does not say.
     """
 
     __tablename__ = "comparison"
@@ -116,3 +118,6 @@ class Comparison(Base):
     n: Mapped[int | None]
     outcome: Mapped[str]
     group_log_ratios: Mapped[list[float] | None] = mapped_column(ARRAY(Double))
+    claim: Mapped[float | None]
+    margin: Mapped[float | None]
+    provisional: Mapped[bool | None]

@@ -14,6 +14,7 @@ import orjson
 from pydantic import ValidationError
 
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
+from pullback_service.fields import message_of
 from pullback_service.problems import json_path
 from pullback_service.reports.schemas import FORMAT, VERSION, ReportDocument
 
@@ -49,8 +50,8 @@ def read_report(body: bytes) -> ReadReport:
         document = ReportDocument.model_validate(raw)
     except ValidationError as error:
         errors = [
-            FieldError(path=root + json_path(("body", *item["loc"]))[1:], message=item["msg"])
-            for item in error.errors(include_url=False, include_context=False, include_input=False)
+            FieldError(path=root + json_path(("body", *item["loc"]))[1:], message=message_of(item))
+            for item in error.errors(include_url=False, include_input=False)
         ]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InvalidInputError(

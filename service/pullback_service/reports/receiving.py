@@ -1,12 +1,13 @@
 """Taking the body of an upload off the wire, and holding it against what the address says."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError
-from pullback_service.fields import Name, Sha, Time
+from pullback_service.fields import Name, PlaceName, Sha, Time
 from pullback_service.reports.reading import ReadReport
 from pullback_service.reports.schemas import ReportDocument
 from pullback_service.runtime import KnownSettings
@@ -31,22 +32,38 @@ OPENAPI_BODY: dict[str, Any] = {
 }
 
 
+def _grammar(value: str) -> Callable[[dict[str, Any]], None]:
+    """Describes one value, or one for each metric, to whoever reads the schema; errors have more to say than a pattern."""
+    pattern = rf"^({value}|[^,:\s]+:{value})(,[^,:\s]+:{value})*$"
+
+    def describe(schema: dict[str, Any]) -> None:
+        for option in schema["anyOf"]:
+            if option.get("type") == "string":
+                option["pattern"] = pattern
+
+    return describe
+
+
 class Stated(BaseModel):
     """What the query says of the report. Our own reports it only confirms; of other tools' files it says the rest."""
 
     model_config = ConfigDict(extra="ignore")
 
-    project: Name | None = None
+    project: PlaceName | None = None
     commit: Sha | None = None
     branch: Name | None = None
     machine: Name | None = Field(None, max_length=LONGEST_MACHINE)
     format: Name | None = Field(None, description="The format of the file, where its content does not tell.")
     variant: Name | None = Field(None, description="How it was executed; `external` unless the file says it.")
     unit: Name | None = Field(
-        None, description="Unit of values whose file has none: `ns`, or `latency:ns,throughput:ops/s`."
+        None,
+        json_schema_extra=_grammar(r"[^,:\s]{1,32}"),
+        description="Unit of values whose file has none: `ns`, or `latency:ns,throughput:ops/s`.",
     )
     direction: Name | None = Field(
-        None, description="Which way is better, where the file does not say: `smaller`, `bigger`, or one per metric."
+        None,
+        json_schema_extra=_grammar(r"(smaller|bigger)"),
+        description="Which way is better, where the file does not say: `smaller`, `bigger`, or one per metric.",
     )
     authored_at: Time | None = Field(
         None, description="When the commit was authored: its place in history, where nothing else tells."

@@ -10,7 +10,19 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from pullback_service.fields import Count, Flag, JsonObject, LogRatio, Measured, Name, Number, Sha, Text, Time
+from pullback_service.fields import (
+    Count,
+    Flag,
+    JsonObject,
+    LogRatio,
+    Measured,
+    Name,
+    Number,
+    PlaceName,
+    Sha,
+    Text,
+    Time,
+)
 
 FORMAT = "pullback-report"
 VERSION = 1
@@ -66,12 +78,16 @@ class HarnessDocument(_Document):
     quality: Quality = "clean"
     preflight: JsonObject | None = None
     job: JobDocument | None = None
+    refused: list[Text] = Field(default=[], max_length=MOST_CASES)
+    """A sentence for each thing asked for that could not be had."""
+    absent: list[Text] = Field(default=[], max_length=MOST_CASES)
+    """A sentence for each variant of the suite that some cases do not have."""
 
 
 class CaseDocument(_Document):
     """A workload at one size, dtype and device."""
 
-    workload: Name
+    workload: PlaceName
     params: JsonObject = {}
     dtype: Name | None = None
     device: Name | None = None
@@ -152,7 +168,11 @@ class MeasuredCaseDocument(_Document):
 
 
 class ComparisonDocument(RatioDocument):
-    """The candidate commit against the reference commit."""
+    """The candidate commit against the reference commit.
+
+    `claim` is the least ratio that would have been called faster or slower, `margin` the most that would have been
+    called the same.
+    """
 
     case: CaseDocument
     variant: Name
@@ -160,6 +180,9 @@ class ComparisonDocument(RatioDocument):
     reference: Sha
     candidate: Sha
     log_ratios: list[LogRatio] | None = Field(default=None, max_length=MOST_PROCESSES)
+    claim: LogRatio | None = None
+    margin: LogRatio | None = None
+    margin_is_provisional: Flag | None = None
 
 
 class ReportDocument(_Document):
@@ -170,7 +193,7 @@ class ReportDocument(_Document):
     id: UUID
     started_at: Time
     duration_s: Annotated[Number, Field(ge=0)] | None = None
-    project: Name
+    project: PlaceName
     commit: CommitDocument
     machine: MachineDocument
     harness: HarnessDocument

@@ -7,7 +7,6 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, Json, RowId, StampedNow
-from pullback_service.series.pooling import Spread
 
 
 class Case(Base):
@@ -101,10 +100,6 @@ class Point(Base):
     process_q75: Mapped[float | None] = mapped_column(Double)
     process_high: Mapped[float | None] = mapped_column(Double)
 
-    @property
-    def rolled_up(self) -> Spread | None:
-        """What stands for the process values after the time for which they are kept."""
-        low, q25, q75, high = self.process_low, self.process_q25, self.process_q75, self.process_high
-        if self.process_count is None or low is None or q25 is None or q75 is None or high is None:
-            return None
-        return Spread(self.process_count, low, q25, self.value, q75, high)
+
+ROLLED_UP = (Point.process_count, Point.process_low, Point.process_q25, Point.process_q75, Point.process_high)
+"""What stands for the process values after the time for which they are kept."""

@@ -11,7 +11,7 @@ inside the range of what was measured.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import median
 from typing import Protocol, TypeVar
 
 
@@ -27,8 +27,24 @@ class Measured(Protocol):
         """One value per process; None for a count."""
 
     @property
-    def rolled_up(self) -> "Spread | None":
-        """What stands for the process values after the time for which they are kept."""
+    def process_count(self) -> int | None:
+        """How many processes there were, where their values were rolled up; with the four that follow."""
+
+    @property
+    def process_low(self) -> float | None:
+        """Smallest of the values that were rolled up."""
+
+    @property
+    def process_q25(self) -> float | None:
+        """Their lower quartile."""
+
+    @property
+    def process_q75(self) -> float | None:
+        """Their upper quartile."""
+
+    @property
+    def process_high(self) -> float | None:
+        """Largest of them."""
 
     @property
     def quality(self) -> str:
@@ -60,8 +76,21 @@ def spread_of(values: Sequence[float]) -> Spread:
     if len(ordered) == 1:
         only = ordered[0]
         return Spread(1, only, only, only, only, only)
-    q25, middle, q75 = quantiles(ordered, n=4, method="inclusive")
+    q25, middle, q75 = (_quantile(ordered, fraction) for fraction in (0.25, 0.5, 0.75))
     return Spread(len(ordered), ordered[0], q25, middle, q75, ordered[-1])
+
+
+def _quantile(ordered: Sequence[float], fraction: float) -> float:
+    """The linear quantile between the values beside it: NumPy's and `statistics.quantiles(method="inclusive")`.
+
+    By hand, because a page of 2,000 points asks for 6,000 of them: a third of the time of the standard library's.
+    """
+    place = fraction * (len(ordered) - 1)
+    below = int(place)
+    if below == len(ordered) - 1:
+        return ordered[below]
+    rest = place - below
+    return ordered[below] * (1 - rest) + ordered[below + 1] * rest
 
 
 def usable(points: Sequence[M]) -> Sequence[M]:
@@ -76,7 +105,7 @@ def speaker(points: Sequence[M]) -> M:
 
 def point_spread(point: Measured) -> Spread | None:
     """Spread over the process values of one point; None for an exact metric."""
-    return spread_of(point.process_values) if point.process_values else point.rolled_up
+    return spread_of(point.process_values) if point.process_values else _rolled_up(point)
 
 
 def pooled_spread(points: Sequence[Measured]) -> Spread | None:
@@ -95,11 +124,19 @@ def pooled_value(points: Sequence[Measured]) -> float:
     return pooled[-1].value if len(pooled) == 1 or not values else median(values)
 
 
+def _rolled_up(point: Measured) -> Spread | None:
+    """What stands for the process values after the time for which they are kept."""
+    low, q25, q75, high = point.process_low, point.process_q25, point.process_q75, point.process_high
+    if point.process_count is None or low is None or q25 is None or q75 is None or high is None:
+        return None
+    return Spread(point.process_count, low, q25, point.value, q75, high)
+
+
 def _values(point: Measured) -> Sequence[float]:
     """Process values, or as many evenly spread ones in their place."""
     if point.process_values:
         return point.process_values
-    rolled = point.rolled_up
+    rolled = _rolled_up(point)
     if rolled is None:
         return ()
     knots = (rolled.low, rolled.q25, rolled.median, rolled.q75, rolled.high)

@@ -45,3 +45,14 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(RefusalError, match="--data"), only_up_on(tmp_path / "file" / "data"):
         raise AssertionError
+
+
+def test_an_up_that_is_refused_leaves_nothing_behind(tmp_path):
+    with pytest.raises(RefusalError, match="in use"), only_up_on(tmp_path / "new"):
+        raise RefusalError("the port is in use")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").touch()
+    with pytest.raises(RefusalError, match="in use"), only_up_on(tmp_path / "kept"):
+        raise RefusalError("the port is in use")
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["file"]

@@ -7,7 +7,7 @@ from pullback_runners.agent.client import Lease, ServiceClient
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
 from pullback_runners.progress import Progress
 
-LEASE = Lease(job_id="7", attempt=2, token="secret-of-the-lease", heartbeat_s=15.0)  # noqa: S106
+LEASE = Lease(job_id="7", attempt=2, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)  # noqa: S106
 
 
 def _client(answer):
@@ -17,7 +17,7 @@ def _client(answer):
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
 def test_a_busy_or_broken_service_is_a_transient_error(status):
     with _client(lambda _: httpx.Response(status)) as client, pytest.raises(TransientError, match=str(status)):
-        client.claim("a", labels={}, wait_s=0)
+        client.claim("1", labels={}, wait_s=0)
 
 
 def test_no_connection_is_a_transient_error():
@@ -25,14 +25,14 @@ def test_no_connection_is_a_transient_error():
         raise httpx.ConnectError("refused", request=request)
 
     with _client(fail) as client, pytest.raises(TransientError, match=r"http://service\.test does not answer"):
-        client.claim("a", labels={}, wait_s=0)
+        client.claim("1", labels={}, wait_s=0)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422])
 def test_a_refusal_is_permanent_and_says_why(status):
     answer = httpx.Response(status, json={"detail": "The agent is not known: enroll it."})
     with _client(lambda _: answer) as client, pytest.raises(RefusedError, match="enroll it") as caught:
-        client.claim("a", labels={}, wait_s=0)
+        client.claim("1", labels={}, wait_s=0)
     assert caught.value.status == status
 
 
@@ -41,24 +41,34 @@ def test_something_that_is_no_pullback_service_is_named_as_such():
         _client(lambda _: httpx.Response(200, text="<html>")) as client,
         pytest.raises(PermanentError, match="Pullback"),
     ):
-        client.enroll(name="n", labels={}, machine={})
+        client.enroll(name="n", labels={}, machine={"fingerprint": "f", "name": "n"})
 
 
 def test_no_job_is_no_claim():
     with _client(lambda _: httpx.Response(204)) as client:
-        assert client.claim("a", labels={}, wait_s=0) is None
+        assert client.claim("1", labels={}, wait_s=0) is None
 
 
 def test_a_suite_may_be_narrowed_to_cases():
+    commit = {
+        "sha": "a" * 40,
+        "parents": [],
+        "branch": None,
+        "author": None,
+        "title": None,
+        "authored_at": None,
+        "ordered_at": "2026-01-01T00:00:00Z",
+    }
+    job = {"id": 7, "project": "p", "commit": commit, "suite": "quick:poly9*;mul*", "kind": "run", "timeout_s": 60}
     answer = {
-        "job": {"id": 7, "project": "p", "commit": {"sha": "a" * 40}, "suite": "quick:poly9*;mul*", "timeout_s": 60},
+        "job": job,
         "attempt": 1,
-        "lease_token": "t",
+        "lease_token": LEASE.token,
         "lease_s": 90,
         "heartbeat_s": 15,
     }
     with _client(lambda _: httpx.Response(200, json=answer)) as client:
-        claim = client.claim("a", labels={}, wait_s=0)
+        claim = client.claim("1", labels={}, wait_s=0)
     assert (claim.job.suite, claim.job.cases) == ("quick", ("poly9*", "mul*"))
     assert claim.lease.path == "/api/v1/jobs/7/attempts/1"
 

@@ -29,7 +29,7 @@ KEY = "0b0e6b0e-0000-4000-8000-000000000001"
 
 
 def _claim(suite="quick", cases=("poly9_broadcast*",), timeout_s=120.0, reference=None):
-    lease = Lease(job_id="7", attempt=1, token="t", heartbeat_s=15.0)  # noqa: S106
+    lease = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)  # noqa: S106
     return Claim(Job("pullback", COMMIT, suite, cases, timeout_s, reference), lease)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker, spread_of
+from pullback_service.series.pooling import pooled_spread, pooled_value, speaker, spread_of
 
 
 @dataclass
@@ -16,7 +16,17 @@ class Measured:
     process_values: list[float] | None = None
     quality: str = "clean"
     n: int | None = None
-    rolled_up: Spread | None = None
+    process_count: int | None = None
+    process_low: float | None = None
+    process_q25: float | None = None
+    process_q75: float | None = None
+    process_high: float | None = None
+
+
+def rolled_up(values):
+    """A point of which only this is left of its process values."""
+    spread = spread_of(values)
+    return Measured(spread.median, None, "clean", None, spread.n, spread.low, spread.q25, spread.q75, spread.high)
 
 
 def test_process_values_of_clean_reports_are_pooled():
@@ -55,7 +65,7 @@ def test_the_spread_is_numpys(values):
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.lists(st.floats(-1e6, 1e6), max_size=30))
 def test_what_was_rolled_up_says_the_same_alone_and_nearly_the_same_in_company(values, others):
     spread = spread_of(values)
-    rolled = Measured(spread.median, rolled_up=spread)
+    rolled = rolled_up(values)
     assert pooled_spread([rolled]) == spread
     assert pooled_value([rolled]) == spread.median
     if others:
@@ -66,5 +76,5 @@ def test_what_was_rolled_up_says_the_same_alone_and_nearly_the_same_in_company(v
 
 
 def test_a_rolled_up_point_keeps_its_weight_in_company():
-    rolled = Measured(2.0, rolled_up=spread_of([1.0, 2.0, 3.0]))
+    rolled = rolled_up([1.0, 2.0, 3.0])
     assert pooled_value([rolled, Measured(9.0, [8.0, 9.0])]) == 3.0

@@ -1,0 +1,72 @@
+"""Excerpts of `git log`: what the service is told of commits, and of a branch. Nothing in a clone is ever changed."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+_TIMEOUT_S = 60
+_FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
+
+
+def ask_git(folder: Path, *arguments: str) -> str | None:
+    """What git says, or None where it cannot."""
+    done = _run(folder, *arguments)
+    return done.stdout if done is not None and done.returncode == 0 else None
+
+
+def reason_of(folder: Path, *arguments: str) -> str:
+    """Why git cannot."""
+    done = _run(folder, *arguments)
+    said = (done.stderr.strip() if done is not None else "") or "git failed"
+    return said.splitlines()[0]
+
+
+def first_parents(folder: Path, revision: str, most: int) -> list[dict[str, Any]] | None:
+    """Commits from a revision back along first parents, newest first; where the clone is cut off, so is the list."""
+    said = ask_git(
+        folder,
+        "log",
+        "--first-parent",
+        f"--max-count={most}",
+        f"--format={_FIELDS}",
+        "--end-of-options",
+        revision,
+        "--",
+    )
+    if said is None:
+        return None
+    cut_off = _cut_off(folder)
+    commits: list[dict[str, Any]] = []
+    for line in said.splitlines():
+        sha, parents, author, authored_at, title = line.split("\x1f")
+        told: dict[str, Any] = {"sha": sha, "author": author, "authored_at": authored_at, "title": title}
+        # git shows the last commit of a shallow clone without parents, which it has.
+        commits.append(told if sha in cut_off else told | {"parents": parents.split()})
+    return commits
+
+
+def _cut_off(folder: Path) -> set[str]:
+    """Commits at which a shallow clone ends."""
+    place = (ask_git(folder, "rev-parse", "--git-path", "shallow") or "").strip()
+    file = folder / place
+    return set(file.read_text().split()) if place and file.is_file() else set()
+
+
+def _settings(folder: Path) -> list[str]:
+    """A clone may belong to another user, as in containers of CI; nothing of it is executed."""
+    settings = (f"safe.directory={folder.resolve()}", "core.hooksPath=/dev/null", "core.fsmonitor=false")
+    return [part for setting in settings for part in ("-c", setting)]
+
+
+def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
+    try:
+        return subprocess.run(  # noqa: S603 - our own arguments
+            ["git", *_settings(folder), "-C", folder, *arguments],  # noqa: S607 - the git of whoever stands here
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_TIMEOUT_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,76 @@
+"""What calls return: models of JSON answers, other content as it came, and lists page by page."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+CREATED = 201
+Item = TypeVar("Item")
+
+
+class Statement(BaseModel):
+    """What a call sends. What was not set is not sent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Answer(BaseModel):
+    """What a call returns. Members that a newer service adds are kept and do not matter."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+
+    _status: int = PrivateAttr(default=200)
+
+    @property
+    def was_created(self) -> bool:
+        """Whether this call made what it returns, or found it made."""
+        return self._status == CREATED
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """An answer that is no JSON: its bytes, and headers by their names in lower case."""
+
+    content: bytes
+    media_type: str
+    headers: Mapping[str, str]
+
+
+class Page(Protocol, Generic[Item]):
+    """One page of a list."""
+
+    @property
+    def items(self) -> "list[Item]":
+        """What is on it."""
+
+    @property
+    def next(self) -> str | None:
+        """The cursor of the page that follows, None on the last one."""
+
+
+Element = TypeVar("Element")
+
+
+def every(call: Callable[..., Page[Element]], **query: Any) -> Iterator[Element]:
+    """All items of a list, page after page: `every(client.list_jobs, project="demo")`."""
+    cursor = None
+    while True:
+        page = call(**query, **({"cursor": cursor} if cursor is not None else {}))
+        yield from page.items
+        cursor = page.next
+        if cursor is None:
+            return
+
+
+async def every_async(call: Callable[..., Awaitable[Page[Element]]], **query: Any) -> AsyncIterator[Element]:
+    """The same for the asynchronous client."""
+    cursor = None
+    while True:
+        page = await call(**query, **({"cursor": cursor} if cursor is not None else {}))
+        for item in page.items:
+            yield item
+        cursor = page.next
+        if cursor is None:
+            return

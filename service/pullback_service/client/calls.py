@@ -1,0 +1,1320 @@
+"""The calls of the API. Made by `make api` from the description of the API: change the service, not this file."""
+
+from datetime import datetime
+from typing import Literal
+from urllib.parse import quote
+from uuid import UUID
+
+from pullback_service.client import models
+from pullback_service.client.answers import Content
+from pullback_service.client.sending import AsyncSender, Body, Call, SyncSender
+
+
+class Client(SyncSender):
+    """Every operation of the API."""
+
+    def list_projects(self) -> models.PageOfProjectSummary:
+        """All projects by name, on one page."""
+        return self._ask(models.PageOfProjectSummary, Call("GET", "/api/v1/projects", repeatable=True))
+
+    def create_project(self, statement: models.ProjectRequest) -> models.ProjectSummary:
+        """Make a project before its first upload."""
+        return self._ask(models.ProjectSummary, Call("POST", "/api/v1/projects", body=statement))
+
+    def read_project(self, name: str) -> models.ProjectSummary:
+        """A project."""
+        return self._ask(models.ProjectSummary, Call("GET", f"/api/v1/projects/{quote(name)}", repeatable=True))
+
+    def change_project(self, name: str, statement: models.ProjectChange) -> models.ProjectSummary:
+        """Change what is said, leave the rest."""
+        return self._ask(
+            models.ProjectSummary, Call("PATCH", f"/api/v1/projects/{quote(name)}", body=statement, repeatable=True)
+        )
+
+    def list_commits(
+        self, *, project: str, branch: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfCommitSummary:
+        """Commits of a project, newest in history first."""
+        return self._ask(
+            models.PageOfCommitSummary,
+            Call(
+                "GET",
+                "/api/v1/commits",
+                query={"project": project, "branch": branch, "limit": limit, "cursor": cursor},
+                repeatable=True,
+            ),
+        )
+
+    def tell_log(self, statement: models.LogStatement) -> models.BranchReceipt:
+        """Tell what a branch is: its newest commit and that one's first parents.
+
+        Telling it again changes nothing.
+
+        Commits that were on the branch and are contradicted by this leave it, as after a force-push.
+        """
+        return self._ask(models.BranchReceipt, Call("POST", "/api/v1/commits", body=statement, repeatable=True))
+
+    def list_branches(self, *, project: str) -> models.PageOfBranchSummary:
+        """Branches of a project by name, on one page."""
+        return self._ask(
+            models.PageOfBranchSummary, Call("GET", "/api/v1/branches", query={"project": project}, repeatable=True)
+        )
+
+    def find_merge_base(self, *, project: str, one: str, other: str) -> models.MergeBaseAnswer:
+        """The newest commit that two commits both descend from."""
+        return self._ask(
+            models.MergeBaseAnswer,
+            Call("GET", "/api/v1/merge-base", query={"project": project, "one": one, "other": other}, repeatable=True),
+        )
+
+    def list_machines(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfMachineSummary:
+        """Machines in the order in which they were first seen."""
+        return self._ask(
+            models.PageOfMachineSummary,
+            Call("GET", "/api/v1/machines", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
+
+    def change_machine(self, machine_id: int, statement: models.MachineChange) -> models.MachineSummary:
+        """Say whether a machine runs untrusted jobs: approved ones of forks. What it is at work on is not touched."""
+        return self._ask(models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement))
+
+    def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
+        """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
+        return self._ask(
+            models.MachineNoise,
+            Call("GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days}, repeatable=True),
+        )
+
+    def upload_report(
+        self,
+        content: Body,
+        *,
+        project: str | None = None,
+        commit: str | None = None,
+        branch: str | None = None,
+        machine: str | None = None,
+        format: str | None = None,
+        variant: str | None = None,
+        unit: str | None = None,
+        direction: str | None = None,
+        authored_at: datetime | None = None,
+        dirty: bool | None = None,
+        allow_dirty: bool | None = None,
+        dry_run: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.UploadReceipt:
+        """Store a report of ours, bare or as the key `pullback` of a pyperf file, or the file of another tool.
+
+        Read are pyperf, pytest-benchmark, asv, Google Benchmark, BenchmarkTools.jl, criterion.rs, hyperfine, github-
+        action-benchmark, the Bencher Metric Format, Conbench and GradBench, told apart by content or by `format=`. Our
+        own reports say everything themselves, and the query only confirms it; for other tools' files the query says
+        project, commit, branch and machine.
+        """
+        return self._ask(
+            models.UploadReceipt,
+            Call(
+                "POST",
+                "/api/v1/reports",
+                query={
+                    "project": project,
+                    "commit": commit,
+                    "branch": branch,
+                    "machine": machine,
+                    "format": format,
+                    "variant": variant,
+                    "unit": unit,
+                    "direction": direction,
+                    "authored_at": authored_at,
+                    "dirty": dirty,
+                    "allow_dirty": allow_dirty,
+                    "dry_run": dry_run,
+                },
+                headers={"Idempotency-Key": idempotency_key},
+                body=content,
+                repeatable=True,
+            ),
+        )
+
+    def list_reports(
+        self,
+        *,
+        project: str | None = None,
+        commit: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.PageOfReportSummary:
+        """Reports, newest upload first."""
+        return self._ask(
+            models.PageOfReportSummary,
+            Call(
+                "GET",
+                "/api/v1/reports",
+                query={"project": project, "commit": commit, "limit": limit, "cursor": cursor},
+                repeatable=True,
+            ),
+        )
+
+    def read_report(self, report_id: UUID) -> models.ReportDetail:
+        """A report and its document, without the pyperf file it may have come in."""
+        return self._ask(models.ReportDetail, Call("GET", f"/api/v1/reports/{report_id}", repeatable=True))
+
+    def read_body_of_report(self, report_id: UUID) -> Content:
+        """The uploaded file, decompressed, else byte for byte: `python -m pyperf stats` reads what pyperf wrote."""
+        return self._fetch(Call("GET", f"/api/v1/reports/{report_id}/body", repeatable=True))
+
+    def list_series(
+        self,
+        *,
+        branch: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfSeriesSummary:
+        """Series by any composition of their dimensions; a dimension that is repeated takes any of its values.
+
+        `?project=demo&metric=time&variant=native&variant=fused&param.n=1000&q=dens`
+        """
+        return self._ask(
+            models.PageOfSeriesSummary,
+            Call(
+                "GET",
+                "/api/v1/series",
+                query={
+                    "branch": branch,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def count_series(
+        self,
+        *,
+        branch: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.FacetsSummary:
+        """Which values of each dimension there are under a choice of series, and how many series each of them has."""
+        return self._ask(
+            models.FacetsSummary,
+            Call(
+                "GET",
+                "/api/v1/series/facets",
+                query={
+                    "branch": branch,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def list_points(
+        self,
+        series_id: int,
+        *,
+        marks: int | None = None,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PointPage:
+        """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
+
+        Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
+        """
+        return self._ask(
+            models.PointPage,
+            Call(
+                "GET",
+                f"/api/v1/series/{series_id}/points",
+                query={
+                    "marks": marks,
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def list_points_of_series(
+        self,
+        *,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfSeriesPoint:
+        """Points of all chosen series in a window of history, series by series, then oldest commit first.
+
+        A page may be short, or empty, and still have a `next`. `?project=demo&metric=time&last=100&format=csv`
+        """
+        return self._ask(
+            models.PageOfSeriesPoint,
+            Call(
+                "GET",
+                "/api/v1/points",
+                query={
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def compare_commits(
+        self,
+        *,
+        head: str,
+        base: str | None = None,
+        outcome: list[
+            Literal["failed", "slower", "more", "ambiguous", "faster", "less", "same", "equal", "not_comparable"]
+        ]
+        | None = None,
+        merge_base: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.ComparisonPage:
+        """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
+
+        `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
+        from main. Series are chosen as in `GET /series`.
+        """
+        return self._ask(
+            models.ComparisonPage,
+            Call(
+                "GET",
+                "/api/v1/comparisons",
+                query={
+                    "head": head,
+                    "base": base,
+                    "outcome": outcome,
+                    "merge_base": merge_base,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def read_matrix(
+        self,
+        *,
+        project: str,
+        machine: str | None = None,
+        metric: str | None = None,
+        branch: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfWorkloadSummary:
+        """Every case of a project, each at the newest commit that has it on that machine, by workload."""
+        return self._ask(
+            models.PageOfWorkloadSummary,
+            Call(
+                "GET",
+                "/api/v1/matrix",
+                query={
+                    "project": project,
+                    "machine": machine,
+                    "metric": metric,
+                    "branch": branch,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def create_job(self, statement: models.JobRequest, *, force: bool | None = None) -> models.JobDetail:
+        """Queue work: a suite at a commit, or two commits compared.
+
+        Asking twice gives the same job.
+
+        A commit of a fork makes the job untrusted: it waits for `POST /jobs/{job_id}/approve`.
+        """
+        return self._ask(models.JobDetail, Call("POST", "/api/v1/jobs", query={"force": force}, body=statement))
+
+    def list_jobs(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        project: str | None = None,
+        commit: str | None = None,
+        state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"] | None = None,
+        suite: str | None = None,
+        kind: Literal["run", "compare"] | None = None,
+        origin: Literal["asked", "backfill", "idle"] | None = None,
+        machine_id: int | None = None,
+        awaits_approval: bool | None = None,
+    ) -> models.PageOfJobSummary:
+        """Jobs, newest first, by any of their properties."""
+        return self._ask(
+            models.PageOfJobSummary,
+            Call(
+                "GET",
+                "/api/v1/jobs",
+                query={
+                    "limit": limit,
+                    "cursor": cursor,
+                    "project": project,
+                    "commit": commit,
+                    "state": state,
+                    "suite": suite,
+                    "kind": kind,
+                    "origin": origin,
+                    "machine_id": machine_id,
+                    "awaits_approval": awaits_approval,
+                },
+                repeatable=True,
+            ),
+        )
+
+    def read_job(self, job_id: int) -> models.JobDetail:
+        """A job with its attempts and its result."""
+        return self._ask(models.JobDetail, Call("GET", f"/api/v1/jobs/{job_id}", repeatable=True))
+
+    def change_job(self, job_id: int, statement: models.JobChange) -> models.JobDetail:
+        """Change the priority of a job that has not ended."""
+        return self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement))
+
+    def cancel_job(self, job_id: int) -> models.JobDetail:
+        """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
+        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/cancel", repeatable=True))
+
+    def retry_job(self, job_id: int) -> models.JobDetail:
+        """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
+
+        One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+        """
+        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry"))
+
+    def approve_job(self, job_id: int) -> models.JobDetail:
+        """Let a fork's code run: an untrusted job, on a machine that accepts untrusted ones and on no other.
+
+        Look at the commit first. Trusted and approved jobs stay as they are; one that has ended is a conflict.
+        """
+        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve"))
+
+    def read_log(self, job_id: int, *, offset: int | None = None, attempt: int | None = None) -> Content:
+        """The log from a byte offset on, as it was sent, at most a mebibyte at once.
+
+        `Pullback-Next-Offset` is where to read on; `Pullback-Log-Complete: true` says that nothing will follow.
+        """
+        return self._fetch(
+            Call("GET", f"/api/v1/jobs/{job_id}/log", query={"offset": offset, "attempt": attempt}, repeatable=True)
+        )
+
+    def heartbeat(self, job_id: int, number: int, statement: models.Heartbeat) -> models.HeartbeatAnswer:
+        """Renew a lease, say how far the work is, and learn whether to go on."""
+        return self._ask(
+            models.HeartbeatAnswer,
+            Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/heartbeat", body=statement, repeatable=True),
+        )
+
+    def append_log(self, job_id: int, number: int, content: Body, *, offset: int, lease: UUID) -> models.LogReceipt:
+        """Store a piece of the log. A 416 says by `expected_offset` where to go on."""
+        return self._ask(
+            models.LogReceipt,
+            Call(
+                "PUT",
+                f"/api/v1/jobs/{job_id}/attempts/{number}/log",
+                query={"offset": offset},
+                headers={"Pullback-Lease": str(lease)},
+                body=content,
+                repeatable=True,
+            ),
+        )
+
+    def report_result(
+        self, job_id: int, number: int, content: Body, *, lease: UUID, idempotency_key: str | None = None
+    ) -> models.JobReceipt:
+        """Store the result of an attempt. One whose lease was lost is stored too, as `late`."""
+        return self._ask(
+            models.JobReceipt,
+            Call(
+                "POST",
+                f"/api/v1/jobs/{job_id}/attempts/{number}/report",
+                headers={"Pullback-Lease": str(lease), "Idempotency-Key": idempotency_key},
+                body=content,
+                repeatable=True,
+            ),
+        )
+
+    def fail_attempt(self, job_id: int, number: int, statement: models.FailureStatement) -> models.FailureAnswer:
+        """End an attempt without a result. Only `infra` faults called retryable are tried again."""
+        return self._ask(
+            models.FailureAnswer,
+            Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/fail", body=statement, repeatable=True),
+        )
+
+    def create_backfill(self, statement: models.BackfillRequest) -> models.BackfillAnswer:
+        """Queue jobs for commits of a branch that have no results of a suite, behind everything else that waits.
+
+        Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
+        """
+        return self._ask(models.BackfillAnswer, Call("POST", "/api/v1/backfills", body=statement))
+
+    def enroll_agent(self, statement: models.Enrolment) -> models.Enrolled:
+        """Become an agent; the same name on the same machine is the same agent again.
+
+        With an enrolment code instead of a token the answer holds the agent's own token, this once.
+        """
+        return self._ask(models.Enrolled, Call("POST", "/api/v1/agents/enroll", body=statement))
+
+    def list_agents(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfAgentSummary:
+        """Agents in the order of their enrolment, and what they are doing."""
+        return self._ask(
+            models.PageOfAgentSummary,
+            Call("GET", "/api/v1/agents", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
+
+    def claim_job(self, agent_id: int, asked: models.ClaimRequest) -> models.Claim | None:
+        """Ask for a job and wait for one up to `wait_s`. No database connection is held while waiting."""
+        return self._ask_or_none(
+            models.Claim,
+            Call("POST", f"/api/v1/agents/{agent_id}/claim", body=asked, repeatable=True, waits_s=asked.wait_s or 0.0),
+        )
+
+    def create_token(self, statement: models.TokenRequest) -> models.NewToken:
+        """Make a token. The answer is the only place its secret is ever shown."""
+        return self._ask(models.NewToken, Call("POST", "/api/v1/tokens", body=statement))
+
+    def list_tokens(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfTokenSummary:
+        """Tokens without their secrets, oldest first, revoked ones too."""
+        return self._ask(
+            models.PageOfTokenSummary,
+            Call("GET", "/api/v1/tokens", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
+
+    def revoke_token(self, token_id: int) -> models.TokenSummary:
+        """End a token at once, and all logins made with it. Ending it again changes nothing."""
+        return self._ask(models.TokenSummary, Call("POST", f"/api/v1/tokens/{token_id}/revoke", repeatable=True))
+
+    def create_enrolment_code(self, statement: models.CodeRequest) -> models.NewCode:
+        """Make a code with which one agent introduces itself once. It then has a token of its own."""
+        return self._ask(models.NewCode, Call("POST", "/api/v1/enrolments", body=statement))
+
+    def tell_who_asks(self) -> models.Whoami:
+        """What the token that came along allows: to try out a token, and what its scopes are."""
+        return self._ask(models.Whoami, Call("GET", "/api/v1/whoami", repeatable=True))
+
+    def list_audit_lines(
+        self, *, project: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfAuditLine:
+        """Who wrote what, newest first."""
+        return self._ask(
+            models.PageOfAuditLine,
+            Call("GET", "/api/v1/audit", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True),
+        )
+
+    def report_status(self) -> models.Status:
+        """What waits, runs and failed: chores, jobs, leases; and in sentences what wants attention and what to do."""
+        return self._ask(models.Status, Call("GET", "/status", repeatable=True))
+
+    def report_liveness(self) -> models.Health:
+        """The process answers. Nothing else is looked at: a database that is away is no reason to restart us."""
+        return self._ask(models.Health, Call("GET", "/healthz", repeatable=True))
+
+    def report_readiness(self) -> models.Health:
+        """The database answers and has the shape this release works with."""
+        return self._ask(models.Health, Call("GET", "/readyz", repeatable=True))
+
+    def report_metrics(self) -> Content:
+        """Figures in Prometheus' text format."""
+        return self._fetch(Call("GET", "/metrics", repeatable=True))
+
+
+class AsyncClient(AsyncSender):
+    """Every operation of the API, to await."""
+
+    async def list_projects(self) -> models.PageOfProjectSummary:
+        """All projects by name, on one page."""
+        return await self._ask(models.PageOfProjectSummary, Call("GET", "/api/v1/projects", repeatable=True))
+
+    async def create_project(self, statement: models.ProjectRequest) -> models.ProjectSummary:
+        """Make a project before its first upload."""
+        return await self._ask(models.ProjectSummary, Call("POST", "/api/v1/projects", body=statement))
+
+    async def read_project(self, name: str) -> models.ProjectSummary:
+        """A project."""
+        return await self._ask(models.ProjectSummary, Call("GET", f"/api/v1/projects/{quote(name)}", repeatable=True))
+
+    async def change_project(self, name: str, statement: models.ProjectChange) -> models.ProjectSummary:
+        """Change what is said, leave the rest."""
+        return await self._ask(
+            models.ProjectSummary, Call("PATCH", f"/api/v1/projects/{quote(name)}", body=statement, repeatable=True)
+        )
+
+    async def list_commits(
+        self, *, project: str, branch: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfCommitSummary:
+        """Commits of a project, newest in history first."""
+        return await self._ask(
+            models.PageOfCommitSummary,
+            Call(
+                "GET",
+                "/api/v1/commits",
+                query={"project": project, "branch": branch, "limit": limit, "cursor": cursor},
+                repeatable=True,
+            ),
+        )
+
+    async def tell_log(self, statement: models.LogStatement) -> models.BranchReceipt:
+        """Tell what a branch is: its newest commit and that one's first parents.
+
+        Telling it again changes nothing.
+
+        Commits that were on the branch and are contradicted by this leave it, as after a force-push.
+        """
+        return await self._ask(models.BranchReceipt, Call("POST", "/api/v1/commits", body=statement, repeatable=True))
+
+    async def list_branches(self, *, project: str) -> models.PageOfBranchSummary:
+        """Branches of a project by name, on one page."""
+        return await self._ask(
+            models.PageOfBranchSummary, Call("GET", "/api/v1/branches", query={"project": project}, repeatable=True)
+        )
+
+    async def find_merge_base(self, *, project: str, one: str, other: str) -> models.MergeBaseAnswer:
+        """The newest commit that two commits both descend from."""
+        return await self._ask(
+            models.MergeBaseAnswer,
+            Call("GET", "/api/v1/merge-base", query={"project": project, "one": one, "other": other}, repeatable=True),
+        )
+
+    async def list_machines(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfMachineSummary:
+        """Machines in the order in which they were first seen."""
+        return await self._ask(
+            models.PageOfMachineSummary,
+            Call("GET", "/api/v1/machines", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
+
+    async def change_machine(self, machine_id: int, statement: models.MachineChange) -> models.MachineSummary:
+        """Say whether a machine runs untrusted jobs: approved ones of forks. What it is at work on is not touched."""
+        return await self._ask(models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement))
+
+    async def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
+        """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
+        return await self._ask(
+            models.MachineNoise,
+            Call("GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days}, repeatable=True),
+        )
+
+    async def upload_report(
+        self,
+        content: Body,
+        *,
+        project: str | None = None,
+        commit: str | None = None,
+        branch: str | None = None,
+        machine: str | None = None,
+        format: str | None = None,
+        variant: str | None = None,
+        unit: str | None = None,
+        direction: str | None = None,
+        authored_at: datetime | None = None,
+        dirty: bool | None = None,
+        allow_dirty: bool | None = None,
+        dry_run: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.UploadReceipt:
+        """Store a report of ours, bare or as the key `pullback` of a pyperf file, or the file of another tool.
+
+        Read are pyperf, pytest-benchmark, asv, Google Benchmark, BenchmarkTools.jl, criterion.rs, hyperfine, github-
+        action-benchmark, the Bencher Metric Format, Conbench and GradBench, told apart by content or by `format=`. Our
+        own reports say everything themselves, and the query only confirms it; for other tools' files the query says
+        project, commit, branch and machine.
+        """
+        return await self._ask(
+            models.UploadReceipt,
+            Call(
+                "POST",
+                "/api/v1/reports",
+                query={
+                    "project": project,
+                    "commit": commit,
+                    "branch": branch,
+                    "machine": machine,
+                    "format": format,
+                    "variant": variant,
+                    "unit": unit,
+                    "direction": direction,
+                    "authored_at": authored_at,
+                    "dirty": dirty,
+                    "allow_dirty": allow_dirty,
+                    "dry_run": dry_run,
+                },
+                headers={"Idempotency-Key": idempotency_key},
+                body=content,
+                repeatable=True,
+            ),
+        )
+
+    async def list_reports(
+        self,
+        *,
+        project: str | None = None,
+        commit: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> models.PageOfReportSummary:
+        """Reports, newest upload first."""
+        return await self._ask(
+            models.PageOfReportSummary,
+            Call(
+                "GET",
+                "/api/v1/reports",
+                query={"project": project, "commit": commit, "limit": limit, "cursor": cursor},
+                repeatable=True,
+            ),
+        )
+
+    async def read_report(self, report_id: UUID) -> models.ReportDetail:
+        """A report and its document, without the pyperf file it may have come in."""
+        return await self._ask(models.ReportDetail, Call("GET", f"/api/v1/reports/{report_id}", repeatable=True))
+
+    async def read_body_of_report(self, report_id: UUID) -> Content:
+        """The uploaded file, decompressed, else byte for byte: `python -m pyperf stats` reads what pyperf wrote."""
+        return await self._fetch(Call("GET", f"/api/v1/reports/{report_id}/body", repeatable=True))
+
+    async def list_series(
+        self,
+        *,
+        branch: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfSeriesSummary:
+        """Series by any composition of their dimensions; a dimension that is repeated takes any of its values.
+
+        `?project=demo&metric=time&variant=native&variant=fused&param.n=1000&q=dens`
+        """
+        return await self._ask(
+            models.PageOfSeriesSummary,
+            Call(
+                "GET",
+                "/api/v1/series",
+                query={
+                    "branch": branch,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def count_series(
+        self,
+        *,
+        branch: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.FacetsSummary:
+        """Which values of each dimension there are under a choice of series, and how many series each of them has."""
+        return await self._ask(
+            models.FacetsSummary,
+            Call(
+                "GET",
+                "/api/v1/series/facets",
+                query={
+                    "branch": branch,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def list_points(
+        self,
+        series_id: int,
+        *,
+        marks: int | None = None,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PointPage:
+        """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
+
+        Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
+        """
+        return await self._ask(
+            models.PointPage,
+            Call(
+                "GET",
+                f"/api/v1/series/{series_id}/points",
+                query={
+                    "marks": marks,
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def list_points_of_series(
+        self,
+        *,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfSeriesPoint:
+        """Points of all chosen series in a window of history, series by series, then oldest commit first.
+
+        A page may be short, or empty, and still have a `next`. `?project=demo&metric=time&last=100&format=csv`
+        """
+        return await self._ask(
+            models.PageOfSeriesPoint,
+            Call(
+                "GET",
+                "/api/v1/points",
+                query={
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def compare_commits(
+        self,
+        *,
+        head: str,
+        base: str | None = None,
+        outcome: list[
+            Literal["failed", "slower", "more", "ambiguous", "faster", "less", "same", "equal", "not_comparable"]
+        ]
+        | None = None,
+        merge_base: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.ComparisonPage:
+        """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
+
+        `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
+        from main. Series are chosen as in `GET /series`.
+        """
+        return await self._ask(
+            models.ComparisonPage,
+            Call(
+                "GET",
+                "/api/v1/comparisons",
+                query={
+                    "head": head,
+                    "base": base,
+                    "outcome": outcome,
+                    "merge_base": merge_base,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def read_matrix(
+        self,
+        *,
+        project: str,
+        machine: str | None = None,
+        metric: str | None = None,
+        branch: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfWorkloadSummary:
+        """Every case of a project, each at the newest commit that has it on that machine, by workload."""
+        return await self._ask(
+            models.PageOfWorkloadSummary,
+            Call(
+                "GET",
+                "/api/v1/matrix",
+                query={
+                    "project": project,
+                    "machine": machine,
+                    "metric": metric,
+                    "branch": branch,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def create_job(self, statement: models.JobRequest, *, force: bool | None = None) -> models.JobDetail:
+        """Queue work: a suite at a commit, or two commits compared.
+
+        Asking twice gives the same job.
+
+        A commit of a fork makes the job untrusted: it waits for `POST /jobs/{job_id}/approve`.
+        """
+        return await self._ask(models.JobDetail, Call("POST", "/api/v1/jobs", query={"force": force}, body=statement))
+
+    async def list_jobs(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        project: str | None = None,
+        commit: str | None = None,
+        state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"] | None = None,
+        suite: str | None = None,
+        kind: Literal["run", "compare"] | None = None,
+        origin: Literal["asked", "backfill", "idle"] | None = None,
+        machine_id: int | None = None,
+        awaits_approval: bool | None = None,
+    ) -> models.PageOfJobSummary:
+        """Jobs, newest first, by any of their properties."""
+        return await self._ask(
+            models.PageOfJobSummary,
+            Call(
+                "GET",
+                "/api/v1/jobs",
+                query={
+                    "limit": limit,
+                    "cursor": cursor,
+                    "project": project,
+                    "commit": commit,
+                    "state": state,
+                    "suite": suite,
+                    "kind": kind,
+                    "origin": origin,
+                    "machine_id": machine_id,
+                    "awaits_approval": awaits_approval,
+                },
+                repeatable=True,
+            ),
+        )
+
+    async def read_job(self, job_id: int) -> models.JobDetail:
+        """A job with its attempts and its result."""
+        return await self._ask(models.JobDetail, Call("GET", f"/api/v1/jobs/{job_id}", repeatable=True))
+
+    async def change_job(self, job_id: int, statement: models.JobChange) -> models.JobDetail:
+        """Change the priority of a job that has not ended."""
+        return await self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement))
+
+    async def cancel_job(self, job_id: int) -> models.JobDetail:
+        """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
+        return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/cancel", repeatable=True))
+
+    async def retry_job(self, job_id: int) -> models.JobDetail:
+        """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
+
+        One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+        """
+        return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry"))
+
+    async def approve_job(self, job_id: int) -> models.JobDetail:
+        """Let a fork's code run: an untrusted job, on a machine that accepts untrusted ones and on no other.
+
+        Look at the commit first. Trusted and approved jobs stay as they are; one that has ended is a conflict.
+        """
+        return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve"))
+
+    async def read_log(self, job_id: int, *, offset: int | None = None, attempt: int | None = None) -> Content:
+        """The log from a byte offset on, as it was sent, at most a mebibyte at once.
+
+        `Pullback-Next-Offset` is where to read on; `Pullback-Log-Complete: true` says that nothing will follow.
+        """
+        return await self._fetch(
+            Call("GET", f"/api/v1/jobs/{job_id}/log", query={"offset": offset, "attempt": attempt}, repeatable=True)
+        )
+
+    async def heartbeat(self, job_id: int, number: int, statement: models.Heartbeat) -> models.HeartbeatAnswer:
+        """Renew a lease, say how far the work is, and learn whether to go on."""
+        return await self._ask(
+            models.HeartbeatAnswer,
+            Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/heartbeat", body=statement, repeatable=True),
+        )
+
+    async def append_log(
+        self, job_id: int, number: int, content: Body, *, offset: int, lease: UUID
+    ) -> models.LogReceipt:
+        """Store a piece of the log. A 416 says by `expected_offset` where to go on."""
+        return await self._ask(
+            models.LogReceipt,
+            Call(
+                "PUT",
+                f"/api/v1/jobs/{job_id}/attempts/{number}/log",
+                query={"offset": offset},
+                headers={"Pullback-Lease": str(lease)},
+                body=content,
+                repeatable=True,
+            ),
+        )
+
+    async def report_result(
+        self, job_id: int, number: int, content: Body, *, lease: UUID, idempotency_key: str | None = None
+    ) -> models.JobReceipt:
+        """Store the result of an attempt. One whose lease was lost is stored too, as `late`."""
+        return await self._ask(
+            models.JobReceipt,
+            Call(
+                "POST",
+                f"/api/v1/jobs/{job_id}/attempts/{number}/report",
+                headers={"Pullback-Lease": str(lease), "Idempotency-Key": idempotency_key},
+                body=content,
+                repeatable=True,
+            ),
+        )
+
+    async def fail_attempt(self, job_id: int, number: int, statement: models.FailureStatement) -> models.FailureAnswer:
+        """End an attempt without a result. Only `infra` faults called retryable are tried again."""
+        return await self._ask(
+            models.FailureAnswer,
+            Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/fail", body=statement, repeatable=True),
+        )
+
+    async def create_backfill(self, statement: models.BackfillRequest) -> models.BackfillAnswer:
+        """Queue jobs for commits of a branch that have no results of a suite, behind everything else that waits.
+
+        Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
+        """
+        return await self._ask(models.BackfillAnswer, Call("POST", "/api/v1/backfills", body=statement))
+
+    async def enroll_agent(self, statement: models.Enrolment) -> models.Enrolled:
+        """Become an agent; the same name on the same machine is the same agent again.
+
+        With an enrolment code instead of a token the answer holds the agent's own token, this once.
+        """
+        return await self._ask(models.Enrolled, Call("POST", "/api/v1/agents/enroll", body=statement))
+
+    async def list_agents(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfAgentSummary:
+        """Agents in the order of their enrolment, and what they are doing."""
+        return await self._ask(
+            models.PageOfAgentSummary,
+            Call("GET", "/api/v1/agents", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
+
+    async def claim_job(self, agent_id: int, asked: models.ClaimRequest) -> models.Claim | None:
+        """Ask for a job and wait for one up to `wait_s`. No database connection is held while waiting."""
+        return await self._ask_or_none(
+            models.Claim,
+            Call("POST", f"/api/v1/agents/{agent_id}/claim", body=asked, repeatable=True, waits_s=asked.wait_s or 0.0),
+        )
+
+    async def create_token(self, statement: models.TokenRequest) -> models.NewToken:
+        """Make a token. The answer is the only place its secret is ever shown."""
+        return await self._ask(models.NewToken, Call("POST", "/api/v1/tokens", body=statement))
+
+    async def list_tokens(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfTokenSummary:
+        """Tokens without their secrets, oldest first, revoked ones too."""
+        return await self._ask(
+            models.PageOfTokenSummary,
+            Call("GET", "/api/v1/tokens", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
+
+    async def revoke_token(self, token_id: int) -> models.TokenSummary:
+        """End a token at once, and all logins made with it. Ending it again changes nothing."""
+        return await self._ask(models.TokenSummary, Call("POST", f"/api/v1/tokens/{token_id}/revoke", repeatable=True))
+
+    async def create_enrolment_code(self, statement: models.CodeRequest) -> models.NewCode:
+        """Make a code with which one agent introduces itself once. It then has a token of its own."""
+        return await self._ask(models.NewCode, Call("POST", "/api/v1/enrolments", body=statement))
+
+    async def tell_who_asks(self) -> models.Whoami:
+        """What the token that came along allows: to try out a token, and what its scopes are."""
+        return await self._ask(models.Whoami, Call("GET", "/api/v1/whoami", repeatable=True))
+
+    async def list_audit_lines(
+        self, *, project: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfAuditLine:
+        """Who wrote what, newest first."""
+        return await self._ask(
+            models.PageOfAuditLine,
+            Call("GET", "/api/v1/audit", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True),
+        )
+
+    async def report_status(self) -> models.Status:
+        """What waits, runs and failed: chores, jobs, leases; and in sentences what wants attention and what to do."""
+        return await self._ask(models.Status, Call("GET", "/status", repeatable=True))
+
+    async def report_liveness(self) -> models.Health:
+        """The process answers. Nothing else is looked at: a database that is away is no reason to restart us."""
+        return await self._ask(models.Health, Call("GET", "/healthz", repeatable=True))
+
+    async def report_readiness(self) -> models.Health:
+        """The database answers and has the shape this release works with."""
+        return await self._ask(models.Health, Call("GET", "/readyz", repeatable=True))
+
+    async def report_metrics(self) -> Content:
+        """Figures in Prometheus' text format."""
+        return await self._fetch(Call("GET", "/metrics", repeatable=True))

@@ -1,0 +1,1116 @@
+"""What calls send and return. Made by `make api` from the description of the API: change the service, not this file."""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+
+from pullback_service.client.answers import Answer, Statement
+
+
+class AgentSummary(Answer):
+    """An agent, and what it is doing."""
+
+    id: int
+    name: str
+    machine_id: int
+    machine: str
+    labels: dict[str, Any]
+    enrolled_at: datetime
+    last_seen_at: datetime
+    job_id: int | None
+    phase: str | None
+
+
+class AttemptSummary(Answer):
+    """One agent's try at a job."""
+
+    number: int
+    state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
+    agent_id: int
+    machine_id: int
+    phase: str | None
+    progress: dict[str, Any] | None
+    log_bytes: int
+    failure_kind: Literal["infra", "build", "workload", "timeout", "cancelled"] | None
+    failure_message: str | None
+    leased_at: datetime
+    heartbeat_at: datetime | None
+    ended_at: datetime | None
+
+
+class AuditLine(Answer):
+    """A write: who, when, from where, what about. `action` is the operation's name in the API's description."""
+
+    id: int
+    at: datetime
+    actor: str
+    token_id: int | None
+    action: str
+    subject: str
+    project: str | None
+    address: str | None
+    request_id: str | None
+    details: dict[str, Any]
+
+
+class BackfilledCommit(Answer):
+    """A commit that gets a job, or would get one (`job_id` is null)."""
+
+    commit: str
+    title: str | None
+    position: int
+    """Place among the first parents of the branch, from 0."""
+    job_id: int | None
+
+
+class BackfillAnswer(Answer):
+    """What a backfill found and made, in the order in which commits were chosen.
+
+    Of `looked_at` commits, `missing` had neither a result nor a job; `under_way` jobs of this backfill waited or ran
+    already.
+    """
+
+    project: str
+    branch: str
+    suite: str
+    dry_run: bool
+    looked_at: int
+    missing: int
+    under_way: int
+    jobs: list[BackfilledCommit]
+
+
+class BackfillPolicy(Statement):
+    """Which commits of a branch are to be measured, and how many at a time.
+
+    `newest` goes backwards from the newest commit; `bisect` takes the middle of the widest gap first.
+    """
+
+    branch: str
+    suite: str
+    requires: dict[str, JsonValue] | None = None
+    """Labels of the agents, as in jobs: the device, for one."""
+    order: Literal["newest", "bisect"] | None = None
+    limit: int | None = None
+    """Most jobs of this backfill that wait or run at once: asking again only tops them up."""
+    depth: int | None = None
+    """How many commits of the branch to look at, from the newest one backwards."""
+    priority: int | None = None
+    """Higher ones are given out first, among equals older ones."""
+    timeout_s: float | None = None
+    """The work is ended after so many seconds."""
+
+
+class BackfillRequest(Statement):
+    """A backfill that somebody asks for."""
+
+    branch: str
+    suite: str
+    requires: dict[str, JsonValue] | None = None
+    """Labels of the agents, as in jobs: the device, for one."""
+    order: Literal["newest", "bisect"] | None = None
+    limit: int | None = None
+    """Most jobs of this backfill that wait or run at once: asking again only tops them up."""
+    depth: int | None = None
+    """How many commits of the branch to look at, from the newest one backwards."""
+    priority: int | None = None
+    """Higher ones are given out first, among equals older ones."""
+    timeout_s: float | None = None
+    """The work is ended after so many seconds."""
+    project: str
+    dry_run: bool | None = None
+    """Make no job; answer which would be made."""
+
+
+class BranchSummary(Answer):
+    """A branch.
+
+    `gaps` counts places where what lies between two commits is not known. `forced_at` and `forced_from` are when it
+    last stopped holding its newest commit, and which one that was.
+    """
+
+    name: str
+    head: str | None
+    commits: int
+    gaps: int
+    updated_at: datetime
+    forced_at: datetime | None
+    forced_from: str | None
+
+
+class BranchReceipt(Answer):
+    """What a log told."""
+
+    new_commits: int
+    branch: BranchSummary
+
+
+class CaseSummary(Answer):
+    """A case, structured and as its label."""
+
+    label: str
+    workload: str
+    params: dict[str, Any]
+    dtype: str | None
+    device: str | None
+
+
+class ChoreStatus(Answer):
+    """Chores of one kind. Ages are in seconds, of the oldest that waits or runs and of the newest that failed."""
+
+    task: str
+    waiting: int
+    waiting_s: float | None
+    running: int
+    running_s: float | None
+    running_chore: int | None
+    """Which one runs the longest: its number is in the worker's log."""
+    failed: int
+    """Of the last seven days."""
+    failed_s: float | None
+    failed_chore: int | None
+
+
+class CommitSummary(Answer):
+    """A commit. `ordered_at` is its place in history; `authored_at` is null until somebody tells."""
+
+    sha: str
+    parents: list[str]
+    branch: str | None
+    author: str | None
+    title: str | None
+    authored_at: datetime | None
+    ordered_at: datetime
+    position: int | None = None
+    """Place among the first parents of the branch that was asked for."""
+    after_gap: bool | None = None
+    """On that branch: what lies right before it is not known."""
+    unknown_parents: list[str] = Field(default_factory=list)
+    """Parents nobody told about, in lists of commits."""
+
+
+class ClaimedJob(Answer):
+    """What is to be done."""
+
+    id: int
+    project: str
+    commit: CommitSummary
+    suite: str
+    kind: str
+    timeout_s: float
+    reference: CommitSummary | None = None
+    """Of the kind `compare`: the commit to compare with."""
+
+
+class Claim(Answer):
+    """A job and the time-limited right to do it: every call about it brings the lease token."""
+
+    job: ClaimedJob
+    attempt: int
+    lease_token: UUID
+    lease_s: float
+    heartbeat_s: float
+
+
+class ClaimRequest(Statement):
+    """An agent asks for work, and is willing to wait for it."""
+
+    wait_s: float | None = None
+    labels: dict[str, JsonValue] | None = None
+    """Left out, those of the enrolment hold."""
+    kinds: list[str] | None = None
+    """Kinds of jobs the agent knows how to do; it is given no others."""
+
+
+class CodeRequest(Statement):
+    """An enrolment code to be made."""
+
+    project: str | None = None
+    """Left out, the agent takes jobs of all projects."""
+    expires_in_minutes: float | None = None
+
+
+class CommitStatement(Statement):
+    """A commit as a caller describes it."""
+
+    sha: str
+    parents: list[str] | None = None
+    branch: str | None = None
+    author: str | None = None
+    authored_at: datetime | None = None
+    title: str | None = None
+
+
+class ComparedCommit(Answer):
+    """One of the two commits. `branch` is the one that was named for it, `series` how many it has of those compared."""
+
+    sha: str
+    title: str | None
+    author: str | None
+    authored_at: datetime | None
+    ordered_at: datetime
+    branch: str | None
+    series: int
+
+
+class SpanSummary(Answer):
+    """How far claims go: the mean of their log ratios, whose factor is the geometric mean, the smallest and the largest.
+
+    Changes from and to zero are counted and have no ratio.
+    """
+
+    count: int
+    mean: float | None
+    smallest: float | None
+    largest: float | None
+
+
+class ComparedMetric(Answer):
+    """One metric over all compared series. Metrics have no common mean: seconds and bytes do not add up."""
+
+    metric: str
+    outcomes: dict[str, int]
+    worse: SpanSummary
+    better: SpanSummary
+
+
+class Spread(Answer):
+    """Five numbers about per-process values."""
+
+    n: int
+    low: float
+    q25: float
+    median: float
+    q75: float
+    high: float
+
+
+class ComparedSide(Answer):
+    """A series at one of the commits, its reports pooled, with its ratio to the baseline (natural log) at that commit."""
+
+    value: float
+    spread: Spread | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    quality: str
+    dirty: bool
+    program_hash: str | None
+    report_ids: list[UUID]
+
+
+class ComparedSeries(Answer):
+    """A series at two commits.
+
+    `kind` says how they were compared: `paired` in the same groups, as an upload states it; `exact` by counts;
+    `unpaired`, measured at different times. Only the first two make a claim: an unpaired difference is `ambiguous`,
+    with an interval that the scatter of processes alone would give, and perhaps a `hint`, which is no outcome. The
+    ratio is natural-log candidate/reference, null from or to zero. `threshold` is the least ratio in size that could
+    have been claimed, or is hinted at, and `significance` how many of those the ratio is. `reason` says why there is no
+    claim.
+    """
+
+    case: CaseSummary
+    variant: str
+    variant_kind: str | None
+    metric: str
+    unit: str | None
+    direction: Literal["smaller", "bigger"]
+    exact: bool
+    machine: str
+    machine_fingerprint: str
+    series_id: int | None
+    outcome: Literal["failed", "slower", "more", "ambiguous", "faster", "less", "same", "equal", "not_comparable"]
+    kind: Literal["paired", "exact", "unpaired"] | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    threshold: float | None
+    significance: float | None
+    reason: str | None
+    hint: Literal["slower", "faster"] | None
+    """What unpaired numbers point to. It is no outcome: confirm it in one session."""
+    hint_basis: Literal["ratios", "values"] | None
+    """Whether the hint comes from the ratios to the baseline at each commit, or from absolute values."""
+    same_program: bool | None
+    """Whether both ran the same program; then time differs by the machine."""
+    reference: ComparedSide | None
+    candidate: ComparedSide | None
+
+
+class ComparisonSummary(Answer):
+    """All series that were chosen, whichever page and outcomes are shown."""
+
+    series: int
+    worse: int
+    """Slower, more where smaller is better, less where bigger is, and failed."""
+    better: int
+    unchanged: int
+    ambiguous: int
+    not_comparable: int
+    failed: int
+    metrics: list[ComparedMetric]
+
+
+class ComparisonPage(Answer):
+    """Two commits, worst series first.
+
+    `notes` say what an answer rests on that is not what was asked for word for word.
+    """
+
+    items: list[ComparedSeries]
+    next: str | None = None
+    reference: ComparedCommit
+    candidate: ComparedCommit
+    summary: ComparisonSummary
+    notes: list[str]
+
+
+class DayNoise(Answer):
+    """The noise of one day, by the clock of the service in UTC."""
+
+    floor: float
+    provisional: bool
+    groups: int
+    comparisons: int
+    false_alarms: int
+    last_at: datetime | None
+    day: str
+
+
+class Enrolled(Answer):
+    """Who the agent is from now on. `secret` is its own token, where it came with an enrolment code."""
+
+    agent_id: int
+    machine_id: int
+    heartbeat_s: float
+    lease_s: float
+    secret: str | None = None
+
+
+class MachineStatement(Statement):
+    """A machine as an agent describes it."""
+
+    fingerprint: str
+    name: str
+    facts: dict[str, JsonValue] | None = None
+
+
+class Enrolment(Statement):
+    """An agent introduces itself."""
+
+    name: str
+    labels: dict[str, JsonValue] | None = None
+    machine: MachineStatement
+
+
+class FacetValue(Answer):
+    """One value of a dimension, and how many series choosing it would leave."""
+
+    value: str
+    series: int
+
+
+class FacetSummary(Answer):
+    """A dimension: its values under the present choice, those of most series first.
+
+    `values_in_all` says how many there are, of which the first 100 are listed. A parameter is the dimension
+    `param.NAME`.
+    """
+
+    dimension: str
+    values: list[FacetValue]
+    values_in_all: int
+
+
+class FacetsSummary(Answer):
+    """How many series a choice finds, and what else there is to choose.
+
+    The counts of a dimension leave its own choice out: they say what choosing another of its values would give.
+    """
+
+    series: int
+    facets: list[FacetSummary]
+
+
+class FailureAnswer(Answer):
+    """What became of the job; `lost` when the lease was gone before."""
+
+    answer: Literal["failed", "cancelled", "queued", "lost"]
+    job_state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
+
+
+class FailureStatement(Statement):
+    """Why an attempt ended without a result."""
+
+    lease_token: UUID
+    kind: Literal["infra", "build", "workload", "timeout", "cancelled"]
+    message: str | None = None
+    retryable: bool | None = None
+
+
+class Health(Answer):
+    """All is well; otherwise the answer is a problem with status 503."""
+
+    status: Literal["alive", "ready"]
+
+
+class Progress(Statement):
+    """How far an attempt is."""
+
+    done: int | None = None
+    total: int | None = None
+    message: str | None = None
+
+
+class Heartbeat(Statement):
+    """An agent is alive and at work."""
+
+    lease_token: UUID
+    phase: str | None = None
+    progress: Progress | None = None
+
+
+class HeartbeatAnswer(Answer):
+    """`continue`; `cancel`: stop and say so by `fail`; `lost`: somebody else may have the job by now."""
+
+    answer: Literal["continue", "cancel", "lost"]
+    heartbeat_s: float
+
+
+class JobChange(Statement):
+    """What is to be different about a job."""
+
+    priority: int
+    """Higher ones are given out first, among equals older ones."""
+
+
+class JobCommit(Statement):
+    """The commit to be measured."""
+
+    sha: str
+    parents: list[str] | None = None
+    branch: str | None = None
+    author: str | None = None
+    authored_at: datetime | None = None
+    title: str | None = None
+    fork: str | None = None
+    """Repository a pull request comes from, where it is not the project's own: its code is untrusted."""
+
+
+class JobDetail(Answer):
+    """A job with its attempts and its accepted result."""
+
+    id: int
+    url: str
+    project: str
+    commit: CommitSummary
+    suite: str
+    kind: str
+    state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
+    priority: int
+    requires: dict[str, Any]
+    timeout_s: float
+    attempts: int
+    max_attempts: int
+    cancel_requested: bool
+    failure_kind: Literal["infra", "build", "workload", "timeout", "cancelled"] | None
+    failure_message: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    reference: str | None
+    """The commit it is compared with, in jobs of the kind `compare`."""
+    machine_id: int | None
+    """The one machine that may take it."""
+    origin: Literal["asked", "backfill", "idle"]
+    """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    trust: Literal["trusted", "untrusted"]
+    awaits_approval: bool
+    approved_at: datetime | None
+    approved_by: str | None
+    history: list[AttemptSummary]
+    report_id: UUID | None
+
+
+class JobReceipt(Answer):
+    """What became of the result of a job."""
+
+    id: UUID
+    url: str
+    project: str
+    commit: str
+    status: Literal["accepted", "late"]
+    cases: int
+    points: int
+    failures: int
+    format: str
+    job_state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
+
+
+class JobRequest(Statement):
+    """Work to be done.
+
+    `requires` is matched with the labels of agents: each entry must be among them. `compare` measures the commit and
+    `reference` taking turns; a commit against itself is A/A and shows the noise.
+    """
+
+    project: str
+    commit: JobCommit
+    suite: str
+    kind: Literal["run", "compare"] | None = None
+    reference: CommitStatement | None = None
+    """Of the kind `compare`: the older of the two commits."""
+    priority: int | None = None
+    """Higher ones are given out first, among equals older ones."""
+    requires: dict[str, JsonValue] | None = None
+    timeout_s: float | None = None
+    """The work is ended after so many seconds."""
+    machine_id: int | None = None
+    """The one machine that may take it."""
+
+
+class JobSummary(Answer):
+    """A job. An untrusted one `awaits_approval` until an administrator approves it; no agent is given it before."""
+
+    id: int
+    url: str
+    project: str
+    commit: CommitSummary
+    suite: str
+    kind: str
+    state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
+    priority: int
+    requires: dict[str, Any]
+    timeout_s: float
+    attempts: int
+    max_attempts: int
+    cancel_requested: bool
+    failure_kind: Literal["infra", "build", "workload", "timeout", "cancelled"] | None
+    failure_message: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    reference: str | None
+    """The commit it is compared with, in jobs of the kind `compare`."""
+    machine_id: int | None
+    """The one machine that may take it."""
+    origin: Literal["asked", "backfill", "idle"]
+    """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    trust: Literal["trusted", "untrusted"]
+    awaits_approval: bool
+    approved_at: datetime | None
+    approved_by: str | None
+
+
+class LogReceipt(Answer):
+    """How long the stored log is."""
+
+    size: int
+
+
+class LogStatement(Statement):
+    """What `git log --first-parent` says of a branch, newest commit first, as far back as one cares to tell."""
+
+    project: str
+    branch: str
+    commits: list[CommitStatement]
+
+
+class MachineChange(Statement):
+    """What is to be different about a machine."""
+
+    accepts: Literal["trusted", "untrusted"]
+    """`untrusted` lets approved jobs of forks run there, beside the project's own."""
+
+
+class WorkloadNoise(Answer):
+    """The noise of one workload on the machine."""
+
+    floor: float
+    provisional: bool
+    groups: int
+    comparisons: int
+    false_alarms: int
+    last_at: datetime | None
+    workload: str
+
+
+class MachineNoise(Answer):
+    """The noise of a machine: of all its workloads, of each, and how it changed.
+
+    `truncated` says that there were more comparisons in the window than are looked at; the newest are.
+    """
+
+    floor: float
+    provisional: bool
+    groups: int
+    comparisons: int
+    false_alarms: int
+    last_at: datetime | None
+    machine: str
+    days: int
+    truncated: bool
+    workloads: list[WorkloadNoise]
+    history: list[DayNoise]
+
+
+class MachineSummary(Answer):
+    """A machine. `accepts` is the lowest trust a job may have to be run there."""
+
+    id: int
+    name: str
+    fingerprint: str
+    facts: dict[str, Any]
+    first_seen_at: datetime
+    last_seen_at: datetime
+    accepts: Literal["trusted", "untrusted"]
+
+
+class MatrixCommit(Answer):
+    """The commit of a row."""
+
+    sha: str
+    title: str | None
+    author: str | None
+    authored_at: datetime | None
+    ordered_at: datetime
+
+
+class MatrixCell(Answer):
+    """What one variant gave for one metric, its reports pooled; the ratio is natural-log variant/baseline."""
+
+    series_id: int
+    variant: str
+    kind: str
+    metric: str
+    unit: str
+    direction: Literal["smaller", "bigger"]
+    exact: bool
+    value: float
+    spread: Spread | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    dirty: bool
+    method: str | None
+    program_hash: str | None
+    report_ids: list[UUID]
+
+
+class MatrixFailure(Answer):
+    """Why the case, or one variant of it, gave nothing at a commit."""
+
+    variant: str | None
+    kind: str
+    message: str
+    commit: str
+    report_id: UUID
+
+
+class MatrixCase(Answer):
+    """A case on a machine, at the newest commit that has measurements of it; null if none has.
+
+    `failures` are those at that commit or since, newest first.
+    """
+
+    case: CaseSummary
+    machine: str
+    machine_fingerprint: str
+    commit: MatrixCommit | None
+    cells: list[MatrixCell]
+    failures: list[MatrixFailure]
+
+
+class MergeBaseAnswer(Answer):
+    """The newest commit that two commits both descend from, null where none is known.
+
+    Behind commits whose parents nobody told (`parents_unknown`) there may be a newer one: then it is not `certain`.
+    """
+
+    merge_base: str | None
+    certain: bool
+    parents_unknown: list[str]
+
+
+class NewCode(Answer):
+    """An enrolment code, shown this once. It enrols one agent."""
+
+    code: str
+    expires_at: datetime
+
+
+class NewToken(Answer):
+    """A token that was just made. `token` is the secret, shown this once."""
+
+    id: int
+    name: str
+    prefix: str
+    scopes: list[str]
+    project: str | None
+    agent_id: int | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    token: str
+
+
+class PageOfAgentSummary(Answer):
+    """One page of a list."""
+
+    items: list[AgentSummary]
+    next: str | None = None
+
+
+class PageOfAuditLine(Answer):
+    """One page of a list."""
+
+    items: list[AuditLine]
+    next: str | None = None
+
+
+class PageOfBranchSummary(Answer):
+    """One page of a list."""
+
+    items: list[BranchSummary]
+    next: str | None = None
+
+
+class PageOfCommitSummary(Answer):
+    """One page of a list."""
+
+    items: list[CommitSummary]
+    next: str | None = None
+
+
+class PageOfJobSummary(Answer):
+    """One page of a list."""
+
+    items: list[JobSummary]
+    next: str | None = None
+
+
+class PageOfMachineSummary(Answer):
+    """One page of a list."""
+
+    items: list[MachineSummary]
+    next: str | None = None
+
+
+class ProjectSummary(Answer):
+    """A project. The counts follow an upload within moments, when a worker runs."""
+
+    name: str
+    reports: int
+    commits: int
+    points: int
+    last_report_at: datetime | None
+    created_at: datetime
+    public_read: bool
+    raw_days: int | None
+    """Days for which process values are kept, then their spread; null: for ever."""
+    body_days: int | None
+    """Days for which uploaded files are kept; null: for ever."""
+    backfill: BackfillPolicy | None
+    """Commits that are measured without anybody asking."""
+
+
+class PageOfProjectSummary(Answer):
+    """One page of a list."""
+
+    items: list[ProjectSummary]
+    next: str | None = None
+
+
+class ReportSummary(Answer):
+    """A report in a list."""
+
+    id: UUID
+    url: str
+    project: str
+    commit: str
+    status: Literal["accepted", "late"]
+    cases: int
+    points: int
+    failures: int
+    format: str
+    machine: str
+    suite: str | None
+    quality: Literal["clean", "contaminated"]
+    dirty: bool
+    job_id: int | None
+    attempt: int | None
+    body_bytes: int
+    started_at: datetime
+    duration_s: float | None
+    received_at: datetime
+
+
+class PageOfReportSummary(Answer):
+    """One page of a list."""
+
+    items: list[ReportSummary]
+    next: str | None = None
+
+
+class SeriesSummary(Answer):
+    """A series: a metric of one variant of a case on one machine."""
+
+    id: int
+    project: str
+    case: CaseSummary
+    variant: str
+    kind: str
+    metric: str
+    unit: str
+    direction: Literal["smaller", "bigger"]
+    exact: bool
+    machine: str
+    machine_fingerprint: str
+
+
+class RawPointSummary(Answer):
+    """What one report measured at a commit; `process_values` is null for exact metrics."""
+
+    report_id: UUID
+    value: float
+    process_values: list[float] | None
+    quality: str
+    dirty: bool
+    outcome: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+
+
+class PointSummary(Answer):
+    """A series at a commit, all its reports pooled.
+
+    `value` is in the unit of the series; `spread` is over processes and null for exact metrics. The ratio (natural log,
+    variant/baseline) is null where nothing was paired. `position` and `after_gap` are of the branch that was asked for.
+    """
+
+    commit: str
+    title: str | None
+    ordered_at: datetime
+    position: int | None = None
+    """Place among the first parents of the branch that was asked for."""
+    after_gap: bool | None = None
+    """On that branch: what lies right before it is not known."""
+    value: float
+    spread: Spread | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    dirty: bool
+    method: str | None
+    program_hash: str | None
+    report_ids: list[UUID]
+    """Reports behind the point, oldest first."""
+    raw: list[RawPointSummary] | None = None
+    """What each report measured, with `raw=true`."""
+
+
+class SeriesPoint(Answer):
+    """A point and the series it is of."""
+
+    series: SeriesSummary
+    point: PointSummary
+
+
+class PageOfSeriesPoint(Answer):
+    """One page of a list."""
+
+    items: list[SeriesPoint]
+    next: str | None = None
+
+
+class PageOfSeriesSummary(Answer):
+    """One page of a list."""
+
+    items: list[SeriesSummary]
+    next: str | None = None
+
+
+class TokenSummary(Answer):
+    """A token, without its secret. `last_used_at` is right to a minute."""
+
+    id: int
+    name: str
+    prefix: str
+    scopes: list[str]
+    project: str | None
+    agent_id: int | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+class PageOfTokenSummary(Answer):
+    """One page of a list."""
+
+    items: list[TokenSummary]
+    next: str | None = None
+
+
+class WorkloadSummary(Answer):
+    """A workload and its cases."""
+
+    workload: str
+    cases: list[MatrixCase]
+
+
+class PageOfWorkloadSummary(Answer):
+    """One page of a list."""
+
+    items: list[WorkloadSummary]
+    next: str | None = None
+
+
+class PointPage(Answer):
+    """A page of points. `thinned_from` is how many there are in the window when only some are shown as marks."""
+
+    items: list[PointSummary]
+    next: str | None = None
+    thinned_from: int | None = None
+
+
+class PointPreview(Answer):
+    """A point that an upload would store."""
+
+    case: str
+    variant: str
+    metric: str
+    value: float
+    unit: str
+    direction: Literal["smaller", "bigger"]
+    method: str | None
+
+
+class ProjectChange(Statement):
+    """What is to be different about a project; what is left out stays.
+
+    `null` keeps values and files for ever, and ends a backfill. A shorter time holds from the worker's next round on,
+    and what was rolled up or dropped does not come back.
+    """
+
+    public_read: bool | None = None
+    raw_days: int | None = None
+    body_days: int | None = None
+    backfill: BackfillPolicy | None = None
+
+
+class ProjectRequest(Statement):
+    """A project to be made."""
+
+    name: str
+    public_read: bool | None = None
+
+
+class QueueStatus(Answer):
+    """Jobs by state, how long the oldest waiting one waits, and those that nobody will take as things are."""
+
+    by_state: dict[str, int]
+    waiting_s: float | None
+    awaiting_approval: int
+    unservable: int
+    """Waiting for labels or a trust that no agent of the last hour offers."""
+    lost: list[int]
+    """Newest jobs that were lost in the last seven days, at most ten."""
+
+
+class ReportDetail(Answer):
+    """A report with its document."""
+
+    id: UUID
+    url: str
+    project: str
+    commit: str
+    status: Literal["accepted", "late"]
+    cases: int
+    points: int
+    failures: int
+    format: str
+    machine: str
+    suite: str | None
+    quality: Literal["clean", "contaminated"]
+    dirty: bool
+    job_id: int | None
+    attempt: int | None
+    body_bytes: int
+    started_at: datetime
+    duration_s: float | None
+    received_at: datetime
+    document: dict[str, Any]
+
+
+class Status(Answer):
+    """How the service is doing. Each finding is a sentence with what to do; without one all is well."""
+
+    status: Literal["well", "attention"]
+    findings: list[str]
+    workers: int
+    agents: int
+    """Agents that were heard of in the last five minutes."""
+    chores: list[ChoreStatus]
+    jobs: QueueStatus
+    unfollowed_reports: int
+    """Uploads that wait longer than two minutes to be followed up."""
+    overdue_leases: int
+    """Leases that ran out more than a minute ago and nobody took back."""
+
+
+class TokenRequest(Statement):
+    """A token to be made."""
+
+    name: str
+    scopes: list[Literal["read", "upload", "agent", "admin"]]
+    project: str | None = None
+    """Left out, the token is for all projects."""
+    expires_in_days: float | None = None
+    """Left out, the token ends when it is revoked."""
+
+
+class UploadReceipt(Answer):
+    """The answer to an upload.
+
+    `notes` say what was left out of another tool's file and what looks doubtful about it; a dry run shows the first
+    points that would have been stored.
+    """
+
+    id: UUID
+    url: str
+    project: str
+    commit: str
+    status: Literal["accepted", "late"]
+    cases: int
+    points: int
+    failures: int
+    format: str
+    notes: list[str] = Field(default_factory=list)
+    dry_run: bool = False
+    preview: list[PointPreview] | None = None
+
+
+class Whoami(Answer):
+    """Who asks, by what was sent along."""
+
+    name: str
+    scopes: list[str]
+    projects: list[str] | None
+    """Null is all of them."""

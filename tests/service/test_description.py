@@ -1,0 +1,87 @@
+"""The description of the API is whole: every operation with its examples, its problems, its method and its page."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pullback_service.application import create_service
+from pullback_service.client import AsyncClient, Client
+from pullback_service.description import REPEATABLE, operations_of
+from pullback_service.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+DESCRIPTION = create_service(Settings(database_url="postgresql://nowhere/nothing")).openapi()
+OPERATIONS = {
+    operation["operationId"]: (method, path, operation) for method, path, operation in operations_of(DESCRIPTION)
+}
+EXAMPLES = json.loads((ROOT / "service/pullback_service/examples.json").read_text())
+# A file of another tool has no schema here, and the line before holds what a file of ours has.
+RAW = {"upload_report"}
+
+
+def _holds(value, schema):
+    jsonschema.Draft202012Validator({**schema, "components": DESCRIPTION["components"]}).validate(value)
+
+
+def _methods(client):
+    inherited = {"close", "use_token", "deliver"}
+    return {name for name in dir(client) if not name.startswith("_")} - inherited
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_every_operation_is_a_method_of_the_clients_and_the_other_way_round(client):
+    assert _methods(client) == set(OPERATIONS)
+
+
+def test_what_is_made_from_the_description_is_up_to_date():
+    command = [sys.executable, "-m", "tools.api", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_operation_has_an_example_and_every_example_an_operation():
+    assert EXAMPLES.keys() == OPERATIONS.keys()  # steps of tools/api/examples.py; `make api` records them
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_examples_hold_by_the_schemas_beside_them(name):
+    _, _, operation = OPERATIONS[name]
+    example = EXAMPLES[name]
+    for parameter in operation.get("parameters", ()):
+        place = f"{parameter['in']}.{parameter['name']}"
+        if parameter.get("required"):
+            assert place in example["parameters"]
+        if place in example["parameters"]:
+            _holds(example["parameters"][place], parameter["schema"])
+    if example["body"] is not None and name not in RAW and example["body"]["media_type"] == "application/json":
+        _holds(example["body"]["content"], operation["requestBody"]["content"]["application/json"]["schema"])
+    answer = operation["responses"][str(example["status"])]
+    if example["answer"] is not None and example["answer"]["media_type"] == "application/json":
+        schema = answer["content"]["application/json"].get("schema", {})
+        _holds(example["answer"]["content"], schema)
+        members = (
+            DESCRIPTION["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], {}).get("required", ())
+        )
+        assert set(members) <= example["answer"]["content"].keys()
+
+
+def test_examples_hold_no_secret_of_the_recording():
+    text = json.dumps(EXAMPLES)
+    assert set(re.findall(r"plb_(?:enroll_)?[\w-]{20,}", text)) <= {f"plb_{'x' * 32}", f"plb_enroll_{'x' * 32}"}
+    assert "the-bootstrap-token" not in text
+
+
+def test_what_may_be_repeated_exists_and_is_marked():
+    assert set(OPERATIONS) >= REPEATABLE
+    for name, (method, _, operation) in OPERATIONS.items():
+        assert operation["x-repeatable"] == (method == "GET" or name in REPEATABLE)
+
+
+def test_the_problems_of_being_nobody_too_often_or_too_early_are_described_everywhere():
+    for name, (_, _, operation) in OPERATIONS.items():
+        assert {"401", "403", "429", "503", "default"} <= operation["responses"].keys(), name

@@ -1,0 +1,237 @@
+"""Two API replicas and three workers on one database behave as one service, also while one of them stops."""
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+from tests.system.clusters import Cluster
+from tests.system.products import Product, until
+
+pytestmark = pytest.mark.system
+
+BOOTSTRAP = "the-secret-of-the-cluster"
+GUIDE = Path(__file__).parents[2] / "docs" / "uploading.md"
+SHA = "3" * 40
+TIMES = {"results": [{"command": "c", "mean": 1.0, "user": 0.5, "system": 0.1, "times": [1.0, 1.1]}]}
+SAID = {"project": "demo", "commit": SHA, "branch": "main", "machine": "ci"}
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server):
+    name = f"replicas_{uuid4().hex}"
+    with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        yield postgres_server.url(name)
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="module")
+def cluster(database):
+    folder = Path(tempfile.mkdtemp(prefix="pullback-replicas-"))
+    (folder / "token").write_text(BOOTSTRAP)
+    environment = {
+        "DATABASE_URL": database,
+        "PULLBACK_AUTH": "token",
+        "PULLBACK_TOKEN_FILE": str(folder / "token"),
+        "PULLBACK_HEARTBEAT_S": "1",
+    }
+    running = Cluster(Product(folder, None), environment, replicas=2, workers=3)
+    yield running
+    for process in running.processes:
+        process.stop()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def replicas(cluster):
+    """A client of each replica, with every right."""
+    headers = {"Authorization": f"Bearer {BOOTSTRAP}"}
+    clients = [httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False) for url in cluster.urls]
+    yield clients
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def rows(database):
+    def ask(query, *parameters):
+        with psycopg.connect(database) as connection:
+            return connection.execute(query, parameters).fetchall()
+
+    return ask
+
+
+def upload(client, number, key):
+    body = json.dumps({"results": [{**TIMES["results"][0], "command": f"c{number}"}]})
+    return client.post("/api/v1/reports", params=SAID, content=body, headers={"Idempotency-Key": key})
+
+
+def make_token(client, name, *scopes):
+    answer = client.post("/api/v1/tokens", json={"name": name, "scopes": list(scopes)})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def enroll(client, number):
+    machine = {"fingerprint": f"f{number}", "name": f"m{number}"}
+    return client.post("/api/v1/agents/enroll", json={"name": f"a{number}", "machine": machine}).json()["agent_id"]
+
+
+def queue(client, number):
+    wanted = {"project": "demo", "commit": {"sha": f"{number:040x}"}, "suite": "quick"}
+    answer = client.post("/api/v1/jobs", json=wanted)
+    assert answer.is_success, answer.text
+    return answer.json()["id"]
+
+
+def test_one_key_sent_to_all_replicas_at_once_is_one_report(replicas, rows):
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda turn: upload(replicas[turn % 2], 1, "same"), range(16)))
+    assert sorted(answer.status_code for answer in answers) == [200] * 15 + [201]
+    assert len({answer.text for answer in answers}) == 1
+    assert [upload(client, 2, "same").status_code for client in replicas] == [409, 409]
+    assert rows("SELECT count(*) FROM report WHERE idempotency_key = 'same'") == [(1,)]
+
+
+def test_workers_follow_up_every_upload_and_count_it_once(replicas, rows):
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda turn: upload(replicas[turn % 2], turn, f"counted {turn}"), range(10, 34)))
+    assert {answer.status_code for answer in answers} == {201}
+    until(lambda: not rows("SELECT 1 FROM report WHERE followed_up_at IS NULL"), 120, "all chores to be done")
+    ((reports, points),) = rows("SELECT count(*), sum(points) FROM report")
+    assert rows("SELECT reports, points FROM project") == [(reports, points)]
+
+
+def test_a_token_holds_and_ends_on_all_replicas(replicas, cluster):
+    token = make_token(replicas[0], "short", "read")
+    headers = {"Authorization": f"Bearer {token['token']}"}
+    assert [client.get("/api/v1/projects", headers=headers).status_code for client in replicas] == [200, 200]
+    assert replicas[1].post(f"/api/v1/tokens/{token['id']}/revoke").is_success
+    assert [client.get("/api/v1/projects", headers=headers).status_code for client in replicas] == [401, 401]
+
+
+def test_a_login_at_one_replica_is_a_login_at_the_other(replicas, cluster):
+    token = make_token(replicas[0], "person", "read")
+    with httpx.Client(timeout=60, trust_env=False, follow_redirects=False) as browser:
+        one, other = cluster.urls
+        answer = browser.post(f"{one}/login", data={"token": token["token"]})
+        assert answer.status_code == 303, answer.text
+        cookie = answer.headers["set-cookie"]
+        assert {"HttpOnly", "SameSite=lax"} <= set(re.split(r"; ", cookie))
+        held = {"Cookie": cookie.partition(";")[0]}
+        assert browser.get(f"{other}/api/v1/machines", headers=held).status_code == 200
+        # A write that leans on the cookie alone is refused; with the proof of our own page it is not.
+        assert browser.post(f"{other}/logout", headers=held).status_code == 403
+        page = browser.get(f"{other}/", headers=held, follow_redirects=True).text
+        proof = re.search(r'name="csrf" value="(\w+)"', page)[1]
+        assert browser.post(f"{other}/logout", headers=held, data={"csrf": proof}).status_code == 303
+        assert browser.get(f"{one}/api/v1/machines", headers=held).status_code == 401
+
+
+def test_a_job_queued_at_one_replica_wakes_an_agent_that_waits_at_the_other(replicas):
+    agent = enroll(replicas[0], 1)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(replicas[0].post, f"/api/v1/agents/{agent}/claim", json={"wait_s": 30})
+        job = queue(replicas[1], 1)
+        claim = waiting.result()
+    assert claim.status_code == 200
+    assert claim.json()["job"]["id"] == job
+    place = f"/api/v1/jobs/{job}/attempts/1/fail"
+    statement = {"lease_token": claim.json()["lease_token"], "kind": "workload"}
+    assert [client.post(place, json=statement).json()["answer"] for client in replicas] == ["failed", "lost"]
+
+
+def test_every_job_goes_to_one_agent_whichever_replica_it_asks(replicas, rows):
+    jobs = {queue(replicas[number % 2], 100 + number) for number in range(12)}
+    agents = [enroll(replicas[number % 2], 10 + number) for number in range(12)]
+    with ThreadPoolExecutor(12) as pool:
+        claims = list(
+            pool.map(
+                lambda agent: replicas[agent % 2].post(f"/api/v1/agents/{agent}/claim", json={"wait_s": 20}), agents
+            )
+        )
+    assert {claim.json()["job"]["id"] for claim in claims} == jobs
+    assert rows("SELECT count(*) FROM attempt WHERE ended_at IS NULL") == [(12,)]
+    for claim in claims:
+        statement = {"lease_token": claim.json()["lease_token"], "kind": "workload"}
+        replicas[0].post(f"/api/v1/jobs/{claim.json()['job']['id']}/attempts/1/fail", json=statement)
+
+
+def test_five_lines_of_ci_upload_and_errors_say_what_to_do(replicas, cluster, tmp_path):
+    lines = next(block for block in re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "RUN_ID" in block)
+    token = make_token(replicas[0], "ci", "upload")["token"]
+    (tmp_path / "bench.json").write_text(json.dumps(TIMES))
+    usual = {"URL": cluster.urls[0], "TOKEN": token, "SHA": SHA, "RUN_ID": "run-1742"}
+
+    def paste(text=lines, **changes):
+        done = subprocess.run(  # noqa: S602 - a person's own lines, which a shell has to read
+            text.replace("curl ", "curl --silent --write-out ' %{http_code}' "),
+            shell=True,
+            env={**usual, **changes, "PATH": "/usr/bin:/bin"},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        content, _, status = done.stdout.rpartition(" ")
+        return int(status), json.loads(content)
+
+    first, again = paste(), paste(URL=cluster.urls[1])
+    assert (first[0], again[0], first[1] == again[1]) == (201, 200, True)
+    assert replicas[1].get(first[1]["url"]).is_success
+    (tmp_path / "bench.json").write_text(json.dumps({"results": [{**TIMES["results"][0], "times": [2.0]}]}))
+    status, problem = paste()
+    assert (status, "needs a new id and a new key" in problem["detail"]) == (409, True)
+
+    reader = make_token(replicas[0], "reader", "read")["token"]
+    for said, changes, text in (
+        ((401, "is not known here: check the address"), {"TOKEN": "plb_" + "x" * 32}, lines),
+        ((403, "use a token with that scope; `pullback token create`"), {"TOKEN": reader}, lines),
+        (
+            (404, "or make it with `pullback project create nowhere`"),
+            {},
+            re.sub(r"project=\w+", "project=nowhere", lines),
+        ),
+        ((422, "as `git rev-parse HEAD` says it"), {"SHA": ""}, lines),
+        ((400, "add commit=SHA"), {}, lines.replace("&commit=$SHA", "")),
+    ):
+        status, problem = paste(text, **changes)
+        assert (status, said[1] in problem["detail"]) == (said[0], True), problem
+    (tmp_path / "bench.json").write_text('{"a": 1}')
+    status, problem = paste(RUN_ID="run-1743")
+    assert (status, "format=" in problem["detail"]) == (422, True), problem
+
+
+def test_a_replica_that_stops_finishes_uploads_and_answers_those_who_wait(cluster, replicas):
+    agent = enroll(replicas[0], 50)
+    place = urlsplit(cluster.urls[0])
+    body = json.dumps({"results": [{**TIMES["results"][0], "command": "last"}]}).encode()
+    head = (
+        f"POST /api/v1/reports?project=demo&commit={SHA}&machine=ci HTTP/1.1\r\nHost: {place.netloc}\r\n"
+        f"Authorization: Bearer {BOOTSTRAP}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    with ThreadPoolExecutor(1) as pool, socket.create_connection((place.hostname, place.port), timeout=60) as half:
+        half.sendall(head.encode() + body[:20])
+        waiting = pool.submit(replicas[0].post, f"/api/v1/agents/{agent}/claim", json={"wait_s": 30})
+        time.sleep(2)  # both are under way
+        cluster.replicas[0].process.send_signal(signal.SIGTERM)
+        assert waiting.result().status_code in {200, 204}
+        half.sendall(body[20:])
+        answer = b"".join(iter(lambda: half.recv(4096), b""))
+    assert b" 201 " in answer.splitlines()[0], answer
+    assert cluster.replicas[0].process.wait(60) in {0, -signal.SIGTERM}  # the signal itself, once all is done
+    assert replicas[1].get("/readyz").is_success
+    cluster.replicas[0].restart()
+    cluster.wait_until_ready(cluster.urls[0])

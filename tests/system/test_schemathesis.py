@@ -1,0 +1,47 @@
+"""Schemathesis against a service that listens: the whole description, all checks, calls that build on each other.
+
+The small run of every build is examples and stateful. `PULLBACK_SCHEMATHESIS=20 pytest tests/system/test_schemathesis.py`
+adds the edges of every parameter and so many made-up requests per operation; it takes minutes.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+HERE = Path(__file__).parent
+BOOTSTRAP = "the-secret-of-schemathesis"
+EXAMPLES = os.environ.get("PULLBACK_SCHEMATHESIS")
+
+
+def test_no_request_finds_a_failure(start_cluster, bare_database_url, folder):
+    (folder / "token").write_text(BOOTSTRAP)
+    environment = {
+        "DATABASE_URL": bare_database_url,
+        "PULLBACK_AUTH": "token",
+        "PULLBACK_TOKEN_FILE": str(folder / "token"),
+        "PULLBACK_TOKEN_RATE": "10000",
+        "PULLBACK_ADDRESS_RATE": "10000",
+        "PULLBACK_LOG_LEVEL": "warning",
+    }
+    cluster = start_cluster(environment, replicas=1, workers=0)
+    chosen = ["--phases", "examples,coverage,fuzzing,stateful"] if EXAMPLES else ["--phases", "examples,stateful"]
+    done = subprocess.run(
+        [
+            Path(sys.executable).with_name("schemathesis"),
+            *("--config-file", HERE / "schemathesis.toml", "run", f"{cluster.urls[0]}/api/v1/openapi.json"),
+            *("-H", f"Authorization: Bearer {BOOTSTRAP}", "--max-examples", EXAMPLES or "3", "--no-color"),
+            *("--generation-deterministic", "--continue-on-failure", *chosen),
+        ],
+        env={**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr
+    assert "unexpected_error" not in cluster.said()
