@@ -8,7 +8,7 @@ from sqlalchemy.exc import OperationalError
 
 from pullback_service import models  # noqa: F401 - every table, so that foreign keys find each other
 from pullback_service.chores.queries import QUEUE, ready_chores
-from pullback_service.chores.tasks import register
+from pullback_service.chores.tasks import STALLED_AFTER_S, register
 from pullback_service.database import Database
 from pullback_service.logs import logger
 
@@ -16,6 +16,7 @@ CONCURRENCY = 4
 POLL_EVERY_S = 5.0  # notifications come first; this is for those that get lost
 SHUTDOWN_S = 20.0
 TRY_AGAIN_AFTER_S = 2.0
+HEARTBEAT_S = 5.0
 
 
 def run(url: str, *, idle_noise_hours: float = 0) -> None:
@@ -81,6 +82,8 @@ async def _work(url: str, idle_noise_hours: float, *, wait: bool) -> None:
                 additional_context={"database": database, "idle_noise_hours": idle_noise_hours},
                 install_signal_handlers=wait,
                 listen_notify=wait,
+                update_heartbeat_interval=HEARTBEAT_S,
+                stalled_worker_timeout=STALLED_AFTER_S,
             )
     finally:
         await database.close()

@@ -17,6 +17,9 @@ from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
 from pullback_service.reports import retention
 
+# A worker says every five seconds that it lives. One that could not for so long has gone, or will find that its chore was
+# done by another one, which changes nothing.
+STALLED_AFTER_S = 20.0
 RETRY = RetryStrategy(max_attempts=5, exponential_wait=4)
 EVERY_15_S = "* * * * * */15"  # seconds stand in sixth place
 EVERY_MINUTE = "* * * * *"
@@ -30,7 +33,7 @@ def register(app: App) -> None:
     for chore, cron in (
         (expire_leases, EVERY_15_S),
         (sweep_reports, EVERY_MINUTE),
-        (free_stalled_chores, EVERY_MINUTE),
+        (free_stalled_chores, EVERY_15_S),
         (read_mirrors, EVERY_MINUTE),
         (backfill_branches, EVERY_5_MINUTES),
         (occupy_idle_machines, EVERY_5_MINUTES),
@@ -115,7 +118,7 @@ async def apply_retention(context: JobContext, timestamp: int) -> None:  # noqa:
 
 async def free_stalled_chores(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
     """Give chores of a worker that was killed to another one; until then they would hold their locks for ever."""
-    for job in await context.app.job_manager.get_stalled_jobs():
+    for job in await context.app.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_AFTER_S):
         logger.warning("chore_stalled", task=job.task_name, chore=job.id)
         await context.app.job_manager.retry_job(job)
 
