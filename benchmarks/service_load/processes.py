@@ -61,11 +61,6 @@ class Used:
         """What was used between two readings; connections are kept, so no backend ends between them."""
         return Used(self.service - before.service, self.worker - before.worker, self.postgres - before.postgres)
 
-    @property
-    def total(self) -> float:
-        """All together."""
-        return self.service + self.worker + self.postgres
-
 
 def _cpu_s(process: psutil.Process) -> float:
     """To the nanosecond where the kernel has a clock for it; what /proc says comes in steps of 10 ms."""
