@@ -8,6 +8,7 @@
         ├── AuthenticationError      401
         ├── ForbiddenError           403, a valid token that does not allow this
         ├── NotFoundError            404
+        ├── NotAcceptableError       406, a format this installation does not write
         ├── ConflictError            409
         ├── TooLargeError            413
         ├── OffsetError              416
@@ -20,7 +21,7 @@ Messages are one sentence: what, where, the remedy.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NoReturn, TypedDict
 
 
 class FieldError(TypedDict):
@@ -95,6 +96,14 @@ class NotFoundError(RequestError):
     title = "No such thing"
 
 
+class NotAcceptableError(RequestError):
+    """The answer cannot be given in the form that was asked for."""
+
+    status = 406
+    slug = "not-acceptable"
+    title = "The answer cannot take this form"
+
+
 class ConflictError(RequestError):
     """The request contradicts what is stored."""
 
@@ -156,3 +165,8 @@ class IncompleteRequestError(InvalidInputError):
     status = 400
     slug = "incomplete-request"
     title = "Something must be said beside the file"
+
+
+def refuse(name: str, message: str) -> NoReturn:
+    """A parameter of the address that does not hold."""
+    raise InvalidInputError(message, errors=[FieldError(path=f"query.{name}", message=message)])

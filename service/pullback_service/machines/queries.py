@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy import ColumnElement, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.ids import MachineId
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.models import Machine
+from pullback_service.reports.models import Report
 
 # A machine that is seen all the time need not be written all the time.
 SEEN_AGAIN_AFTER_S = 10
@@ -45,3 +47,20 @@ async def list_machines(session: AsyncSession, *, after_id: int | None, limit: i
     if after_id is not None:
         statement = statement.where(Machine.id > after_id)
     return (await session.scalars(statement)).all()
+
+
+async def machines_called(session: AsyncSession, project_id: ProjectId, name: str) -> Sequence[MachineId]:
+    """Machines of this name or fingerprint with reports of a project: a name may be that of several.
+
+    Index: uq_machine_fingerprint, few rows; ix_report_project_received.
+    """
+    reported = exists().where(Report.project_id == project_id, Report.machine_id == Machine.id)
+    rows = await session.scalars(
+        select(Machine.id).where(or_(Machine.name == name, Machine.fingerprint == name), reported).order_by(Machine.id)
+    )
+    found = [MachineId(machine_id) for machine_id in rows]
+    if not found:
+        raise NotFoundError(
+            f"No machine {name!r} has reported to this project: give the name or the fingerprint of one that has."
+        )
+    return found

@@ -279,6 +279,9 @@ async def _keep_comparisons(
                 "high": document.high,
                 "n": document.n,
                 "outcome": document.outcome,
+                "claim": document.claim,
+                "margin": document.margin,
+                "provisional": document.margin_is_provisional,
             }
             for case, document in stated
         ],

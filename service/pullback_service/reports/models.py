@@ -82,7 +82,11 @@ class Failure(Base):
 
 
 class Comparison(Base):
-    """Two commits measured against each other in the same groups, as an upload states it."""
+    """Two commits measured against each other in the same groups, as an upload states it.
+
+    `claim` is the least ratio that the upload would have called faster or slower, `margin` the most that it would have
+    called the same; `provisional`: both rest on a floor that nobody measured. All three are null where it does not say.
+    """
 
     __tablename__ = "comparison"
     __table_args__ = (
@@ -103,3 +107,6 @@ class Comparison(Base):
     high: Mapped[float | None]
     n: Mapped[int | None]
     outcome: Mapped[str]
+    claim: Mapped[float | None]
+    margin: Mapped[float | None]
+    provisional: Mapped[bool | None]

@@ -152,13 +152,20 @@ class MeasuredCaseDocument(_Document):
 
 
 class ComparisonDocument(RatioDocument):
-    """The candidate commit against the reference commit."""
+    """The candidate commit against the reference commit.
+
+    `claim` is the least ratio that would have been called faster or slower, `margin` the most that would have been
+    called the same.
+    """
 
     case: CaseDocument
     variant: Name
     metric: Name
     reference: Sha
     candidate: Sha
+    claim: LogRatio | None = None
+    margin: LogRatio | None = None
+    margin_is_provisional: Flag | None = None
 
 
 class ReportDocument(_Document):

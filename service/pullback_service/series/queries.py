@@ -1,22 +1,22 @@
 """Reading cases, series and points. Pages and API share these; every function is bounded and names its index."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, lateral, or_, select, true, tuple_, union
+from sqlalchemy import Row, Select, Subquery, and_, exists, lateral, select, true, union
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
-from pullback_service.commits.models import Commit
+from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
-from pullback_service.projects.models import Project
 from pullback_service.reports.models import Failure, Report
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker
@@ -110,10 +110,14 @@ class FailedCase:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The newest state of a project: cells, and what failed at or after the newest measurement of its case."""
+    """The newest state of a project: cells, and what failed at or after the newest measurement of its case.
+
+    It is not `complete` when there is more than can be read at once.
+    """
 
     cells: Sequence[MeasuredCell]
     failures: Sequence[FailedCase]
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +129,40 @@ class WorkloadHistory:
     failures: Sequence[FailedCase]
 
 
-async def latest_matrix(session: AsyncSession, project_id: ProjectId, *, machine_id: MachineId | None = None) -> Matrix:
+async def latest_matrix(
+    session: AsyncSession,
+    project_id: ProjectId,
+    *,
+    machines: Collection[MachineId] | None = None,
+    workloads: Collection[str] | None = None,
+    metric: str | None = None,
+    branch_id: int | None = None,
+) -> Matrix:
     """Every variant and metric of every case of a project at the newest commit that has data for that case on that machine.
 
-    Index: ix_series_project_id, then one probe of ix_point_series_history per series; ix_failure_case_history.
+    Of a branch only its first parents count. Index: ix_series_project_id (or ix_case_workload and
+    uq_series_case_id_variant_metric_machine_id for some workloads), then one probe of ix_point_series_history per series,
+    on a branch with uq_branch_commit_branch_id_commit_id; ix_failure_case_history.
     """
     series = select(Series.id, Series.case_id, Series.machine_id).where(Series.project_id == project_id)
-    if machine_id is not None:
-        series = series.where(Series.machine_id == machine_id)
-    newest = _newest_commit_of_cases(series.subquery("known"))
+    if machines is not None:
+        series = series.where(Series.machine_id.in_(machines))
+    if workloads is not None:
+        series = series.join(Case, Case.id == Series.case_id).where(Case.workload.in_(workloads))
+    of_metric = series if metric is None else series.where(Series.metric == metric)
+    newest = _newest_commit_of_cases(of_metric.subquery("known"), branch_id)
     points = (
         _select_points()
         .join(newest, and_(newest.c.case_id == Series.case_id, newest.c.machine_id == Series.machine_id))
         .where(Point.ordered_at == newest.c.ordered_at, Point.commit_id == newest.c.commit_id)
-        .order_by(Case.workload, Case.id, Series.variant, Series.metric, Series.id, Point.id)
-        .limit(MOST_MATRIX_POINTS)
+        .order_by(Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
+        .limit(MOST_MATRIX_POINTS + 1)
     )
+    if metric is not None:
+        points = points.where(Series.metric == metric)
+    # Failures are of no metric; and few cases have any, so that few series are looked at for them.
+    failed = exists().where(Failure.case_id == Series.case_id, Failure.machine_id == Series.machine_id)
+    newest = _newest_commit_of_cases(series.where(failed).subquery("failing"), branch_id)
     failures = (
         _select_failures()
         .join(
@@ -155,11 +177,21 @@ async def latest_matrix(session: AsyncSession, project_id: ProjectId, *, machine
         .order_by(*history.newest_first(Failure), Failure.id)
         .limit(MOST_FAILURES)
     )
-    if machine_id is not None:
-        failures = failures.where(Failure.machine_id == machine_id)
+    if machines is not None:
+        failures = failures.where(Failure.machine_id.in_(machines))
+    if workloads is not None:
+        failures = failures.where(Case.workload.in_(workloads))
+    if branch_id is not None:
+        failures = failures.where(
+            Failure.commit_id.in_(select(BranchCommit.commit_id).where(BranchCommit.branch_id == branch_id))
+        )
+    rows = (await session.execute(points)).all()
     return Matrix(
-        cells=_pool((await session.execute(points)).all()),
+        cells=sorted(
+            await _pool(session, rows[:MOST_MATRIX_POINTS]), key=lambda cell: (cell.case.workload, cell.case.id)
+        ),
         failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
+        complete=len(rows) <= MOST_MATRIX_POINTS,
     )
 
 
@@ -221,7 +253,7 @@ async def workload_history(
             Series.id.in_(known),
             history.since(Point, oldest.ordered_at, oldest.id),
         )
-        .order_by(*history.oldest_first(Point), Case.id, Series.variant, Series.metric, Series.id, Point.id)
+        .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
         .limit(MOST_HISTORY_POINTS)
     )
     failures = (
@@ -238,7 +270,7 @@ async def workload_history(
         failures = failures.where(Failure.machine_id == machine_id)
     return WorkloadHistory(
         commits=[_commit_facts(commit) for commit in reversed(rows)],
-        cells=_pool((await session.execute(points)).all()),
+        cells=await _pool(session, (await session.execute(points)).all()),
         failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
     )
 
@@ -255,14 +287,19 @@ async def _refuse_unknown_workload(session: AsyncSession, project_id: ProjectId,
         raise NotFoundError(f"No upload of this project has a workload named {workload!r}.")
 
 
-def _newest_commit_of_cases(known: Subquery) -> Subquery:
+def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
     """(case_id, machine_id, ordered_at, commit_id) of the newest commit with a point, for the given series."""
-    newest_of_series = lateral(
+    newest = (
         select(Point.ordered_at, Point.commit_id)
         .where(Point.series_id == known.c.id)
         .order_by(*history.newest_first(Point))
         .limit(1)
     )
+    if branch_id is not None:
+        newest = newest.join(
+            BranchCommit, and_(BranchCommit.branch_id == branch_id, BranchCommit.commit_id == Point.commit_id)
+        )
+    newest_of_series = lateral(newest)
     return (
         select(known.c.case_id, known.c.machine_id, newest_of_series.c.ordered_at, newest_of_series.c.commit_id)
         .join_from(known, newest_of_series, true())
@@ -277,14 +314,36 @@ def _newest_commit_of_cases(known: Subquery) -> Subquery:
     )
 
 
-def _select_points() -> Select[Point, Series, Case, Commit, Machine, bool]:
+def _select_points() -> Select[*tuple[Any, ...]]:
+    """Points with what their series are: columns, because 2,000 of them as objects of the ORM take 100 ms to make."""
     return (
-        select(Point, Series, Case, Commit, Machine, Report.dirty)
+        select(
+            Point.series_id,
+            Point.commit_id,
+            Point.report_id,
+            Point.value,
+            Point.process_values,
+            Point.baseline,
+            Point.log_ratio,
+            Point.low,
+            Point.high,
+            Point.n,
+            Point.outcome,
+            Point.quality,
+            Point.method,
+            Point.program_hash,
+            Series.case_id,
+            Series.machine_id,
+            Series.variant,
+            Series.variant_kind,
+            Series.metric,
+            Series.unit,
+            Series.direction,
+            Series.exact,
+            Report.dirty,
+        )
         .select_from(Point)
         .join(Series, Series.id == Point.series_id)
-        .join(Case, Case.id == Series.case_id)
-        .join(Commit, Commit.id == Point.commit_id)
-        .join(Machine, Machine.id == Series.machine_id)
         .join(Report, Report.id == Point.report_id)
     )
 
@@ -299,26 +358,30 @@ def _select_failures() -> Select[Failure, Case, Commit, Machine]:
     )
 
 
-def _pool(rows: Iterable[Row[Point, Series, Case, Commit, Machine, bool]]) -> list[MeasuredCell]:
-    """One cell per series and commit; the rows of one cell stand together, oldest report first."""
+async def _pool(session: AsyncSession, rows: Sequence[Row[*tuple[Any, ...]]]) -> list[MeasuredCell]:
+    """One cell per series and commit; the rows of one cell stand together, oldest report first.
+
+    What many cells share (cases, commits, machines) is read once each. Index: pk_case, pk_commit, pk_machine.
+    """
+    cases = await _facts(session, Case, {row.case_id for row in rows}, _case_facts)
+    commits = await _facts(session, Commit, {row.commit_id for row in rows}, _commit_facts)
+    machines = await _facts(session, Machine, {row.machine_id for row in rows}, _machine_facts)
     cells = []
-    for _, group in groupby(rows, key=lambda row: (row[0].series_id, row[0].commit_id)):
-        members = list(group)
-        points = [row[0] for row in members]
-        _, series, case, commit, machine, _ = members[0]
+    for _, group in groupby(rows, key=attrgetter("series_id", "commit_id")):
+        points = list(group)
         spoken = speaker(points)
         cells.append(
             MeasuredCell(
-                series_id=series.id,
-                case=_case_facts(case),
-                machine=MachineFacts(machine.id, machine.name, machine.fingerprint),
-                commit=_commit_facts(commit),
-                variant=series.variant,
-                variant_kind=series.variant_kind,
-                metric=series.metric,
-                unit=series.unit,
-                direction=series.direction,
-                exact=series.exact,
+                series_id=spoken.series_id,
+                case=cases[spoken.case_id],
+                machine=machines[spoken.machine_id],
+                commit=commits[spoken.commit_id],
+                variant=spoken.variant,
+                variant_kind=spoken.variant_kind,
+                metric=spoken.metric,
+                unit=spoken.unit,
+                direction=spoken.direction,
+                exact=spoken.exact,
                 value=pooled_value(points),
                 spread=pooled_spread(points),
                 baseline=spoken.baseline,
@@ -328,13 +391,23 @@ def _pool(rows: Iterable[Row[Point, Series, Case, Commit, Machine, bool]]) -> li
                 n=spoken.n,
                 outcome=spoken.outcome,
                 quality=spoken.quality,
-                dirty=any(row[5] for row in members),
+                dirty=any(point.dirty for point in points),
                 method=spoken.method,
                 program_hash=spoken.program_hash,
                 report_ids=tuple(point.report_id for point in points),
             )
         )
     return cells
+
+
+T = TypeVar("T", Case, Commit, Machine)
+F = TypeVar("F")
+
+
+async def _facts(session: AsyncSession, table: type[T], ids: Collection[int], made: Callable[[T], F]) -> dict[int, F]:
+    if not ids:
+        return {}
+    return {one.id: made(one) for one in await session.scalars(select(table).where(table.id.in_(ids)))}
 
 
 def _case_facts(case: Case) -> CaseFacts:
@@ -347,11 +420,15 @@ def _commit_facts(commit: Commit) -> CommitFacts:
     )
 
 
+def _machine_facts(machine: Machine) -> MachineFacts:
+    return MachineFacts(machine.id, machine.name, machine.fingerprint)
+
+
 def _failed_case(row: Row[Failure, Case, Commit, Machine]) -> FailedCase:
     failure, case, commit, machine = row
     return FailedCase(
         case=_case_facts(case),
-        machine=MachineFacts(machine.id, machine.name, machine.fingerprint),
+        machine=_machine_facts(machine),
         commit=_commit_facts(commit),
         variant=failure.variant,
         kind=failure.kind,
@@ -366,97 +443,3 @@ async def series_by_id(session: AsyncSession, series_id: SeriesId) -> Series:
     if found is None:
         raise NotFoundError(f"There is no series {series_id}: GET /api/v1/series lists those there are.")
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesChoice:
-    """Which series; None is any. `machine` is a name or a fingerprint, `case` a label."""
-
-    project: str | None = None
-    workload: str | None = None
-    case: str | None = None
-    dtype: str | None = None
-    device: str | None = None
-    variant: str | None = None
-    kind: str | None = None
-    metric: str | None = None
-    machine: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSeries:
-    """A series with what it is of."""
-
-    series: Series
-    case: Case
-    machine: Machine
-    project: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedPoint:
-    """A point with the hash of its commit."""
-
-    point: Point
-    commit: str
-
-
-async def list_series(
-    session: AsyncSession, choice: SeriesChoice, *, after_id: int | None, limit: int
-) -> Sequence[StoredSeries]:
-    """Series by any dimension, in the order in which they were first seen.
-
-    Index: ix_series_project_id within a project, ix_case_workload within a workload.
-    """
-    statement = (
-        select(Series, Case, Machine, Project.name)
-        .select_from(Series)
-        .join(Case, Case.id == Series.case_id)
-        .join(Machine, Machine.id == Series.machine_id)
-        .join(Project, Project.id == Series.project_id)
-        .order_by(Series.id)
-        .limit(limit)
-    )
-    for column, value in (
-        (Project.name, choice.project),
-        (Case.workload, choice.workload),
-        (Case.label, choice.case),
-        (Case.dtype, choice.dtype),
-        (Case.device, choice.device),
-        (Series.variant, choice.variant),
-        (Series.variant_kind, choice.kind),
-        (Series.metric, choice.metric),
-    ):
-        if value is not None:
-            statement = statement.where(column == value)
-    if choice.machine is not None:
-        statement = statement.where(or_(Machine.name == choice.machine, Machine.fingerprint == choice.machine))
-    if after_id is not None:
-        statement = statement.where(Series.id > after_id)
-    return [StoredSeries(*row) for row in await session.execute(statement)]
-
-
-async def points(
-    session: AsyncSession,
-    series_id: SeriesId,
-    *,
-    start: datetime | None,
-    end: datetime | None,
-    after: tuple[datetime, int, int] | None,
-    limit: int,
-) -> Sequence[PlacedPoint]:
-    """Points of a series in a window, oldest commit first. Index: ix_point_series_history."""
-    statement = (
-        select(Point, Commit.sha)
-        .join(Commit, Commit.id == Point.commit_id)
-        .where(Point.series_id == series_id)
-        .order_by(*history.oldest_first(Point), Point.id)
-        .limit(limit)
-    )
-    if start is not None:
-        statement = statement.where(Point.ordered_at >= start)
-    if end is not None:
-        statement = statement.where(Point.ordered_at <= end)
-    if after is not None:
-        statement = statement.where(tuple_(*history.place(Point), Point.id) > after)
-    return [PlacedPoint(*row) for row in await session.execute(statement)]

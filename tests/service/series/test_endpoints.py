@@ -56,7 +56,7 @@ async def test_points_come_oldest_commit_first_page_by_page(measured, reports):
     assert shas == [reports.sha(number) for number in (1, 2, 3, 4)]
     assert rest["next"] is None
     point = first["items"][0]
-    assert point["process_values"] == [0.6, 0.7, 0.5]
+    assert point["raw"] is None
     assert point["spread"]["median"] == point["value"] == 0.6
     assert (point["log_ratio"], point["n"], point["outcome"]) == (-0.5, 20, "faster")
 
