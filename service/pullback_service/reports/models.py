@@ -22,6 +22,7 @@ class Report(Base):
         UniqueConstraint("project_id", "idempotency_key"),
         Index("ix_report_project_received", "project_id", "received_at", "id"),
         Index("ix_report_commit_id", "commit_id"),
+        Index("ix_report_machine", "machine_id", "project_id", "received_at"),
         Index("ix_report_unfollowed", "received_at", postgresql_where=text("followed_up_at IS NULL")),
         # Whatever agents do: a job has one accepted result.
         Index(

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, exists, lateral, select, true, union
+from sqlalchemy import Row, Select, Subquery, and_, case, exists, func, lateral, or_, select, true, union
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -26,6 +26,7 @@ MOST_HISTORY_COMMITS = 1_000
 MOST_HISTORY_POINTS = 200_000
 MOST_FAILURES = 5_000
 MOST_WORKLOADS = 1_000
+LAST_UPLOADS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +276,118 @@ async def workload_history(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuringMachine:
+    """A machine that measures a project, and where in history the newest commit of its last uploads stands."""
+
+    id: MachineId
+    name: str
+    newest: datetime
+
+
+async def measuring_machines(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
+    """Machines with results of a project, the one with the newest commit first. Index: ix_report_machine.
+
+    Of each machine its last uploads are looked at, so that this takes as long as there are machines.
+    """
+    uploads = lateral(
+        select(Report.commit_id)
+        .where(
+            Report.project_id == project_id,
+            Report.machine_id == Machine.id,
+            or_(Report.points > 0, Report.failures > 0),
+        )
+        .order_by(Report.received_at.desc())
+        .limit(LAST_UPLOADS)
+    )
+    newest = func.max(Commit.ordered_at)
+    rows = await session.execute(
+        select(Machine.id, Machine.name, newest)
+        .join(uploads, true())
+        .join(Commit, Commit.id == uploads.c.commit_id)
+        .group_by(Machine.id, Machine.name)
+        .order_by(newest.desc(), Machine.id)
+    )
+    return [MeasuringMachine(MachineId(row[0]), row[1], row[2]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class RecentHistory:
+    """The newest commits that a machine measured, with a page of the project's cases; `cases` counts all of them."""
+
+    commits: Sequence[CommitFacts]
+    cells: Sequence[MeasuredCell]
+    failures: Sequence[FailedCase]
+    cases: int
+
+
+async def recent_history(
+    session: AsyncSession,
+    project_id: ProjectId,
+    machine_id: MachineId,
+    *,
+    metric: str,
+    commits: int,
+    lately: int,
+    skip: int = 0,
+    limit: int = 100,
+) -> RecentHistory:
+    """One metric over the newest `commits` commits of a machine, all metrics over the newest `lately` of them.
+
+    Cases come by workload, `limit` of them after `skip`, so that this takes as long as the page is large, however many
+    cases and points there are. Cells have no spread: only where several reports share one is it read, to pool them.
+    Index: ix_commit_history, ix_report_commit_id, ix_case_workload, uq_series_case_id_variant_metric_machine_id,
+    ix_point_series_history, ix_failure_case_history.
+    """
+    measured = exists().where(
+        Report.commit_id == Commit.id, Report.machine_id == machine_id, or_(Report.points > 0, Report.failures > 0)
+    )
+    newest = (
+        await session.scalars(
+            select(Commit)
+            .where(Commit.project_id == project_id, measured)
+            .order_by(*history.newest_first(Commit))
+            .limit(min(commits, MOST_HISTORY_COMMITS))
+        )
+    ).all()
+    if not newest:
+        return RecentHistory([], [], [], 0)
+    of_machine = exists().where(Series.case_id == Case.id, Series.machine_id == machine_id) | exists().where(
+        Failure.case_id == Case.id, Failure.machine_id == machine_id
+    )
+    cases = select(Case.id).where(Case.project_id == project_id, of_machine)
+    count = (await session.scalars(select(func.count()).select_from(cases.subquery()))).one()
+    page = (await session.scalars(cases.order_by(Case.workload, Case.id).offset(skip).limit(limit))).all()
+    oldest, late = newest[-1], newest[min(lately, len(newest)) - 1]
+    points = (
+        _select_points(spread=False)
+        .where(
+            Series.case_id.in_(page),
+            Series.machine_id == machine_id,
+            history.since(Point, oldest.ordered_at, oldest.id),
+            or_(Series.metric == metric, history.since(Point, late.ordered_at, late.id)),
+        )
+        .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
+        .limit(MOST_HISTORY_POINTS)
+    )
+    failures = (
+        _select_failures()
+        .where(
+            Failure.case_id.in_(page),
+            Failure.machine_id == machine_id,
+            history.since(Failure, oldest.ordered_at, oldest.id),
+        )
+        .order_by(*history.oldest_first(Failure), Failure.id)
+        .limit(MOST_FAILURES)
+    )
+    return RecentHistory(
+        commits=[_commit_facts(commit) for commit in reversed(newest)],
+        cells=await _pool(session, (await session.execute(points)).all()),
+        failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
+        cases=count,
+    )
+
+
 async def workloads(session: AsyncSession, project_id: ProjectId) -> Sequence[str]:
     """Names of the workloads of a project. Index: ix_case_workload."""
     statement = select(Case.workload).where(Case.project_id == project_id).distinct().order_by(Case.workload)
@@ -314,15 +427,19 @@ def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
     )
 
 
-def _select_points() -> Select[*tuple[Any, ...]]:
-    """Points with what their series are: columns, because 2,000 of them as objects of the ORM take 100 ms to make."""
+def _select_points(*, spread: bool = True) -> Select[*tuple[Any, ...]]:
+    """Points with what their series are: columns, because 2,000 of them as objects of the ORM take 100 ms to make.
+
+    Without `spread` the values of processes are left where they are unless several points of a commit must be pooled.
+    """
+    together = func.count().over(partition_by=(Point.series_id, Point.commit_id))
     return (
         select(
             Point.series_id,
             Point.commit_id,
             Point.report_id,
             Point.value,
-            Point.process_values,
+            Point.process_values if spread else case((together > 1, Point.process_values)).label("process_values"),
             Point.baseline,
             Point.log_ratio,
             Point.low,
