@@ -18,7 +18,7 @@ from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure, Report
-from pullback_service.series.models import Case, Point, Series
+from pullback_service.series.models import ROLLED_UP, Case, Point, Series
 from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker
 
 MOST_MATRIX_POINTS = 50_000
@@ -440,6 +440,7 @@ def _select_points(*, spread: bool = True) -> Select[*tuple[Any, ...]]:
             Point.report_id,
             Point.value,
             Point.process_values if spread else case((together > 1, Point.process_values)).label("process_values"),
+            *ROLLED_UP,
             Point.baseline,
             Point.log_ratio,
             Point.low,
