@@ -1,6 +1,5 @@
 """`pullback upload`: results of any tool to a service."""
 
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,41 +71,40 @@ def upload(
         "dry_run": dry_run or None,
     }
     with Uploads(server, token_file) as uploads:
-        told: set[tuple[str, str]] = set()
+        logs = _Logs(uploads, repository, 0 if dry_run else log)
         for path in paths:
-            receipt, on = _send(uploads, body_of(path), said, path, repository)
-            _tell(path, receipt)
-            if on is not None and log and not dry_run and (receipt.commit, on) not in told:
-                told.add((receipt.commit, on))
-                _tell_log(uploads, receipt, on, repository, log)
+            _tell(path, _send(uploads, logs, body_of(path), said, path))
+            logs.say()
 
 
-def _send(
-    uploads: "Uploads", body: bytes, said: dict[str, Any], path: Path, repository: Path
-) -> tuple["models.UploadReceipt", str | None]:
-    """Send a file, and the branch it is on; what it leaves unsaid of the commit is what is checked out here."""
+def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], path: Path) -> "models.UploadReceipt":
+    """Send a file; what it leaves unsaid of the commit is what is checked out here."""
     from pullback_cli.uploading.sending import MissingError  # noqa: PLC0415 - as above
 
+    logs.tell(said["project"], said["branch"], said["commit"])
     try:
-        return uploads.send(body, said, name=str(path)), said["branch"]
+        receipt = uploads.send(body, said, name=str(path))
     except MissingError as missing:
         if "commit" not in missing.names or said["commit"] is not None or missing.names - {"commit"}:
             raise
-        here = checkout.head(repository)
+        here = checkout.head(logs.repository)
+    else:
+        logs.tell(receipt.project, said["branch"], receipt.commit)
+        return receipt
     if here.dirty and not said["allow_dirty"]:
         raise RefusalError(
             f"{path}: this checkout has uncommitted changes, so {here.sha[:10]} is not what was measured; commit them, "
             "or add --allow-dirty"
         )
-    here = replace(here, branch=said["branch"] or here.branch)
     placed = {
         **said,
         "commit": here.sha,
-        "branch": here.branch,
+        "branch": said["branch"] or here.branch,
         "authored_at": datetime.fromisoformat(here.authored_at),
         "dirty": here.dirty or None,
     }
-    return uploads.send(body, placed, name=str(path)), here.branch
+    logs.tell(said["project"], placed["branch"], here.sha)
+    return uploads.send(body, placed, name=str(path))
 
 
 def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
@@ -122,22 +120,43 @@ def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
         )
 
 
-def _tell_log(uploads: "Uploads", receipt: "models.UploadReceipt", branch: str, repository: Path, most: int) -> None:
-    """Tell what the branch is, up to the commit that was measured, so that it stands at its place in history."""
-    from pullback_service.client import ClientError, models  # noqa: PLC0415 - as above
+class _Logs:
+    """What is told of branches up to measured commits, once each.
 
-    commits = first_parents(repository, receipt.commit, most)
-    if not commits:
-        return  # measured elsewhere: the service asks nothing more than the commit
-    statement = {"project": receipt.project, "branch": branch, "commits": commits}
-    try:
-        learnt = uploads.client.tell_log(models.LogStatement.model_validate(statement))
-    except ClientError as error:
-        typer.echo(
-            f"  note: the results are stored, but not the log of {branch} ({error}); `pullback log` tells it", err=True
-        )
-        return
-    known = learnt.branch
-    gaps = f", {known.gaps} gaps in its history" if known.gaps else ""
-    forced = f", pushed by force from {known.forced_from[:10]}" if known.forced_from else ""
-    typer.echo(f"  {branch}: {learnt.new_commits} new commits, {known.commits} known{gaps}{forced}")
+    Before the upload where that is possible: a commit that is already on the branch when its log arrives may as well be
+    an old one, so that a force-push would go unnoticed.
+    """
+
+    def __init__(self, uploads: "Uploads", repository: Path, most: int) -> None:
+        self.repository = repository
+        self._uploads = uploads
+        self._most = most
+        self._told: set[tuple[str, str]] = set()
+        self._lines: list[str] = []
+
+    def tell(self, project: str | None, branch: str | None, sha: str | None) -> None:
+        """Tell the service the first parents of a commit, where all is known and this clone has it."""
+        from pullback_service.client import ClientError, models  # noqa: PLC0415 - as above
+
+        if not self._most or project is None or branch is None or sha is None or (branch, sha) in self._told:
+            return
+        self._told.add((branch, sha))
+        commits = first_parents(self.repository, sha, self._most)
+        if not commits:
+            return  # measured elsewhere
+        statement = models.LogStatement.model_validate({"project": project, "branch": branch, "commits": commits})
+        try:
+            learnt = self._uploads.client.tell_log(statement)
+        except ClientError as error:
+            self._lines.append(f"  note: the log of {branch} could not be told ({error}); `pullback log` tells it")
+            return
+        known = learnt.branch
+        gaps = f", {known.gaps} gaps in its history" if known.gaps else ""
+        forced = f", pushed by force from {known.forced_from[:10]}" if known.forced_from else ""
+        self._lines.append(f"  {branch}: {learnt.new_commits} new commits, {known.commits} known{gaps}{forced}")
+
+    def say(self) -> None:
+        """Print what came of it."""
+        for line in self._lines:
+            typer.echo(line)
+        self._lines.clear()

@@ -11,7 +11,7 @@ from pullback_service.settings import Settings
 logger: FilteringBoundLogger = structlog.get_logger("pullback")
 
 # Without the values of local variables: among them are headers with tokens, and the bodies of uploads.
-_TRACEBACKS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+TRACEBACKS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 
 
 def configure_logs(settings: Settings) -> None:
@@ -24,7 +24,7 @@ def configure_logs(settings: Settings) -> None:
         structlog.processors.StackInfoRenderer(),
     ]
     finish: list[Processor] = (
-        [structlog.processors.ExceptionRenderer(_TRACEBACKS), structlog.processors.JSONRenderer()]
+        [structlog.processors.ExceptionRenderer(TRACEBACKS), structlog.processors.JSONRenderer()]
         if settings.log_format == "json"
         else [
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)

@@ -8,6 +8,8 @@ import sys
 import httpx
 import pytest
 
+AUTHOR = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
 
 @pytest.fixture
 def clone(tmp_path):
@@ -66,3 +68,32 @@ def test_what_does_not_hold_is_one_sentence(clone, tmp_path):
         shown = pullback_log(*arguments, folder=folder)
         assert (shown.returncode, shown.stderr.count("\n")) == (2, 1), shown.stderr
         assert said in shown.stderr
+
+
+def test_an_upload_tells_the_log_that_leads_to_its_commit(service, clone, tmp_path):
+    result = {"command": "c", "mean": 1.0, "user": 0.5, "system": 0.1, "times": [1.0, 1.1]}
+    (tmp_path / "bench.json").write_text(json.dumps({"results": [result]}))
+
+    def upload(*more):
+        command = [sys.executable, "-P", "-m", "pullback_cli", "upload", str(tmp_path / "bench.json")]
+        said = ["--project", "demo", "--machine", "ci", "--server", service, *more]
+        return subprocess.run([*command, *said], capture_output=True, text=True, check=False, timeout=60, cwd=clone)
+
+    tried = upload("--dry-run")
+    assert (tried.returncode, "main:" in tried.stdout) == (0, False), tried.stderr
+    first = upload()
+    assert (first.returncode, first.stdout.splitlines()[-1]) == (0, "  main: 3 new commits, 3 known"), first.stderr
+    assert upload().stdout.splitlines()[-1] == "  main: 0 new commits, 3 known"
+    quiet = upload("--log", "0", "--allow-dirty")
+    assert "main:" not in quiet.stdout
+    (series, *_) = httpx.get(f"{service}/api/v1/series?project=demo").json()["items"]
+    (point,) = httpx.get(f"{service}/api/v1/series/{series['id']}/points").json()["items"]
+    commits = httpx.get(f"{service}/api/v1/commits?project=demo&branch=main").json()["items"]
+    assert [point["commit"] == commit["sha"] for commit in commits] == [True, False, False]
+    subprocess.run(
+        ["git", "commit", "--amend", "--allow-empty", "-qm", "other"],
+        cwd=clone,
+        check=True,
+        env={**os.environ, **AUTHOR},
+    )
+    assert "pushed by force from" in upload().stdout.splitlines()[-1]

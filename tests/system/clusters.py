@@ -46,7 +46,7 @@ class Cluster:
     def __init__(self, product, environment, *, replicas, workers):
         self.product = product
         migrated = product.start("db", "upgrade", log=product.home / "upgrade.log", environment=environment)
-        assert migrated.wait(60) == 0, (product.home / "upgrade.log").read_text()
+        assert migrated.wait(180) == 0, (product.home / "upgrade.log").read_text()
         ports = [free_port() for _ in range(replicas)]
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
         self.replicas = [
@@ -64,7 +64,7 @@ class Cluster:
 
     def wait_until_ready(self, url):
         """Wait until a replica and its database answer."""
-        until(lambda: _is_ready(url), what=f"{url} to be ready")
+        until(lambda: _is_ready(url), 180, what=f"{url} to be ready")
 
     def said(self):
         """What all processes wrote."""
