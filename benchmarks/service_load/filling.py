@@ -168,12 +168,12 @@ class _Filled:
             )
 
     def _copy(self, command: str, pieces: Iterable[bytes]) -> None:
-        with self._connection.cursor() as cursor, cursor.copy(sql.SQL(command)) as copy:  # type: ignore[arg-type]  # our own words
+        with self._connection.cursor() as cursor, cursor.copy(sql.SQL(command)) as copy:
             for piece in pieces:
                 copy.write(piece)
 
     def _one(self, query: str, *values: object) -> int:
-        row = self._connection.execute(sql.SQL(query), values).fetchone()  # type: ignore[arg-type]  # our own words
+        row = self._connection.execute(sql.SQL(query), values).fetchone()
         assert row is not None  # noqa: S101 - just inserted
         return int(row[0])
 
