@@ -1,8 +1,6 @@
 # A CPU agent: the harness, the workloads and git. Build from the root of the repository.
 FROM python:3.13-slim AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
-# The native allocation counter is a small shared object built with the wheel where a C compiler is there.
-RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 RUN python -m venv /opt/pullback
 COPY requirements.lock .

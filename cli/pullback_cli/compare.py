@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback_cli import completions
 from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress
+from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress, tell_refused
 
 if TYPE_CHECKING:
     from pullback_runners.revisions import BuiltEngine
 
 FAILED = 1
+USAGE = 2
 REGRESSION = 3
 
 
@@ -28,10 +30,20 @@ def compare(
         str | None, typer.Option(metavar="REV", help="the commit that is judged; default: HEAD")
     ] = None,
     suite: Annotated[
-        str, typer.Option(help="standard (finds 1-2 %, up to a minute a comparison) or quick; quick:poly9* is a part")
+        str,
+        typer.Option(
+            help="standard (finds 1-2 %, up to a minute a comparison), quick or full; quick:poly9* is a part",
+            autocompletion=completions.suites,
+        ),
     ] = "standard",
-    case: Annotated[list[str] | None, typer.Option(help="a workload, a case's name or a glob; may be repeated")] = None,
-    variant: Annotated[list[str] | None, typer.Option(help="a tier; may be repeated; default: all")] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(help="a workload, a case's name or a glob; may be repeated", autocompletion=completions.workloads),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(help="a tier; may be repeated; default: all", autocompletion=completions.variants),
+    ] = None,
     repository: Annotated[Path | None, typer.Option(help="clone the commits come from; default: this one")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="write a report that can be uploaded")] = None,
     workloads: Annotated[list[Path] | None, typer.Option(help="a Python file with workloads of your own")] = None,
@@ -44,8 +56,12 @@ def compare(
 ) -> None:
     """Build the engines of two commits and measure them taking turns: time, memory, gradients.
 
-    Exit status: 0 no regression, 3 a regression (slower, or more memory), 1 no regression but something could not be
-    compared, 2 wrong usage or a commit that cannot be built, 130 interrupted (what was measured is kept).
+    Exit status:
+    0  no regression
+    3  a regression: slower, or more memory
+    1  no regression, but something could not be compared
+    2  wrong usage, also of a part of what was asked for, or a commit that cannot be built
+    130  interrupted; what was measured is kept
 
     Examples:
     pullback compare --against main
@@ -95,10 +111,13 @@ def compare(
             typer.echo(json.dumps(report))
         else:
             _print_table(report, written)
+    tell_refused("compare", report["harness"]["refused"])
     if not report["harness"]["complete"]:
         raise typer.Exit(INTERRUPTED)
     if regressions(report):
         raise typer.Exit(REGRESSION)
+    if report["harness"]["refused"]:
+        raise typer.Exit(USAGE)
     if failures(report):
         raise typer.Exit(FAILED)
 

@@ -1,4 +1,4 @@
-"""`pullback db`: backing up, restoring, upgrading and checking the service's database."""
+"""`pullback db`: backing up, restoring, upgrading, checking and recomputing the service's database."""
 
 import json
 from pathlib import Path
@@ -112,3 +112,34 @@ def check(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
     else:
         typer.echo("\n".join(findings) or "the database is as it should be")
     raise typer.Exit(1 if findings else 0)
+
+
+@app.command()
+@needs("service", "db recompute")
+def recompute(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say how much would change.")] = False,
+    data: DataFolder = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Compute what is stored beside the raw values again: medians of points, counts of projects.
+
+    For after a release that says so. It works in batches while the service goes on, and may be repeated; values whose
+    raw ones are kept no longer stay as they are.
+
+    Examples:
+    pullback db recompute --dry-run
+
+    pullback db recompute --json
+    """
+    import asyncio  # noqa: PLC0415 - beside its use
+
+    from pullback_service import models  # noqa: F401, PLC0415 - heavy, and an extra; every table
+    from pullback_service.series.recomputing import recompute_everything  # noqa: PLC0415 - as above
+
+    found = asyncio.run(recompute_everything(database_url(data), write=not dry_run))
+    if as_json:
+        typer.echo(json.dumps({"looked_at": found.looked_at, "changed": found.changed, "dry_run": dry_run}))
+        return
+    verb = "would change" if dry_run else "changed"
+    typer.echo(f"{found.looked_at} values looked at, {found.changed} {verb}")

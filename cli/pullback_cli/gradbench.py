@@ -5,12 +5,18 @@ from typing import Annotated
 
 import typer
 
+from pullback_cli import completions
+
 INTERRUPTED = 130
 
 
 def gradbench(
     tier: Annotated[
-        str | None, typer.Option(help="unfused, fused, stateful or native; without it, the fastest that runs here")
+        str | None,
+        typer.Option(
+            help="unfused, fused, stateful or native; without it, the fastest that runs here",
+            autocompletion=completions.tiers,
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="where to compute; cpu is all there is so far")] = "cpu",
     threads: Annotated[int, typer.Option(min=1, help="threads to compute on")] = 1,
@@ -21,8 +27,13 @@ def gradbench(
 ) -> None:
     """Answer GradBench's messages: a line of JSON on standard input, a line of JSON on standard output.
 
-    All 12 evals and their 28 functions, in double precision. Standard output holds answers and nothing else; the tool
-    ends with its input. See docs/gradbench.md.
+    All 12 evals and their 28 functions, in double precision. Standard output holds answers and nothing else.
+    See docs/gradbench.md.
+
+    Exit status:
+    0  the input ended, or nobody reads the answers any more
+    2  wrong usage
+    130  interrupted
 
     Examples:
     gradbench run --eval "uv run python/gradbench/gradbench/evals/gmm/run.py" --tool "pullback gradbench"

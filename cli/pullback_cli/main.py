@@ -9,8 +9,10 @@ from pullback_cli import (
     compare,
     db,
     down,
+    export,
     gradbench,
     import_history,
+    job,
     log,
     migrate,
     project,
@@ -43,12 +45,14 @@ app.command("workloads")(workloads.workloads)
 app.command("gradbench")(gradbench.gradbench)
 app.command("compare")(compare.compare)
 app.command("upload")(upload.upload)
+app.command("export")(export.export)
 app.command("import")(import_history.import_history)
 app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
 app.command("log")(log.log)
 app.command("migrate")(migrate.migrate)
 app.command("agent")(agent.agent)
+app.add_typer(job.app, name="job")
 app.add_typer(token.app, name="token")
 app.add_typer(project.app, name="project")
 app.add_typer(db.app, name="db")

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -100,6 +100,21 @@ def set_(
     mirror: Annotated[
         str | None, typer.Option(help="Folder of a clone on the workers' machine, whose branches they read; '': none.")
     ] = None,
+    raw_days: Annotated[
+        int | None,
+        typer.Option(min=0, max=36_500, help="Days for which process values are kept, then their spread; 0: for ever."),
+    ] = None,
+    body_days: Annotated[
+        int | None, typer.Option(min=0, max=36_500, help="Days for which uploaded files are kept; 0: for ever.")
+    ] = None,
+    backfill: Annotated[
+        str | None,
+        typer.Option(metavar="SUITE", help="Measure commits nobody measured with this suite, by and by; '': none."),
+    ] = None,
+    backfill_branch: Annotated[str, typer.Option(help="Of this branch.")] = "main",
+    backfill_order: Annotated[
+        Literal["newest", "bisect"], typer.Option(help="From the newest backwards, or the widest gap first.")
+    ] = "newest",
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
@@ -109,18 +124,29 @@ def set_(
     pullback project set demo --public
 
     pullback project set demo --private --mirror /srv/demo.git --json
+
+    pullback project set demo --raw-days 180 --body-days 365 --backfill standard --backfill-order bisect
     """
     from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.backfills.schemas import BackfillPolicy  # noqa: PLC0415 - as above
     from pullback_service.projects import queries  # noqa: PLC0415 - as above
     from pullback_service.projects.schemas import ProjectSummary  # noqa: PLC0415 - as above
 
-    changes: dict[str, bool | str | None] = {}
+    changes: dict[str, Any] = {}
     if public is not None:
         changes["public_read"] = public
     if mirror is not None:
         changes["mirror"] = str(Path(mirror).absolute()) if mirror else None
+    for column, days in (("raw_days", raw_days), ("body_days", body_days)):
+        if days is not None:
+            changes[column] = days or None
+    if backfill is not None:
+        policy = BackfillPolicy(branch=backfill_branch, suite=backfill, order=backfill_order) if backfill else None
+        changes["backfill"] = policy.model_dump() if policy else None
     if not changes:
-        raise RefusalError("nothing to change: say --public or --private, or name a --mirror")
+        raise RefusalError(
+            "nothing to change: say --public or --private, or name a --mirror, --raw-days, --body-days or a --backfill"
+        )
 
     async def change(session: "AsyncSession") -> ProjectSummary:
         found = await queries.project_by_name(session, name)

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from pullback_cli import completions
 from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress
+from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress, tell_refused
 
 CASE_FAILED = 1
 USAGE = 2
@@ -22,10 +23,21 @@ Report = dict[str, Any]
 @needs("runner")
 def run(
     suite: Annotated[
-        str, typer.Option(help="quick (under a minute) or standard (narrower intervals); quick:poly9* is a part of it")
+        str,
+        typer.Option(
+            help="quick (a minute or two), standard (narrower intervals) or full (every size); "
+            "quick:poly9* is a part of it",
+            autocompletion=completions.suites,
+        ),
     ] = "quick",
-    case: Annotated[list[str] | None, typer.Option(help="a workload, a case's name or a glob; may be repeated")] = None,
-    variant: Annotated[list[str] | None, typer.Option(help="a tier or peer; may be repeated")] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(help="a workload, a case's name or a glob; may be repeated", autocompletion=completions.workloads),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(help="a tier or peer; may be repeated", autocompletion=completions.variants),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="write a file that pyperf reads; with --commits, a folder")
     ] = None,
@@ -47,8 +59,11 @@ def run(
 ) -> None:
     """Measure gradients against the unfused baseline: time, memory, and whether they are right.
 
-    Exit status: 0 all cases measured, 1 a case or a commit failed, 2 wrong usage, also of a part
-    of what was asked for, or a file that cannot be written, 130 interrupted (what was measured is kept).
+    Exit status:
+    0  all cases measured
+    1  a case or a commit failed
+    2  wrong usage, also of a part of what was asked for, or a file that cannot be written
+    130  interrupted; what was measured is kept
 
     Examples:
     pullback run --suite quick -o bench.json --html bench.html
@@ -64,7 +79,11 @@ def run(
     name, globs = narrowed_suite(suite)
     cases = [*(case or ()), *globs]
     if list_only:
-        _print_cases(list_cases(name, cases, workloads or ()), as_json=as_json)
+        listed, refused = list_cases(name, cases, workloads or ())
+        _print_cases(listed, as_json=as_json)
+        tell_refused("run", refused)
+        if refused:
+            raise typer.Exit(USAGE)
         return
     _check_places(output, html, markdown, engine, commits)
 
@@ -82,11 +101,11 @@ def run(
 
     with progress(quiet=quiet) as tell, interrupts() as stop:
         if commits is not None:
-            reports, failed = _measure_commits(
+            reports, status = _measure_commits(
                 repository or default_repository(), commits, output, lambda **e: measure(stop, tell, **e), stop
             )
         else:
-            reports, failed = [measure(stop, tell, engine_dir=engine)], False
+            reports, status = [measure(stop, tell, engine_dir=engine)], 0
     written = output
     try:
         if commits is None:
@@ -96,15 +115,18 @@ def run(
         raise
     finally:
         _show(reports, written, one=commits is None, as_json=as_json)
-    if stop() or not all(report["harness"]["complete"] for report in reports):
-        raise typer.Exit(INTERRUPTED)
-    refused = list(dict.fromkeys(sentence for report in reports for sentence in report["harness"]["refused"]))
-    for sentence in refused:
-        typer.echo(f"pullback run: {sentence}", err=True)
-    if refused:
-        raise typer.Exit(USAGE)
-    if failed or any(each["error"] for report in reports for case in report["cases"] for each in case["variants"]):
-        raise typer.Exit(CASE_FAILED)
+    tell_refused("run", (sentence for report in reports for sentence in report["harness"]["refused"]))
+    raise typer.Exit(INTERRUPTED if stop() else _status_of(reports, status))
+
+
+def _status_of(reports: list[Report], status: int) -> int:
+    """The exit status that the help promises; `status` is what went wrong with commits and their files."""
+    if not all(report["harness"]["complete"] for report in reports):
+        return INTERRUPTED
+    if any(report["harness"]["refused"] for report in reports):
+        return USAGE
+    failed = any(each["error"] for report in reports for case in report["cases"] for each in case["variants"])
+    return max(status, CASE_FAILED if failed else 0)
 
 
 def _show(reports: list[Report], output: Path | None, *, one: bool, as_json: bool) -> None:
@@ -134,8 +156,11 @@ def _measure_commits(
     folder: Path | None,
     measure: Callable[..., Report],
     stop: Callable[[], bool],
-) -> tuple[list[Report], bool]:
-    """Measure commit after commit, each written as soon as it is measured; one that cannot be built is said and left out."""
+) -> tuple[list[Report], int]:
+    """Measure commit after commit, each written as soon as it is measured, and return the reports and an exit status.
+
+    A commit that cannot be built, and a report that cannot be written, are said and stop no other.
+    """
     from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415 - as above
     from pullback_runners.report import write_report  # noqa: PLC0415
     from pullback_runners.revisions import build_engine, find_commits  # noqa: PLC0415
@@ -147,7 +172,7 @@ def _measure_commits(
         except OSError as error:
             raise RefusalError(f"run: {folder} cannot be made a folder ({error.strerror}); give -o another") from error
     reports: list[Report] = []
-    failed = False
+    status = 0
     with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
         for number, commit in enumerate(found, start=1):
             if stop():
@@ -156,7 +181,7 @@ def _measure_commits(
             try:
                 built = build_engine(repository, commit, Path(temporary))
             except BuildError as error:
-                failed = True
+                status = max(status, CASE_FAILED)
                 typer.echo(f"pullback run: {error}", err=True)
                 continue
             report = measure(engine_dir=built.engine, commit=commit)
@@ -165,9 +190,9 @@ def _measure_commits(
                 if folder is not None:
                     write_report(report, folder / f"{number:03d}-{commit['sha'][:10]}.json")
             except UsageError as error:
-                failed = True
+                status = USAGE
                 typer.echo(f"pullback run: {error}", err=True)
-    return reports, failed
+    return reports, status
 
 
 def _write(report: Report, output: Path | None, html: Path | None, markdown: Path | None) -> None:

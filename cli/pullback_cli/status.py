@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import json
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +20,7 @@ def status(
     data: Annotated[Path, typer.Option(envvar="PULLBACK_DATA", help="Folder that was given to `pullback up`.")] = DATA,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Say what runs on a data folder; exit code 1 when nothing does.
+    """Say what runs on a data folder, and what is stuck and wants attention; exit code 1 when nothing runs.
 
     Examples:
     pullback status
@@ -54,6 +53,8 @@ def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
         "postgres": {"embedded": state.embedded_postgres if state else None, "pid": postgres.pid},
         "agents": [],
         "jobs": {},
+        "findings": [],
+        "chores": [],
     }
     if state is None:
         return found
@@ -72,10 +73,13 @@ def _ask(url: str) -> dict[str, Any]:
 
     with ServiceApi(url, token=load_settings().token()) as api:
         try:
+            said = api.client.report_status()
             return {
                 "ready": api.is_ready(),
                 "agents": [agent.name for agent in api.client.list_agents().items],
-                "jobs": dict(Counter(job.state for job in api.client.list_jobs(limit=200).items)),
+                "jobs": said.jobs.by_state,
+                "findings": said.findings,
+                "chores": [chore.model_dump(mode="json") for chore in said.chores],
             }
         except ClientError:
             return {"ready": False}
@@ -97,4 +101,8 @@ def _tell(found: dict[str, Any]) -> None:
     )
     typer.echo("  agents     " + (", ".join(found["agents"]) or "none"))
     typer.echo("  jobs       " + (", ".join(f"{count} {state}" for state, count in found["jobs"].items()) or "none"))
+    waiting, running = (sum(chore[state] for chore in found["chores"]) for state in ("waiting", "running"))
+    typer.echo(f"  chores     {waiting} waiting, {running} running")
     typer.echo(f"  data       {found['data']}")
+    for finding in found["findings"]:
+        typer.echo(f"  attention  {finding}")

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,12 @@ def check_output(command: str, output: Path, option: str = "-o") -> None:
     folder = output.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK) or output.is_dir():
         raise RefusalError(f"{command}: cannot write {output}; give {option} a file in an existing, writable folder")
+
+
+def tell_refused(command: str, sentences: Iterable[str]) -> None:
+    """Say on standard error, after what was done, what could not be had."""
+    for sentence in dict.fromkeys(sentences):
+        typer.echo(f"pullback {command}: {sentence}", err=True)
 
 
 @contextlib.contextmanager

@@ -15,4 +15,4 @@ def worker() -> None:
 
     settings = load_settings()
     configure_logs(settings)
-    chores.run(settings.require_database_url())
+    chores.run(settings.require_database_url(), idle_noise_hours=settings.idle_noise_hours)

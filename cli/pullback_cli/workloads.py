@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback_cli import completions
 from pullback_cli.refusals import needs
+from pullback_cli.watching import tell_refused
 
 if TYPE_CHECKING:
     from pullback_runners.workloads import Workload
 
+USAGE = 2
+
 
 @needs("runner")
 def workloads(
-    name: Annotated[str | None, typer.Argument(help="a workload; none shows all of them")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="a workload; none shows all of them", autocompletion=completions.workloads)
+    ] = None,
     file: Annotated[
         list[Path] | None, typer.Option("--workloads", help="a Python file with workloads of your own")
     ] = None,
@@ -26,6 +32,10 @@ def workloads(
 
     With a name: its mathematics and its cases.
 
+    Exit status:
+    0  all shown
+    2  wrong usage; a file that cannot be loaded hides no other
+
     Examples:
     pullback workloads
 
@@ -34,10 +44,9 @@ def workloads(
     pullback workloads --workloads mine.py --json
     """
     from pullback_runners.suites import SUITES  # noqa: PLC0415 - a runner's packages load when it runs
-    from pullback_runners.workloads import find_workload, known_workloads, load_workload_file  # noqa: PLC0415
+    from pullback_runners.workloads import find_workload, known_workloads, load_workload_files  # noqa: PLC0415
 
-    for path in file or ():
-        load_workload_file(path)
+    _, refused = load_workload_files(file or ())
     shown = known_workloads() if name is None else [find_workload(name)]
     suites = tuple(SUITES)
     if as_json:
@@ -46,6 +55,9 @@ def workloads(
         _print_all(shown, suites)
     else:
         _print_one(shown[0], suites)
+    tell_refused("workloads", refused)
+    if refused:
+        raise typer.Exit(USAGE)
 
 
 def _document(workload: "Workload", suites: Sequence[str]) -> dict[str, Any]:

@@ -18,6 +18,26 @@ def commit(project: str, sha: str) -> str:
     return f"/projects/{_segment(project)}/commits/{_segment(sha)}"
 
 
+def case(project: str, sha: str, label: str, **state: str | None) -> str:
+    """The page of one case at one commit."""
+    return _with(f"/projects/{_segment(project)}/commits/{_segment(sha)}/cases/{_segment(label)}", **state)
+
+
+def compare(project: str, **state: str | None) -> str:
+    """Two commits of a project, series by series."""
+    return _with(f"/projects/{_segment(project)}/compare", **state)
+
+
+def explore(project: str, **state: str | None) -> str:
+    """Series of a project by what they are."""
+    return _with(f"/projects/{_segment(project)}/explore", **state)
+
+
+def feed(project: str, **state: str | None) -> str:
+    """The news of a project for feed readers."""
+    return _with(f"/projects/{_segment(project)}/feed.atom", **state)
+
+
 def report(report_id: str) -> str:
     """The page of one report."""
     return f"/reports/{_segment(report_id)}"

@@ -3,20 +3,30 @@
     /                                           overview
     /projects/{project}/workloads/{workload}    one workload across commits
     /projects/{project}/commits/{sha}           what was measured at a commit
+    /projects/{project}/commits/{sha}/cases/{case}
+                                                one case at a commit, against the commit measured before
+    /projects/{project}/compare                 two commits, series by series
+    /projects/{project}/explore                 series by what they are, drawn side by side
+    /projects/{project}/feed.atom               what changed, for feed readers
     /reports/{id}                               one upload
     /jobs, /jobs/{id}                           the queue, a job with its log
     /login, /logout                             signing in with a token, and out
     /help                                       reading, uploading, the words
     /static/{hash}/{name}                       style sheet, scripts, Plotly
 
-Every page has a JSON twin at the same address with `.json`, tables a CSV with `.csv`.
+Every page has a JSON twin at the same address with `.json`, tables a CSV with `.csv`; a workload has a chart with `.svg`
+and a badge with `.badge.svg`, for READMEs.
 """
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from pullback_dashboards import errors
 from pullback_dashboards.assets import NAMES, asset
+from pullback_dashboards.case.page import router as case_router
 from pullback_dashboards.commit.page import router as commit_router
+from pullback_dashboards.compare.page import router as compare_router
+from pullback_dashboards.explore.page import router as explore_router
+from pullback_dashboards.feed.page import router as feed_router
 from pullback_dashboards.fleet.page import router as fleet_router
 from pullback_dashboards.help.page import router as help_router
 from pullback_dashboards.login.page import router as login_router
@@ -33,11 +43,15 @@ def mount(app: FastAPI) -> None:
     for router in (
         overview_router,
         workload_router,
+        case_router,
         commit_router,
         report_router,
         fleet_router,
         help_router,
         login_router,
+        compare_router,
+        explore_router,
+        feed_router,
         _static,
     ):
         app.include_router(router)

@@ -18,6 +18,9 @@ from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.layout import Figure
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
+from pullback_dashboards.charts.still import still
+from pullback_dashboards.charts.strip import Groups, strip
+from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
@@ -96,6 +99,18 @@ def _sparkline(cell: Cell) -> Markup:
     return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
 
 
+def _strip(now: Groups, before: Groups | None, tone: str) -> Markup:
+    return Markup(strip(now, before, tone=tone))  # noqa: S704 - numbers only
+
+
+def _drawing(svg: str) -> Markup:
+    return Markup(svg)  # noqa: S704 - made by charts/, which escapes names
+
+
+def _multiple(chart: Chart) -> Markup:
+    return Markup(still(chart.curves, chart.axes))  # noqa: S704 - `still` escapes names
+
+
 def _tame(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t"} else value
 
@@ -118,5 +133,8 @@ def _templates() -> Environment:
         "metric_label": metric_label,
         "embedded": embedded,
         "sparkline": _sparkline,
+        "strip": _strip,
+        "drawing": _drawing,
+        "multiple": _multiple,
     }
     return environment

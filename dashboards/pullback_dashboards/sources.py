@@ -10,6 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, with_exact_ratios
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.projects.models import Project
+from pullback_service.projects.queries import list_projects
 from pullback_service.series import queries
 from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, WorkloadHistory
 
@@ -21,6 +23,17 @@ class MachineChoice:
     id: MachineId
     name: str
     newest: datetime
+
+
+def newest_of(projects: Iterable[Project]) -> Project:
+    """The project that was uploaded to last."""
+    return max(projects, key=lambda p: (p.last_report_at is not None, p.last_report_at or p.created_at))
+
+
+async def newest_project(session: AsyncSession) -> Project | None:
+    """The project of which a page speaks when its address names none."""
+    projects = await list_projects(session)
+    return newest_of(projects) if projects else None
 
 
 async def machines_of(session: AsyncSession, project_id: ProjectId) -> tuple[MachineChoice, ...]:

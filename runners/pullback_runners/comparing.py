@@ -3,12 +3,13 @@
 import importlib.metadata
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
+from pullback_runners.measurement.collecting import FEWEST_GROUPS
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
@@ -16,10 +17,10 @@ from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.report import FORMAT, VERSION
 from pullback_runners.report.comparisons import compared_case, comparison_rows
 from pullback_runners.revisions import BuiltEngine
-from pullback_runners.runs import FEWEST_GROUPS, ignore_progress, never_stop, timed_run_delay
+from pullback_runners.runs import ignore_progress, never_stop, timed_run_delay
 from pullback_runners.suites import find_suite
 from pullback_runners.variants import TIERS, refuse_unknown_variants
-from pullback_runners.workloads import load_workload_file, select_cases
+from pullback_runners.workloads import choose_cases
 
 
 def compare_engines(
@@ -30,6 +31,7 @@ def compare_engines(
     *,
     variants: Sequence[str] = (),
     project: str = "pullback",
+    job: Mapping[str, Any] | None = None,
     workload_files: Sequence[Path] = (),
     timeout_s: float = 60.0,
     on_progress: Callable[[Progress], None] = ignore_progress,
@@ -41,16 +43,14 @@ def compare_engines(
     was asked for. Everything else as in `run_suite`.
     """
     chosen = find_suite(suite)
-    for path in workload_files:
-        load_workload_file(path)
-    chosen_cases = select_cases(suite, cases)
+    choice = choose_cases(suite, cases, workload_files)
     refuse_unknown_variants(variants)
-    pairs = [(case, variant) for case in chosen_cases for variant in (variants or TIERS)]
+    pairs = [(case, variant) for case in choice.cases for variant in (variants or TIERS)]
 
     started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     preflight = take_preflight()
-    surroundings = Surroundings(workload_files, preflight.pinned_cpu, timeout_s, stop)
+    surroundings = Surroundings(choice.files, preflight.pinned_cpu, timeout_s, stop)
     comparisons: list[Comparison] = []
     steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
     complete = True
@@ -75,7 +75,7 @@ def compare_engines(
             comparisons.pop()
     comparisons = [each for each in comparisons if variants or not each.is_absent()]
     quality, reasons = judge_preflight(preflight, timed_run_delay([each.groups for each in comparisons]))
-    by_case = {case: [each for each in comparisons if each.case == case] for case in chosen_cases}
+    by_case = {case: [each for each in comparisons if each.case == case] for case in choice.cases}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -92,9 +92,10 @@ def compare_engines(
             "quality": quality,
             "contamination": reasons,
             "complete": complete,
+            "refused": choice.refused,
             "preflight": preflight.document(),
             "budget": {**chosen.budget(), "comparison_s": chosen.comparison_s},
-            "job": None,
+            "job": dict(job) if job is not None else None,
         },
         "cases": [compared_case(case, compared) for case, compared in by_case.items() if compared],
         "comparisons": [

@@ -11,20 +11,17 @@ from typing import Any
 
 from pullback_runners.errors import UsageError
 from pullback_runners.machine import describe_machine, judge_preflight, take_preflight
-from pullback_runners.measurement.collecting import collect_groups
+from pullback_runners.measurement.collecting import FEWEST_GROUPS, collect_groups
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
-from pullback_runners.report import FORMAT, VERSION, CaseResult, case_document, describe_commit
+from pullback_runners.report import FORMAT, VERSION, CaseResult, absences, case_document, describe_commit
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import BASELINE, refuse_unknown_variants
-from pullback_runners.workloads import Case, choose_cases, known_workloads, load_workload_file, select_cases
-
-FEWEST_GROUPS = 2
-"""Of a case that an interruption cut short, so many groups are worth keeping."""
+from pullback_runners.workloads import Case, choose_cases, known_workloads
 
 
 def ignore_progress(_: Progress) -> None:
@@ -58,7 +55,7 @@ def run_suite(
     not given. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it
     answers true the run ends within a slice, and the report holds the cases finished so far, with `harness.complete`
     false. A case that fails is in the report with its reason. Names and files that cannot be had are sentences in
-    `harness.refused`; where nothing is left to measure, and for other wrong arguments, the sentence is raised
+    `harness.refused`, and variants that a case does not have are sentences in `harness.absent`; where nothing is left to measure, and for other wrong arguments, the sentence is raised
     (`pullback_runners.errors.UsageError`).
     """
     chosen_suite = find_suite(suite)
@@ -109,6 +106,7 @@ def run_suite(
             "contamination": reasons,
             "complete": complete,
             "refused": choice.refused,
+            "absent": absences(results),
             "preflight": preflight.document(),
             "budget": chosen_suite.budget(),
             "job": dict(job) if job is not None else None,
@@ -118,13 +116,14 @@ def run_suite(
     }
 
 
-def list_cases(suite: str, cases: Sequence[str] = (), workload_files: Sequence[Path] = ()) -> list[tuple[Case, str]]:
-    """Return the cases that `run_suite` would measure, each with its workload's one-line description."""
+def list_cases(
+    suite: str, cases: Sequence[str] = (), workload_files: Sequence[Path] = ()
+) -> tuple[list[tuple[Case, str]], list[str]]:
+    """Return the cases that `run_suite` would measure, each with its workload's sentence, and what cannot be had."""
     find_suite(suite)
-    for path in workload_files:
-        load_workload_file(path)
+    choice = choose_cases(suite, cases, workload_files)
     described = {w.name: w.sentence for w in known_workloads()}
-    return [(case, described[case.workload]) for case in select_cases(suite, cases)]
+    return [(case, described[case.workload]) for case in choice.cases], choice.refused
 
 
 def _measure_case(

@@ -25,8 +25,7 @@ class Suite:
     twin: bool = True
     """Whether the baseline takes part twice, so that what lies between two identical programs is known."""
     comparison_s: float = 60.0
-    """A comparison of two commits begins no group that would end later, once it has `fewest_groups`."""
-    fewest_groups: int = 12
+    """A comparison of two commits takes no longer: checking and counting in, building not."""
 
     def budget(self) -> dict[str, Any]:
         """What a case may cost, as a report writes it."""

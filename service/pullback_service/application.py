@@ -13,12 +13,15 @@ from pullback_service.access.rates import Rate
 from pullback_service.addresses import OPENAPI
 from pullback_service.agents.endpoints import router as agents
 from pullback_service.audit.endpoints import router as audit
+from pullback_service.backfills.endpoints import router as backfills
 from pullback_service.commits.endpoints import router as commits
+from pullback_service.comparisons.endpoints import router as comparisons
 from pullback_service.database import Database, check_address
 from pullback_service.description import describe
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.endpoints import router as jobs
 from pullback_service.machines.endpoints import router as machines
+from pullback_service.matrix.endpoints import router as matrix
 from pullback_service.metrics import Metrics
 from pullback_service.observing import Observing
 from pullback_service.projects.endpoints import router as projects
@@ -26,6 +29,7 @@ from pullback_service.reports.endpoints import router as reports
 from pullback_service.runtime import Runtime, authenticate
 from pullback_service.series.endpoints import router as series
 from pullback_service.settings import Settings, load_settings
+from pullback_service.status.endpoints import router as status
 from pullback_service.tokens.endpoints import router as tokens
 
 BURST_S = 4
@@ -72,7 +76,22 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     )
     app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
     problems.install(app)
-    for router in (projects, commits, machines, reports, series, jobs, agents, tokens, audit, health.router):
+    for router in (
+        projects,
+        commits,
+        machines,
+        reports,
+        series,
+        comparisons,
+        matrix,
+        jobs,
+        backfills,
+        agents,
+        tokens,
+        audit,
+        status,
+        health.router,
+    ):
         app.include_router(router)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
     return app

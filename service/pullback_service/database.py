@@ -4,8 +4,9 @@ The transaction of a write session ends before the answer is sent (`scope="funct
 is stored, and what could not be stored is not acknowledged.
 """
 
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Annotated, TypeAlias
 
 import orjson
 from fastapi import Depends, Request
@@ -26,6 +27,9 @@ CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_MS = 30_000
 LOCK_TIMEOUT_MS = 15_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
+
+
+OpenSession: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncSession]]
 
 
 class Database:
@@ -102,6 +106,18 @@ async def _read_session(request: Request, database: KnownDatabase) -> AsyncItera
         yield session
 
 
+async def _reading(request: Request, database: KnownDatabase) -> OpenSession:
+    caller = _caller(request)
+
+    @asynccontextmanager
+    async def reading() -> AsyncIterator[AsyncSession]:
+        async with database.reading() as session:
+            belongs_to(session, caller)
+            yield session
+
+    return reading
+
+
 async def _write_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
     async with database.writing.begin() as session:
         caller = _caller(request)
@@ -118,5 +134,7 @@ def _caller(request: Request) -> Caller:
     return caller
 
 
+OpenedReading = Annotated[OpenSession, Depends(_reading)]
+"""Opens sessions that read, for answers that are still being read when the request's own session has ended."""
 ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]
 WriteSession = Annotated[AsyncSession, Depends(_write_session, scope="function")]

@@ -8,7 +8,9 @@
         ├── AuthenticationError      401
         ├── ForbiddenError           403, a valid token that does not allow this
         ├── NotFoundError            404
+        ├── NotAcceptableError       406, a format this installation does not write
         ├── ConflictError            409
+        ├── GoneError                410, it was kept for a time only
         ├── TooLargeError            413
         ├── OffsetError              416
         ├── TooManyRequestsError     429
@@ -20,7 +22,7 @@ Messages are one sentence: what, where, the remedy.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NoReturn, TypedDict
 
 
 class FieldError(TypedDict):
@@ -95,12 +97,28 @@ class NotFoundError(RequestError):
     title = "No such thing"
 
 
+class NotAcceptableError(RequestError):
+    """The answer cannot be given in the form that was asked for."""
+
+    status = 406
+    slug = "not-acceptable"
+    title = "The answer cannot take this form"
+
+
 class ConflictError(RequestError):
     """The request contradicts what is stored."""
 
     status = 409
     slug = "conflict"
     title = "The request contradicts what is stored"
+
+
+class GoneError(RequestError):
+    """The thing was here, and was kept for a time only."""
+
+    status = 410
+    slug = "gone"
+    title = "It was kept for a time only"
 
 
 class TooLargeError(RequestError):
@@ -156,3 +174,8 @@ class IncompleteRequestError(InvalidInputError):
     status = 400
     slug = "incomplete-request"
     title = "Something must be said beside the file"
+
+
+def refuse(name: str, message: str) -> NoReturn:
+    """A parameter of the address that does not hold."""
+    raise InvalidInputError(message, errors=[FieldError(path=f"query.{name}", message=message)])

@@ -45,6 +45,8 @@ class Settings(BaseSettings):
     """How long an agent may be silent before its job goes back to the queue."""
     heartbeat_s: float = Field(15.0, gt=0)
     """How often agents are asked to say that they are at work."""
+    idle_noise_hours: float = Field(12.0, ge=0)
+    """A machine that waits for work compares a commit with itself at most this often, to know its noise; 0: never."""
 
     def require_database_url(self) -> str:
         """Address of the database, from the variable or the file it names."""

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -132,3 +133,29 @@ def test_nothing_running_is_said_and_is_exit_code_1(tmp_path):
     assert (shown.returncode, "nothing runs" in shown.stdout) == (1, True)
     shown = _pullback("down", "--data", str(tmp_path))
     assert (shown.returncode, "nothing runs" in shown.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("run --suite ", ["quick", "standard", "full"]),
+        ("run --suite st", ["standard"]),
+        ("run --case lst", ["lstm", "lstm_lm"]),
+        ("run --variant torch", ["torch", "torch-compile"]),
+        ("compare --variant nat", ["native"]),
+        ("workloads sad", ["saddle"]),
+        ("gradbench --tier st", ["stateful"]),
+        ("run --variant nonsense", []),
+    ],
+)
+def test_tab_offers_what_an_option_takes(words, offered):
+    pytest.importorskip("pyperf")
+    line = f"pullback {words}"
+    asked = {"_PULLBACK_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    program = "from pullback_cli.main import main; main()"
+    shown = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv = ['pullback']; " + program],
+        env={**os.environ, **asked}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert shown.stderr == ""
+    assert shown.stdout.split() == offered

@@ -4,33 +4,11 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 
 import httpx
 import pytest
-import uvicorn
-
-from pullback_cli.app import create_app
-from pullback_cli.serve import listen
-from pullback_service.settings import Settings
 
 AUTHOR = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-
-
-@pytest.fixture
-def service(database_url):
-    """Address of a service that listens."""
-    listening = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app(Settings(database_url=database_url)), log_config=None))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-    listening.close()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import threading
 import time
 
 import numpy as np
@@ -90,16 +91,24 @@ def _(x, *, n):
     time.sleep(600)
 
 
+@sound.peer("threaded")
+def _(x, *, n):
+    if threading.active_count() == 1:
+        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    return np.sum(x * x), {"x": 2 * x}
+
+
 _calls = itertools.count(1)
 
 
 @sound.peer("crashes-later")
 def _(x, *, n):
     calls = next(_calls)
-    # One millisecond a call, so that the check, the warm-up and the calibration are over and turns are being taken.
+    # One millisecond a call, so that the check, the warm-up and the calibration are over and turns are being taken, by a
+    # fork that began with about 31 calls.
     until = time.process_time() + 1e-3
     while time.process_time() < until:
         pass
-    if calls > 32:
+    if calls > 40:
         os._exit(3)
     return np.sum(x * x), {"x": 2 * x}

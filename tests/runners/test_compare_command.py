@@ -33,6 +33,22 @@ def test_a_wrong_gradient_has_status_1(clone):
     assert json.loads(done.stdout)["comparisons"][0]["outcome"] == "failed"
 
 
+def test_what_cannot_be_had_is_said_and_the_rest_is_compared(clone, tmp_path):
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise RuntimeError('no')")
+    wishes = ["--case", "sounder", "--workloads", str(broken), "--variant", "unfused", "--json"]
+    done = pullback("compare", clone, "--against", "plain", "--candidate", "plain", *wishes)
+    assert done.returncode in {2, 3}, done.stderr  # 3 if noise makes a program slower than itself
+    report = json.loads(done.stdout)
+    assert [case["case"]["workload"] for case in report["cases"]] == ["sound"]
+    file, name = report["harness"]["refused"]
+    assert file.startswith(f"{broken} cannot be loaded")
+    assert name.startswith("no case of suite 'quick' matches 'sounder'; did you mean sound? ")
+    assert [line for line in done.stderr.splitlines() if line.startswith("pullback")] == [
+        f"pullback compare: {sentence}" for sentence in (file, name)
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -127,8 +127,11 @@ def test_a_variant_of_the_suite_that_is_not_there_is_absent_and_one_asked_for_by
     monkeypatch.setenv("PULLBACK_NATIVE", "0")
     coming = Suite("quick", 2, 2, 3, may_say_same=False, variants=("unfused", "native", "right"))
     monkeypatch.setattr("pullback_runners.suites.SUITES", {"quick": coming})
-    (case,) = run(faulty_workloads)["cases"]
+    report = run(faulty_workloads)
+    (case,) = report["cases"]
     assert [variant["variant"] for variant in case["variants"]] == ["unfused", "right"]
+    (sentence,) = report["harness"]["absent"]
+    assert sentence.startswith("native takes part in no case: ")
     (case,) = run(faulty_workloads, "native", "right")["cases"]
     errors = {variant["variant"]: variant["error"] and variant["error"]["kind"] for variant in case["variants"]}
     assert errors == {"unfused": None, "native": "unavailable", "right": None}
@@ -170,5 +173,5 @@ def test_given_commit_and_job_are_passed_on(tiny_suite, faulty_workloads):
 
 
 def test_listed_cases_say_what_they_are():
-    described = {case.name: description for case, description in list_cases("quick")}
+    described = {case.name: description for case, description in list_cases("quick")[0]}
     assert described["poly9_broadcast[n=1000,f8,cpu]"] == "sum(c0 + c1 x + ... + c9 x**9) with respect to c2."

@@ -43,4 +43,16 @@ def test_a_workload_of_ones_own_is_listed_too(tmp_path):
 def test_an_unknown_workload_is_wrong_usage():
     done = pullback_workloads("densse")
     assert done.returncode == 2
-    assert "no workload 'densse'; known: " in done.stderr
+    assert (
+        done.stderr
+        == "pullback: no workload 'densse'; did you mean dense_bias_act? `pullback workloads` shows them all\n"
+    )
+
+
+def test_a_file_that_raises_hides_no_other_workload(tmp_path):
+    file = tmp_path / "broken.py"
+    file.write_text("import math\nraise RuntimeError('no')\n")
+    done = pullback_workloads("--workloads", str(file))
+    assert done.returncode == 2
+    assert "lenet_step" in done.stdout
+    assert done.stderr == (f"pullback workloads: {file} cannot be loaded (line 2): RuntimeError('no'); mend the file\n")

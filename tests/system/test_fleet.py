@@ -203,3 +203,49 @@ def test_two_agents_in_one_folder_are_refused(fleet):
     second = fleet.product.run("agent", "--server", "http://127.0.0.1:1", "--data", str(fleet.product.data))
     assert (second.returncode, second.stderr.count("\n")) == (2, 1)
     assert "another agent" in second.stderr
+
+
+def test_a_job_that_outlives_no_agent_is_lost_until_somebody_retries_it(fleet, head):
+    fleet.serve()
+    workers = [fleet.work() for _ in range(3)]
+    job_id = fleet.ask_for_job(head)
+    for number in (1, 2, 3):
+        agent = fleet.agent()
+        fleet.until(fleet.measuring, what=f"measuring to begin for the {number}. time")
+        agent.send_signal(signal.SIGKILL)
+        agent.wait()
+    workers[0].send_signal(signal.SIGKILL)
+    workers[0].wait()
+    fleet.agent()  # says what became of the third attempt, and gets nothing
+    lost = fleet.api.wait_for_job(job_id, "lost", "done", "failed")
+    assert (lost["state"], lost["attempts"]) == ("lost", 3)
+    assert {attempt["failure_kind"] for attempt in lost["history"]} == {"infra"}
+    assert _accepted(fleet, head) == []
+
+    address = ("--server", f"http://127.0.0.1:{fleet.port}", "--token-file", fleet.secrets["PULLBACK_TOKEN_FILE"])
+    retried = fleet.product.run("job", "retry", str(job_id), "--json", *address)
+    assert retried.returncode == 0, retried.stderr
+    done = fleet.api.wait_for_job(job_id, "done", "lost", "failed")
+    assert (done["state"], done["attempts"], done["history"][-1]["state"]) == ("done", 4, "done")
+    assert len(_accepted(fleet, head)) == 1
+
+
+def test_a_machine_compares_a_commit_with_itself_and_its_noise_is_known(fleet, head):
+    fleet.serve()
+    body = {
+        "project": "pullback",
+        "commit": {"sha": head},
+        "suite": SUITE,
+        "kind": "compare",
+        "reference": {"sha": head},
+    }
+    job_id = fleet.api.http.post("/api/v1/jobs", json=body).json()["id"]
+    assert fleet.agent("--once").wait(300) == 0
+    assert fleet.api.job(job_id)["state"] == "done"
+    (report,) = _accepted(fleet, head)
+    assert (report["points"], report["cases"]) == (0, 0)
+    (machine,) = fleet.api.get("/api/v1/machines")["items"]
+    noise = fleet.api.get(f"/api/v1/machines/{machine['id']}/noise")
+    assert [workload["workload"] for workload in noise["workloads"]] == ["poly9_broadcast"]
+    assert noise["comparisons"] >= 3  # tiers
+    assert noise["groups"] == 6 * noise["comparisons"]

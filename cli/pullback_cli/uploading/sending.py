@@ -1,14 +1,13 @@
 """One upload: a body, what is said beside it, and the answer."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from pullback_cli.credentials import token_in
 from pullback_cli.refusals import RefusalError
 from pullback_service.client import Client, ClientError, ProblemError, models
 
-TOKEN_VARIABLE = "PULLBACK_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 _TIMEOUT_S = 120.0
 _INCOMPLETE = "incomplete-request"
 _AGAIN = "run the same command again: what is stored already is not stored twice"
@@ -55,14 +54,4 @@ def client_of(server: str, token_file: Path | None) -> Client:
     """A client of the service a person named, with the token of a file or of the environment."""
     if not server.startswith(("http://", "https://")):
         raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
-    return Client(server, token=_token(token_file), timeout_s=_TIMEOUT_S)
-
-
-def _token(file: Path | None) -> str | None:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RefusalError(f"the token file {file} cannot be read; name a file with the token") from error
-    return token or None
+    return Client(server, token=token_in(token_file), timeout_s=_TIMEOUT_S)

@@ -13,9 +13,8 @@ from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.report.page import report_view
 from pullback_dashboards.report.view import CaseBlock
-from pullback_service.commits.queries import list_commits
+from pullback_service.commits.naming import named_commit
 from pullback_service.database import ReadSession
-from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, document_of, list_reports, report_by_id
@@ -23,7 +22,6 @@ from pullback_service.reports.queries import StoredReport, document_of, list_rep
 router = APIRouter(include_in_schema=False)
 
 _MOST_REPORTS = 100
-_MOST_COMMITS = 5_000
 
 
 @dataclass(frozen=True)
@@ -79,14 +77,8 @@ async def commit_page(request: Request, view: AskedView) -> Response:
 
 
 async def _commit(session: AsyncSession, project: str, sha: str) -> Commit:
-    """A commit by its hash or the beginning of it."""
     known = await project_by_name(session, project)
-    commits = await list_commits(session, ProjectId(known.id), branch=None, before=None, limit=_MOST_COMMITS)
-    fitting = [commit for commit in commits if len(sha) >= 7 and commit.sha.startswith(sha.lower())]
-    if len(fitting) != 1:
-        reason = "more than one commit begins so" if fitting else "no upload and no job has named it"
-        raise NotFoundError(f"There is no commit {sha!r} in project {project!r}: {reason}.")
-    found = fitting[0]
+    found = (await named_commit(session, ProjectId(known.id), sha, where="commit")).commit
     return Commit(found.sha, found.title, found.author, found.authored_at, found.branch)
 
 

@@ -59,7 +59,7 @@ async def _read(request: Request, session: ReadSession, state: Annotated[State, 
     if state.project is not None:
         project = await project_by_name(session, state.project)
     elif projects:
-        project = max(projects, key=lambda p: (p.last_report_at is not None, p.last_report_at or p.created_at))
+        project = sources.newest_of(projects)
     else:
         return OverviewView(fleet, empty=_nothing_yet(fleet, base))
     machines = await sources.machines_of(session, ProjectId(project.id))
@@ -92,7 +92,15 @@ AskedView = Annotated[OverviewView, Depends(_read)]
 @router.get("/")
 async def overview(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "overview.html", title=view.project or "Overview", view=view, twins=("json", "csv"), live=True)
+    return page(
+        request,
+        "overview.html",
+        title=view.project or "Overview",
+        view=view,
+        twins=("json", "csv"),
+        feed=links.feed(view.project, machine=view.machine) if view.project else None,
+        live=True,
+    )
 
 
 @router.get("/overview.json")

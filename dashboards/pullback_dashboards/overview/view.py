@@ -143,7 +143,7 @@ def _told(same: list["_Change"], commit: Commit, project: str, machine: str | No
         text=first.text,
         note=first.note,
         cases=tuple(
-            Where(c.line.case, links.workload(project, c.line.workload, case=c.line.case, machine=machine))
+            Where(c.line.case, links.case(project, commit.sha, c.line.case, machine=machine))
             for c in same[:_NEWS_CASES]
         ),
         more=max(0, len(same) - _NEWS_CASES),

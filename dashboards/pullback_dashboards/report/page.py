@@ -15,6 +15,7 @@ from pullback_dashboards.report.view import (
     case_blocks,
     comparison_row,
     facts_of,
+    left_out,
     reproduce_command,
 )
 from pullback_dashboards.wording.moments import read_instant
@@ -69,6 +70,7 @@ def report_view(stored: StoredReport, document: Mapping[str, Any]) -> ReportView
         cases=tuple(
             case_blocks(document, project=stored.project, labels=[_label(c["case"]) for c in document["cases"]])
         ),
+        left_out=left_out(document),
         comparisons=tuple(
             comparison_row(_label(raw["case"]), raw, Commit(raw["reference"]), Commit(raw["candidate"]))
             for raw in document.get("comparisons", [])

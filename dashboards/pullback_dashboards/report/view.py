@@ -97,6 +97,7 @@ class ReportView:
     facts: tuple[Fact, ...]
     harness: tuple[Fact, ...]
     cases: tuple[CaseBlock, ...]
+    left_out: tuple[str, ...]
     comparisons: tuple[ComparisonRow, ...]
     reproduce: str
     job_href: str | None
@@ -126,9 +127,18 @@ def facts_of(mapping: Mapping[str, Any]) -> tuple[Fact, ...]:
     return tuple(Fact(name, text) for name, text in _flat(mapping) if text)
 
 
-def reproduce_command(document: Mapping[str, Any], commit: Commit) -> str:
-    """The two commands that measure the same again."""
+def left_out(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """A sentence for everything that was asked for, or belongs to the suite, and was not measured."""
+    harness = document.get("harness", {})
+    lists = (harness.get(name) for name in ("refused", "absent"))
+    return tuple(str(sentence) for sentences in lists if isinstance(sentences, list) for sentence in sentences)
+
+
+def reproduce_command(document: Mapping[str, Any], commit: Commit, workload: str | None = None) -> str:
+    """The two commands that measure the same again, or one workload of it. Another tool's suite is run by that tool."""
     suite = document.get("harness", {}).get("suite") or "quick"
+    if workload is not None:
+        suite = f"{suite.partition(':')[0]}:{workload}*"
     return f"git switch --detach {commit.sha}\npullback run --suite {shlex.quote(suite)} -o report.json"
 
 
@@ -200,6 +210,8 @@ def _plan(plan: Mapping[str, Any] | None) -> tuple[Fact, ...]:
     """The plan's summary: counts with their unit, lists by their length."""
     facts = []
     for name, value in (plan or {}).items():
+        if name == "listing":  # has a place of its own, on the page of the case
+            continue
         if isinstance(value, bool) or value is None:
             text = "" if value is None else str(value).lower()
         elif isinstance(value, int | float):

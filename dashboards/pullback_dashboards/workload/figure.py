@@ -96,7 +96,7 @@ class _Row:
         if self.state.y == "relative":
             if self.state.scale == "log":
                 return {"ticksuffix": "×", "tickformat": "~g"}
-            heights = [_upper(mark) or 0.0 for track in self.plot.tracks for mark in track.marks]
+            heights = [upper_height(mark) or 0.0 for track in self.plot.tracks for mark in track.marks]
             return {"ticksuffix": "×", "tickformat": "~g", "range": [-0.03, _rounded(max([1.0, *heights]) * 1.1)]}
         return {"rangemode": "tozero" if self.state.scale == "linear" else "normal", "tickformat": "~g"}
 
@@ -116,7 +116,7 @@ class _Row:
         if mark.failure:
             return None
         if self.state.y == "relative":
-            return _relative_height(mark, log=self.state.scale == "log")
+            return relative_height(mark, log=self.state.scale == "log")
         return None if mark.value is None else mark.value / self.scale.divisor
 
     def _line(self, variant: str, marks: Sequence[Mark], track: Track, look: Look) -> Figure:
@@ -154,8 +154,8 @@ class _Row:
             marks = [mark for mark in stretch if mark is not None and mark.log_ratio is not None]
             if not marks:
                 continue
-            there = [(self.places[mark.place], _upper(mark)) for mark in marks]
-            back = [(self.places[mark.place], _lower(mark)) for mark in reversed(marks)]
+            there = [(self.places[mark.place], upper_height(mark)) for mark in marks]
+            back = [(self.places[mark.place], lower_height(mark)) for mark in reversed(marks)]
             outline = [*there, *back, there[0]]
             x += [*([None] if x else []), *(place for place, _ in outline)]
             y += [*([None] if y else []), *(height for _, height in outline)]
@@ -185,10 +185,13 @@ class _Row:
             f"<span style='font-family:monospace'>{commit.short}</span>  {_text(_shortened(commit.title or ''))}"
         )
         lines.append(_text(_who_and_when(commit)))
-        return ["<br>".join(line for line in lines if line.strip()), links.commit(self.view.project, commit.sha)]
+        return [
+            "<br>".join(line for line in lines if line.strip()),
+            links.case(self.view.project, commit.sha, self.view.case, machine=self.state.machine),
+        ]
 
 
-def _relative_height(mark: Mark, *, log: bool) -> float | None:
+def relative_height(mark: Mark, *, log: bool) -> float | None:
     """The factor; a count of zero has no ratio, but on a linear axis its place is plain."""
     if mark.log_ratio is not None:
         return math.exp(mark.log_ratio)
@@ -265,12 +268,14 @@ def _amount(mark: Mark, metric: Metric) -> str:
     return f"{mark.factor}{doubt}  {mark.shown}" if mark.factor else f"{mark.shown} {metric.label}"
 
 
-def _upper(mark: Mark) -> float | None:
+def upper_height(mark: Mark) -> float | None:
+    """The upper end of the factor's interval."""
     bound = mark.log_ratio if mark.high is None else mark.high
     return None if bound is None else _rounded(math.exp(bound))
 
 
-def _lower(mark: Mark) -> float | None:
+def lower_height(mark: Mark) -> float | None:
+    """The lower end of the factor's interval."""
     bound = mark.log_ratio if mark.low is None else mark.low
     return None if bound is None else _rounded(math.exp(bound))
 

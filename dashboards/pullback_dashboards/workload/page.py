@@ -11,6 +11,7 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.history import History, Metric
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.workload.figure import workload_figure
+from pullback_dashboards.workload.still import chart, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, workload_view
 from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
@@ -67,6 +68,18 @@ async def workload_csv(asked: AskedPage) -> Response:
     return csv_twin(f"{asked.view.workload}", _table(asked.view), COLUMNS)
 
 
+@router.get(_PATH + ".badge.svg")
+async def workload_badge_svg(asked: AskedPage, variant: str = "native") -> Response:
+    """What the newest commit says of a variant, as a badge."""
+    return _svg(workload_badge(asked.view, variant))
+
+
+@router.get(_PATH + ".svg")
+async def workload_svg(asked: AskedPage) -> Response:
+    """Speed against unfused across commits, as a chart for a README."""
+    return _svg(chart(asked.view))
+
+
 @router.get(_PATH)
 async def workload_page(request: Request, asked: AskedPage) -> Response:
     """The page."""
@@ -78,8 +91,15 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         questions=asked.questions,
         machine=asked.machine,
         figure=workload_figure(asked.view),
-        twins=("json", "csv"),
+        stills=stills(asked.view),
+        twins=("json", "csv", "svg", "badge.svg"),
     )
+
+
+def _svg(body: str) -> Response:
+    """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
+    headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
+    return Response(body, media_type="image/svg+xml", headers=headers)
 
 
 def _completed(state: State, history: History, workload: str) -> State:

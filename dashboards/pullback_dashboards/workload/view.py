@@ -3,7 +3,7 @@
 The table and the figure are two forms of the same marks, so what is drawn can be read and what is read was drawn.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -132,7 +132,7 @@ def workload_view(history: History, *, project: str, workload: str, state: State
     plots = tuple(
         Plot(metric, tuple(_track(history, case, variant, metric) for variant in variants)) for metric in metrics
     )
-    rows = tuple(_rows(history, project, lines, plots))
+    rows = tuple(_rows(history, lines, plots, lambda sha: links.case(project, sha, case, machine=state.machine)))
     return WorkloadView(
         project, workload, case, state, history.commits, variants, plots, rows, lede=_lede(plots)
     )  # fmt: skip
@@ -239,7 +239,9 @@ def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:
     return "better" if now.value < before.value else "worse"
 
 
-def _rows(history: History, project: str, lines: list[Line], plots: tuple[Plot, ...]) -> Iterator[TableRow]:
+def _rows(
+    history: History, lines: list[Line], plots: tuple[Plot, ...], address: Callable[[str], str]
+) -> Iterator[TableRow]:
     by_place: dict[int, dict[str, Mark]] = {}
     for plot in plots:
         for track in plot.tracks:
@@ -249,7 +251,7 @@ def _rows(history: History, project: str, lines: list[Line], plots: tuple[Plot, 
         commit = history.commits[place]
         reasons = [r.failure for line in lines if (r := line.readings[place]) is not None]
         failed = reasons[0] if reasons and all(reasons) else None
-        yield TableRow(place, commit, links.commit(project, commit.sha), failed, by_place[place])
+        yield TableRow(place, commit, address(commit.sha), failed, by_place[place])
 
 
 def _lede(plots: tuple[Plot, ...]) -> tuple[Said, ...]:

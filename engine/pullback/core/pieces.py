@@ -51,7 +51,7 @@ class Pieces:
                 return y
             out[...] = y
             return out
-        flat_out, flat_operands = flat
+        flat_out, flat_operands, order = flat
         arrays = [operand for operand in flat_operands if isinstance(operand, np.ndarray)]
         step = max(1, PIECE_BYTES // max(array.itemsize for array in arrays))
         for start in range(0, arrays[0].size, step):
@@ -59,7 +59,7 @@ class Pieces:
             y = self._whole([x[piece] if isinstance(x, np.ndarray) else x for x in flat_operands], half=half)
             if flat_out is None:
                 out = np.empty_like(_first_of_full_shape(operands), dtype=y.dtype)
-                flat_out = _line(out)
+                flat_out = _line(out, order)
             flat_out[piece] = y
         return out
 
@@ -86,16 +86,24 @@ def _first_of_full_shape(operands: Sequence[Any]) -> Any:
 
 
 def _is_line(x: np.ndarray[Any, Any]) -> bool:
-    return x.flags.c_contiguous or x.flags.f_contiguous
+    return _line_order(x) is not None
 
 
-def _line(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _line_order(x: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+    """The axes in the order of memory, if there are no gaps; (0, 1, …) is C's order."""
+    if x.flags.c_contiguous:
+        return tuple(range(x.ndim))
+    order = tuple(sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True))
+    return order if x.transpose(order).flags.c_contiguous else None
+
+
+def _line(x: np.ndarray[Any, Any], order: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """The elements in the order of memory, as a view."""
-    return x.reshape(-1) if x.flags.c_contiguous else x.T.reshape(-1)
+    return x.transpose(order).reshape(-1)
 
 
-def _flattened(out: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]] | None:
-    """Output and operands as lines that run in step, or None where one evaluation of the whole will do.
+def _flattened(out: Any, operands: Sequence[Any]) -> tuple[Any, list[Any], tuple[int, ...]] | None:
+    """Output and operands as lines that run in step, and the order of their axes; None where one evaluation will do.
 
     One number that is broadcast over the whole shape, which is what the cotangent of a sum is, becomes a number again.
     """
@@ -106,9 +114,10 @@ def _flattened(out: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]] | Non
     full = [x for x in (out, *numbers) if isinstance(x, np.ndarray)]
     if not any(isinstance(x, np.ndarray) for x in numbers):
         return None
-    same_shape = all(array.shape == full[0].shape for array in (*arrays, *full))
-    in_step = all(x.flags.c_contiguous for x in full) or all(x.flags.f_contiguous for x in full)
-    if not (same_shape and in_step):
+    order = _line_order(full[0])
+    if order is None or any(array.shape != full[0].shape for array in (*arrays, *full)):
         return None
-    lines = [_line(x) if isinstance(x, np.ndarray) else x for x in numbers]
-    return (None if out is None else _line(out)), lines
+    if not all(x.transpose(order).flags.c_contiguous for x in full):
+        return None
+    lines = [_line(x, order) if isinstance(x, np.ndarray) else x for x in numbers]
+    return (None if out is None else _line(out, order)), lines, order

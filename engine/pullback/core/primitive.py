@@ -19,8 +19,11 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 import numpy as np
 
 from pullback.core import counters
-from pullback.errors import TracingError
+from pullback.errors import NeedsValueError, TracingError
 from pullback.ir.types import ArrayType, type_of
+
+#: So many examples a plan takes one by one: each is some steps, and a program of some ten thousand takes minutes to compile.
+MOST_APPLICATIONS = 256
 
 
 class Effect(Enum):
@@ -228,6 +231,11 @@ class Primitive(ABC):
         Right for every rule, and slow: one application per example. Kinds and rules that can do better override it.
         """
         examples = range(next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own))
+        if len(examples) > MOST_APPLICATIONS and innermost_recorder() and any(isinstance(x, Traced) for x in operands):
+            raise NeedsValueError(
+                f"{self.name} is applied to one example of a batch after the other, and {len(examples)} of them are too many "
+                "steps for a plan"
+            )
         rows = [
             self(*(x[row] if own else x for x, own in zip(operands, batched, strict=True)), **params)
             for row in examples

@@ -12,7 +12,7 @@ operations.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -158,19 +158,31 @@ def _split(params: Params) -> tuple[Scalar, tuple[float, ...], Params]:
 
 def _activate(act: Scalar, constants: tuple[float, ...], z: np.ndarray[Any, Any]) -> Any:
     """The activation written over the array it is given, or in one of its own where its result is of another type."""
+    write = activating(act, constants, z.dtype)
+    return act.evaluate(z, *constants) if write is None else write(z)
+
+
+def activating(
+    act: Scalar, constants: tuple[float, ...], dtype: np.dtype[Any]
+) -> Callable[[np.ndarray[Any, Any]], Any] | None:
+    """What writes an activation over arrays of a dtype and gives them back; None where its result is of another."""
     if act is identity:
-        return z
-    if (
-        act.infer(ArrayType(z.shape, z.dtype), *(ArrayType((), np.dtype(float), weak=True) for _ in constants))[0].dtype
-        != z.dtype
-    ):
-        return act.evaluate(z, *constants)
+        return lambda z: z
+    numbers = (ArrayType((), np.dtype(float), weak=True) for _ in constants)
+    if act.infer(ArrayType((1,), dtype), *numbers)[0].dtype != dtype:
+        return None
     if isinstance(act.ufunc, np.ufunc):
-        return act.ufunc(z, out=z)
-    if act.into is not None:
-        return act.into(z, z, *constants)
-    z[...] = act.evaluate(z, *constants)
-    return z
+        ufunc = act.ufunc
+        return lambda z: ufunc(z, out=z)
+    into = act.into
+    if into is not None:
+        return lambda z: into(z, z, *constants)
+
+    def write(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        z[...] = act.evaluate(z, *constants)
+        return z
+
+    return write
 
 
 class _BiasAct(ActivatedLayer):

@@ -5,16 +5,39 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.buffering import rows_in_place
 from pullback.core.cases import away_from, cases, normal
-from pullback.ir.types import ArrayType
+from pullback.core.kinds import Scalar
+from pullback.ir.types import ArrayType, type_of
 from pullback.rules import activations
-from pullback.rules.bias_act import ActivatedLayer, Params
-from pullback.rules.convolution import conv
+from pullback.rules.bias_act import ActivatedLayer, Params, activating
+from pullback.rules.convolution import conv, convolve
 from pullback.rules.trigonometric import tanh
 
 
 class _ConvBiasAct(ActivatedLayer):
-    """Parameters: those of `conv`, and act. The bias has one number for each output channel."""
+    """Parameters: those of `conv`, and act. The bias has one number for each output channel.
+
+    Bias and activation are done part by part, as the convolution computes its parts, while these are in the cache.
+    """
+
+    def evaluate(self, *operands: Any, act: Scalar, constants: tuple[float, ...] = (), **params: Any) -> Any:
+        """One array, finished where it is computed if product, bias and result are of one type."""
+        (z,) = conv.infer(*map(type_of, operands[:2]), **params)
+        write = activating(act, constants, z.dtype)
+        is_half = z.dtype == np.float16  # computed in single precision, and rounded before the bias is added
+        fits = all(np.result_type(z.dtype, b.dtype) == z.dtype and b.size == z.shape[1] for b in operands[2:])
+        if write is None or is_half or not fits:
+            return super().evaluate(*operands, act=act, constants=constants, **params)
+        columns = [np.reshape(b, (params["groups"], z.shape[1] // params["groups"], 1)) for b in operands[2:]]
+
+        def finish(product: np.ndarray[Any, Any]) -> None:
+            for column in columns:
+                np.add(product, column, out=product)
+            write(product)
+
+        with rows_in_place():
+            return convolve(operands[0], operands[1], finish, **params)
 
     def product(self, operands: Sequence[Any], params: Params) -> np.ndarray[Any, Any]:
         product: np.ndarray[Any, Any] = conv.evaluate(*operands, **params)

@@ -8,18 +8,10 @@ x is (batch, channels, …), w is (outputs, channels / groups, …) and is not f
 `pullback.nn.conv` flips it on request. Each of the three is bilinear and the other two are its transposes, so there are
 derivatives of every order.
 
-Evaluated as products of matrices: the windows of a few examples, or of some rows of one, are copied into a buffer of
-COLUMN_BYTES and multiplied there while it is in the cache. Bytes beside the result, for K elements in a window, C
-channels, T places and N examples:
-
-    all windows at once, one product    K * C * T * N     nine times the input for a window of 3 x 3
-    K products of shifted inputs        (C + O) * T * N   and the output is read and written K times
-    windows in pieces (this file)       COLUMN_BYTES      every window element is written once, into the cache
-
-float16 is multiplied and summed in float32.
+Evaluated as products of matrices: see `pullback.rules.window_products`. float16 is multiplied and summed in float32.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -29,117 +21,12 @@ from pullback.core.cases import cases, normal
 from pullback.core.kinds import Bilinear, cast
 from pullback.core.writing import by_writing
 from pullback.ir.types import ArrayType, Shape, type_of
+from pullback.rules.example_order import is_lined, make
 from pullback.rules.sliding import Pads, Sliding
+from pullback.rules.window_products import Finish, WindowProducts
 
-#: Half a second-level cache of 1 MiB; all of a common one of 512 KiB.
-COLUMN_BYTES = 512 * 1024
-
-
-Spare = Mapping[str, Any]
-
-
-class _Products:
-    """One convolution seen as products of matrices, block by block of examples and band by band of output rows.
-
-    Examples are the last axis on the way, so that windows are copied and added in runs of a row of all examples of a
-    block. In rows of one example a run is as short as an image is small, and costs more than its numbers: on 128
-    examples of 8 x 8 windows the data gradient took 3.7 ms and takes 2.5, the weight gradient 2.3 and 1.4.
-
-    It works in the arrays it is given by name, of the shapes it says: `columns`, the windows of a band; `padded`, a block
-    of examples in this order and with their padding; `turned`, the outputs of a band in this order.
-    """
-
-    def __init__(
-        self,
-        sliding: Sliding,
-        examples: int,
-        groups: int,
-        channels: int,
-        outputs: int,
-        dtype: np.dtype[Any],
-        spare: Spare,
-    ) -> None:
-        self.sliding = sliding
-        self.groups = groups
-        self.channels = channels
-        self.outputs = outputs
-        self.examples = examples
-        self.spare = spare
-        self.dtype = np.dtype(np.float32) if dtype == np.float16 else dtype
-        self.depth = channels // groups * prod(sliding.kernel)
-        self.row = prod(sliding.out[1:])
-        row_bytes = max(1, groups * self.depth * self.row * self.dtype.itemsize)
-        rows = sliding.out[0]
-        beside = (channels * prod(sliding.padded) + outputs * rows * self.row) * self.dtype.itemsize
-        self.count = max(1, min(examples, COLUMN_BYTES // (row_bytes * max(1, rows) + beside)))
-        self.band = min(rows, max(1, COLUMN_BYTES // row_bytes))
-
-    def spares(self, x_dtype: np.dtype[Any], y_dtype: np.dtype[Any]) -> dict[str, ArrayType]:
-        """What is needed between x and y, which need not be turned where a block is one example."""
-        spare = {"columns": ArrayType((self.groups, self.depth, self.band * self.row * self.count), self.dtype)}
-        if self.count > 1 or any(map(any, self.sliding.pad)):
-            spare["padded"] = ArrayType((self.channels, *self.sliding.padded, self.count), x_dtype)
-        if self.count > 1 or y_dtype != self.dtype:
-            spare["turned"] = ArrayType((self.outputs, self.band * self.row, self.count), self.dtype)
-        return spare
-
-    def blocks(self) -> Iterator[tuple[slice, list[slice]]]:
-        """Blocks of examples and the bands of each: several whole examples, or one in bands, whose windows fit the buffer."""
-        rows = self.sliding.out[0]
-        bands = [slice(row, min(row + self.band, rows)) for row in range(0, rows, self.band)]
-        for first in range(0, self.examples, self.count):
-            yield slice(first, min(first + self.count, self.examples)), bands
-
-    def padded(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A block of examples with their padding, (channels, …, examples)."""
-        turned = _examples_last(x)
-        if "padded" not in self.spare:
-            return turned
-        wide = _front(self.spare["padded"], (self.channels, *self.sliding.padded, len(x)))
-        if any(map(any, self.sliding.pad)):
-            wide.fill(0)
-        np.copyto(wide[(*self.sliding.interior, slice(None))], turned)
-        return wide
-
-    def columns(self, padded: np.ndarray[Any, Any], band: slice) -> np.ndarray[Any, Any]:
-        """The windows of a band, (groups, depth, places of all examples), copied."""
-        windows = _examples_last(self.sliding.windows(_examples_first(padded)))
-        windows = windows[(slice(None),) * (1 + len(self.sliding.kernel)) + (band,)]
-        columns = self.buffer(band, padded.shape[-1])
-        np.copyto(columns.reshape(windows.shape), windows)
-        return columns
-
-    def buffer(self, band: slice, count: int) -> np.ndarray[Any, Any]:
-        """The buffer of windows in the shape of those of a band."""
-        return _front(self.spare["columns"], (self.groups, self.depth, (band.stop - band.start) * self.row * count))
-
-    def places(self, part: np.ndarray[Any, Any], band: slice) -> np.ndarray[Any, Any]:
-        """The part of an output that belongs to a band, as a view (groups, outputs of a group, places, examples)."""
-        in_groups = part.reshape(len(part), self.groups, self.outputs // self.groups, prod(self.sliding.out))
-        return _examples_last(in_groups[..., band.start * self.row : band.stop * self.row])
-
-    def turned(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """An array (groups, outputs of a group, places of all examples) for `places`: they themselves if that is a view."""
-        if "turned" not in self.spare:
-            return places[..., 0]
-        return _front(self.spare["turned"], (*places.shape[:2], places.shape[2] * places.shape[3]))
-
-    def matrices(self, w: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The weights as one matrix a group."""
-        return w.reshape(self.groups, w.shape[0] // self.groups, self.depth).astype(self.dtype, copy=False)
-
-
-def _examples_last(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return a.transpose(*range(1, a.ndim), 0)  # np.moveaxis takes ten times as long
-
-
-def _examples_first(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return a.transpose(-1, *range(a.ndim - 1))
-
-
-def _front(array: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any]:
-    """The first elements of an array, in another shape."""
-    return array.reshape(-1)[: prod(shape)].reshape(shape)
+Spare = Mapping[str, ArrayType]
+"""The arrays that a rule needs while it runs, by name."""
 
 
 def _by_examples(a: np.ndarray[Any, Any], groups: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -149,48 +36,51 @@ def _by_examples(a: np.ndarray[Any, Any], groups: int, dtype: np.dtype[Any]) -> 
 
 
 def _convolution(
-    w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: Shape, groups: int, scratch: Sequence[Any] = ()
-) -> tuple[_Products, dict[str, ArrayType]]:
-    """The products of `conv`, in arrays that are there, and the types of these arrays."""
-    sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
-    dtype = np.result_type(w.dtype, x.dtype)
-    products = _Products(sliding, x.shape[0], groups, x.shape[1], w.shape[0], dtype, {})
-    spare = {} if sliding.is_pointwise else products.spares(x.dtype, dtype)
-    products.spare = dict(zip(spare, scratch, strict=False))
-    return products, spare
-
-
-def _convolve_spare(w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> Spare:
-    return _convolution(w, x, stride, pad, dilation, groups)[1]
-
-
-def _convolve_into(
-    y: Any,
-    w: Any,
-    x: Any,
+    w: ArrayType,
+    x: ArrayType,
     stride: Shape,
     pad: Pads,
     dilation: Shape,
     groups: int,
-    scratch: Sequence[Any] = (),
-) -> Any:
-    if not (y.size and w.size):
+    *,
+    lined: bool = False,
+    x_is_lined: bool = False,
+) -> tuple[WindowProducts, Spare]:
+    """The products of `conv`, and the types of the arrays they need."""
+    sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
+    dtype = np.result_type(w.dtype, x.dtype)
+    products = WindowProducts(
+        sliding, x.shape[0], groups, x.shape[1], w.shape[0], dtype, lined=lined and not sliding.is_pointwise
+    )
+    return products, {} if sliding.is_pointwise else products.spares(x.dtype, dtype, x_is_lined=x_is_lined)
+
+
+def _convolve_into(y: Any, w: Any, x: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
+    products, spare = _convolution(type_of(w), type_of(x), **params)
+    products.spare = dict(zip(spare, scratch, strict=False))
+    return _convolve(products, y, w, x)
+
+
+def _convolve(products: WindowProducts, y: Any, w: Any, x: Any, finish: Finish | None = None) -> Any:
+    if y.size and w.size and not products.sliding.is_pointwise:
+        products.correlate(y, w, x, finish)
+        return y
+    whole = _by_examples(y, products.groups, y.dtype)
+    if y.size and w.size:
+        np.matmul(products.matrices(w), _by_examples(x, products.groups, products.dtype), out=whole)
+    else:
         y.fill(0)
-        return y
-    products, _ = _convolution(type_of(w), type_of(x), stride, pad, dilation, groups, scratch)
-    matrices = products.matrices(w)
-    if products.sliding.is_pointwise:
-        np.matmul(matrices, _by_examples(x, groups, products.dtype), out=_by_examples(y, groups, y.dtype))
-        return y
-    for block, bands in products.blocks():
-        padded = products.padded(x[block])
-        for band in bands:
-            places = products.places(y[block], band)
-            turned = products.turned(places)
-            np.matmul(matrices, products.columns(padded, band), out=turned)
-            if "turned" in products.spare:
-                np.copyto(places, turned.reshape(places.shape), casting="same_kind")
+    if finish is not None:
+        finish(whole)
     return y
+
+
+def convolve(w: Any, x: Any, finish: Finish, **params: Any) -> Any:
+    """The value of `conv`, changed in place by `finish` part by part, with its examples side by side where that pays."""
+    types = type_of(w), type_of(x)
+    products, spare = _convolution(*types, **params, lined=True, x_is_lined=is_lined(x))
+    products.spare = {name: make(type_, lined=False) for name, type_ in spare.items()}
+    return _convolve(products, make(_conv_type(*types, **params), lined=products.lined), w, x, finish)
 
 
 def _data_gradient(
@@ -201,70 +91,41 @@ def _data_gradient(
     pad: Pads,
     dilation: Shape,
     groups: int,
-    scratch: Sequence[Any] = (),
-) -> tuple[_Products, dict[str, ArrayType]]:
+    *,
+    lined: bool = False,
+) -> tuple[WindowProducts, Spare]:
     sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
     dtype = np.result_type(w.dtype, y.dtype)
-    products = _Products(sliding, y.shape[0], groups, w.shape[1] * groups, y.shape[1], dtype, {})
-    spare = products.spares(products.dtype, y.dtype)
-    if dtype != products.dtype:
+    products = WindowProducts(
+        sliding, y.shape[0], groups, w.shape[1] * groups, y.shape[1], dtype, lined=lined, folds=True
+    )
+    is_direct = dtype == products.dtype
+    spare = products.spares(products.dtype, y.dtype, x_is_lined=is_direct)
+    if not is_direct:
         spare["padded"] = ArrayType((products.channels, *sliding.padded, products.count), products.dtype)
-    products.spare = dict(zip(spare, scratch, strict=False))
     return products, spare
 
 
-def _data_gradient_spare(
-    w: ArrayType, y: ArrayType, size: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
-) -> Spare:
-    return _data_gradient(w, y, size, stride, pad, dilation, groups)[1]
+def _data_gradient_into(x: Any, w: Any, y: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
+    products, spare = _data_gradient(type_of(w), type_of(y), **params)
+    products.spare = dict(zip(spare, scratch, strict=False))
+    return _spread(products, x, w, y)
 
 
-def _data_gradient_into(
-    x: Any,
-    w: Any,
-    y: Any,
-    size: Shape,
-    stride: Shape,
-    pad: Pads,
-    dilation: Shape,
-    groups: int,
-    scratch: Sequence[Any] = (),
-) -> Any:
-    if not (x.size and w.size and y.size):
+def _spread(products: WindowProducts, x: Any, w: Any, y: Any) -> Any:
+    if x.size and w.size and y.size:
+        products.spread(x, w, y)
+    else:
         x.fill(0)
-        return x
-    products, _ = _data_gradient(type_of(w), type_of(y), size, stride, pad, dilation, groups, scratch)
-    transposed = np.swapaxes(products.matrices(w), 1, 2)
-    y = np.ascontiguousarray(y)
-    for block, bands in products.blocks():
-        part = _examples_last(x[block])
-        count = part.shape[-1]
-        is_direct = "padded" not in products.spare
-        shape = (products.channels, *products.sliding.padded, count)
-        wide = part if is_direct else _front(products.spare["padded"], shape)
-        wide.fill(0)
-        for band in bands:
-            places = products.places(y[block], band)
-            turned = products.turned(places)
-            if "turned" in products.spare:
-                np.copyto(turned.reshape(places.shape), places)
-            columns = products.buffer(band, count)
-            np.matmul(transposed, turned, out=columns)
-            _add_windows(wide, columns, band, products.sliding)
-        if not is_direct:
-            np.copyto(part, wide[(*products.sliding.interior, slice(None))], casting="same_kind")
     return x
 
 
-def _add_windows(wide: np.ndarray[Any, Any], columns: np.ndarray[Any, Any], band: slice, sliding: Sliding) -> None:
-    """Add the windows of a band to where they were taken from; examples are the last axis of both."""
-    rows = band.stop - band.start
-    windows = columns.reshape(wide.shape[0], *sliding.kernel, rows, *sliding.out[1:], wide.shape[-1])
-    for place, (_, first, *rest) in sliding.elements():
-        start = first.start + band.start * first.step
-        taken: Any = (slice(None), *place)
-        met = wide[(slice(None), slice(start, start + (rows - 1) * first.step + 1, first.step), *rest)]
-        np.add(met, windows[taken], out=met)
+def _data_gradient_of(w: Any, y: Any, **params: Any) -> Any:
+    """The data gradient, with its examples as those of y lie."""
+    types = type_of(w), type_of(y)
+    products, spare = _data_gradient(*types, **params, lined=is_lined(y))
+    products.spare = {name: make(type_, lined=False) for name, type_ in spare.items()}
+    return _spread(products, make(_data_type(*types, **params), lined=products.lined), w, y)
 
 
 def _weight_gradient(
@@ -275,65 +136,63 @@ def _weight_gradient(
     pad: Pads,
     dilation: Shape,
     groups: int,
-    scratch: Sequence[Any] = (),
-) -> tuple[_Products, dict[str, ArrayType]]:
+    *,
+    lined: bool = False,
+    x_is_lined: bool = False,
+) -> tuple[WindowProducts, Spare]:
     sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
-    products = _Products(sliding, x.shape[0], groups, x.shape[1], y.shape[1], np.result_type(y.dtype, x.dtype), {})
+    dtype = np.result_type(y.dtype, x.dtype)
+    products = WindowProducts(sliding, x.shape[0], groups, x.shape[1], y.shape[1], dtype, lined=lined)
+    if not sliding.is_pointwise:
+        spare = products.spares(x.dtype, y.dtype, x_is_lined=x_is_lined)
+        return products, {**spare, **products.weighing_spares()}
     matrices = (groups, y.shape[1] // groups, products.depth)
-    if sliding.is_pointwise:
-        spare = {"products": ArrayType((products.count, *matrices), products.dtype)}
-    else:
-        spare = products.spares(x.dtype, y.dtype)
-    spare["product"] = ArrayType(matrices, products.dtype)
+    return products, {
+        "products": ArrayType((products.count, *matrices), products.dtype),
+        "product": ArrayType(matrices, products.dtype),
+    }
+
+
+def _weight_gradient_into(w: Any, y: Any, x: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
+    products, spare = _weight_gradient(type_of(y), type_of(x), **params)
     products.spare = dict(zip(spare, scratch, strict=False))
-    return products, spare
+    return _weigh(products, w, y, x)
 
 
-def _weight_gradient_spare(
-    y: ArrayType, x: ArrayType, kernel: Shape, stride: Shape, pad: Pads, dilation: Shape, groups: int
-) -> Spare:
-    return _weight_gradient(y, x, kernel, stride, pad, dilation, groups)[1]
+def _weight_gradient_of(y: Any, x: Any, **params: Any) -> Any:
+    """The weight gradient, by rows of all examples if those of y lie so."""
+    types = type_of(y), type_of(x)
+    products, spare = _weight_gradient(*types, **params, lined=is_lined(y), x_is_lined=is_lined(x))
+    products.spare = {name: make(type_, lined=False) for name, type_ in spare.items()}
+    return _weigh(products, make(_weight_type(*types, **params), lined=False), y, x)
 
 
-def _weight_gradient_into(
-    w: Any,
-    y: Any,
-    x: Any,
-    kernel: Shape,
-    stride: Shape,
-    pad: Pads,
-    dilation: Shape,
-    groups: int,
-    scratch: Sequence[Any] = (),
-) -> Any:
+def _weigh(products: WindowProducts, w: Any, y: Any, x: Any) -> Any:
     w.fill(0)
     if not (w.size and y.size):
         return w
-    products, _ = _weight_gradient(type_of(y), type_of(x), kernel, stride, pad, dilation, groups, scratch)
     direct = w.dtype == products.dtype
     sums = products.matrices(w) if direct else np.zeros_like(products.matrices(w))
-    y = np.ascontiguousarray(y)
-    product = products.spare["product"]
-    for block, bands in products.blocks():
-        if products.sliding.is_pointwise:
-            own, rows = (_by_examples(part[block], groups, products.dtype) for part in (y, x))
-            each = products.spare["products"][: len(own)]
-            np.matmul(own, np.swapaxes(rows, 2, 3), out=each)
-            np.add.reduce(each, axis=0, out=product)
-            np.add(sums, product, out=sums)
-            continue
-        padded = products.padded(x[block])
-        for band in bands:
-            columns = products.columns(padded, band)
-            places = products.places(y[block], band)
-            turned = products.turned(places)
-            if "turned" in products.spare:
-                np.copyto(turned.reshape(places.shape), places)
-            np.matmul(turned, np.swapaxes(columns, 1, 2), out=product)
-            np.add(sums, product, out=sums)
+    if products.sliding.is_pointwise:
+        _weigh_points(products, sums, y, x)
+    else:
+        products.weigh(sums, y, x)
     if not direct:
         w[...] = sums.reshape(w.shape)
     return w
+
+
+def _weigh_points(products: WindowProducts, sums: Any, y: Any, x: Any) -> None:
+    """Add to sums the products of outputs with windows of one element, which are x itself."""
+    product = products.spare["product"]
+    for first in range(0, len(y), products.count):
+        own, rows = (
+            _by_examples(part[first : first + products.count], products.groups, products.dtype) for part in (y, x)
+        )
+        each = products.spare["products"][: len(own)]
+        np.matmul(own, np.swapaxes(rows, 2, 3), out=each)
+        np.add.reduce(each, axis=0, out=product)
+        np.add(sums, product, out=sums)
 
 
 def _conv_type(w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: Shape, groups: int) -> ArrayType:
@@ -404,8 +263,8 @@ def _wanted_w(v: Any, w: Any, x: Any, **params: Any) -> Any:
     return cast(conv_weight_gradient(v, x, kernel=np.shape(w)[2:], **params), w.dtype)
 
 
-def _types(spare: Callable[..., Spare]) -> Callable[..., list[ArrayType]]:
-    return lambda *types, **params: list(spare(*types, **params).values())
+def _types(needs: Callable[..., tuple[WindowProducts, Spare]]) -> Callable[..., list[ArrayType]]:
+    return lambda *types, **params: list(needs(*types, **params)[1].values())
 
 
 class _Convolution(Bilinear):
@@ -416,35 +275,35 @@ class _Convolution(Bilinear):
 
 conv: Bilinear = _Convolution(
     "conv",
-    by_writing(_convolve_into, _conv_type, _types(_convolve_spare)),
+    by_writing(_convolve_into, _conv_type, _types(_convolution)),
     _conv_type,
     _wanted_w,
     _wanted_x,
     lambda types, result: _flops_of(result.size, types[0].shape),
     into=_convolve_into,
-    scratch=_types(_convolve_spare),
+    scratch=_types(_convolution),
     batch=lambda w, x, batched, **params: _batch_data(conv, w, x, batched, **params),
 )
 conv_data_gradient: Bilinear = _Convolution(
     "conv_data_gradient",
-    by_writing(_data_gradient_into, _data_type, _types(_data_gradient_spare)),
+    _data_gradient_of,
     _data_type,
     lambda v, w, y, size, **params: cast(conv_weight_gradient(y, v, kernel=np.shape(w)[2:], **params), w.dtype),
     lambda v, w, y, size, **params: cast(conv(w, v, **params), y.dtype),
     lambda types, result: _flops_of(types[1].size, types[0].shape),
     into=_data_gradient_into,
-    scratch=_types(_data_gradient_spare),
+    scratch=_types(_data_gradient),
     batch=lambda w, y, batched, **params: _batch_data(conv_data_gradient, w, y, batched, **params),
 )
 conv_weight_gradient: Bilinear = _Convolution(
     "conv_weight_gradient",
-    by_writing(_weight_gradient_into, _weight_type, _types(_weight_gradient_spare)),
+    _weight_gradient_of,
     _weight_type,
     lambda v, y, x, kernel, **params: cast(conv(v, x, **params), y.dtype),
     lambda v, y, x, kernel, **params: cast(conv_data_gradient(v, y, size=np.shape(x)[2:], **params), x.dtype),
     lambda types, result: _flops_of(types[0].size, result.shape),
     into=_weight_gradient_into,
-    scratch=_types(_weight_gradient_spare),
+    scratch=_types(_weight_gradient),
     batch=_batch_weights,
 )
 

@@ -26,13 +26,18 @@ def _scatter(v: Any, key: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
     return x
 
 
+def _behind_batch(key: Any) -> Any:
+    """The same key of an array with one more axis in front."""
+    return (slice(None), *(key if isinstance(key, tuple) else (key,)))
+
+
 index = Linear(
     "index",
     lambda x, key: x[key],
     _indexed_type,
     lambda v, x, key: Scattered(v, key, np.shape(x), x.dtype),
     is_view=True,
-    batch=lambda x, key: x[(slice(None), *(key if isinstance(key, tuple) else (key,)))],
+    batch=lambda x, key: x[_behind_batch(key)],
 )
 
 
@@ -42,12 +47,13 @@ def _write_scattered(out: Any, v: Any, key: Any, shape: Shape, dtype: np.dtype[A
     out[key] = v
 
 
-scatter = Linear(
+scatter: Linear = Linear(
     "scatter",
     _scatter,
     lambda type_, key, shape, dtype: ArrayType(shape, dtype),
     lambda v, x, key, shape, dtype: v[key],
     into=_write_scattered,
+    batch=lambda v, key, shape, dtype: scatter(v, key=_behind_batch(key), shape=(np.shape(v)[0], *shape), dtype=dtype),
 )
 
 
@@ -88,6 +94,12 @@ class _AddAt(Primitive):
         if dx is None:
             return scatter(dv, key=params["key"], shape=np.shape(y), dtype=y.dtype)
         return self(dx, dv, **params)
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        x, v = operands
+        if not batched[0]:
+            x = np.broadcast_to(x, (np.shape(v)[0], *np.shape(x)))
+        return self(x, v, key=_behind_batch(params["key"]))
 
 
 add_at = _AddAt("add_at")

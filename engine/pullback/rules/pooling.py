@@ -8,7 +8,7 @@ ties: `max_select(dx, x, y)` takes from every window what belongs to its maximum
 Nothing is made that is larger than the input, whatever the window.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -16,10 +16,11 @@ import numpy as np
 
 from pullback.core.cases import cases, normal, tested_in
 from pullback.core.kinds import Linear
+from pullback.core.masking import write_masked
 from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
-from pullback.core.writing import by_writing
 from pullback.ir.types import ArrayType, Shape
+from pullback.rules.example_order import following, is_lined, laid
 from pullback.rules.sliding import Pads, Sliding
 
 
@@ -43,8 +44,9 @@ def _padded_types(type_: ArrayType, size: Shape, window: Shape, stride: Shape, p
 
 
 def _padded(x: Any, sliding: Sliding, fill: Any, spare: Sequence[Any]) -> Any:
-    for wide in spare:
-        wide.fill(fill)
+    for room in spare:
+        room.fill(fill)
+        wide = laid(room, lined=is_lined(x))
         np.copyto(wide[sliding.interior], x)
         return wide
     return x
@@ -63,7 +65,8 @@ def _write_spread_mean(
     x: Any, v: Any, size: Shape, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any]
 ) -> None:
     sliding = _sliding(size, window, stride, pad)
-    share, *padded = scratch
+    lined = is_lined(v)
+    share, *padded = (laid(room, lined=lined) for room in scratch)
     wide = padded[0] if padded else x
     wide.fill(0)
     np.divide(v, number(prod(window), v.dtype), out=share)
@@ -85,29 +88,30 @@ def _spread_mean_scratch(type_: ArrayType, size: Shape, window: Shape, stride: S
     return [type_, *_padded_types(type_, size, window, stride, pad)]
 
 
-def _batch(primitive: Linear, x: Any, **params: Any) -> Any:
-    shape = np.shape(x)
-    y = primitive(np.reshape(x, (shape[0] * shape[1], *shape[2:])), **params)
+def _batch(primitive: Primitive, operands: Sequence[Any], **params: Any) -> Any:
+    """Batches of batches as one larger batch."""
+    shape = np.shape(operands[0])
+    y = primitive(*(np.reshape(x, (shape[0] * shape[1], *np.shape(x)[2:])) for x in operands), **params)
     return np.reshape(y, (*shape[:2], *np.shape(y)[1:]))
 
 
 mean_pool: Linear = Linear(
     "mean_pool",
-    by_writing(_write_mean, _pooled_type, _mean_scratch),
+    following(_write_mean, _pooled_type, _mean_scratch),
     _pooled_type,
     lambda v, x, **params: mean_spread(v, size=np.shape(x)[2:], **params),
     flops=lambda types: types[0].size,
-    batch=lambda x, **params: _batch(mean_pool, x, **params),
+    batch=lambda x, **params: _batch(mean_pool, [x], **params),
     into=_write_mean,
     scratch=_mean_scratch,
 )
 mean_spread: Linear = Linear(
     "mean_spread",
-    by_writing(_write_spread_mean, _spread_mean_type, _spread_mean_scratch),
+    following(_write_spread_mean, _spread_mean_type, _spread_mean_scratch),
     _spread_mean_type,
     lambda v, x, size, **params: mean_pool(v, **params),
     flops=lambda types: types[0].size,
-    batch=lambda x, **params: _batch(mean_spread, x, **params),
+    batch=lambda x, **params: _batch(mean_spread, [x], **params),
     into=_write_spread_mean,
     scratch=_spread_mean_scratch,
 )
@@ -115,87 +119,120 @@ mean_spread: Linear = Linear(
 # --- the maximum ----------------------------------------------------------------------------------------------------
 
 
-_UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
-
-
 def _lowest(dtype: np.dtype[Any]) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def _mark_hits(wide: Any, key: Any, y: Any, hits: Any, holes: Any, any_hole: Any) -> None:
-    """Mark where one element of every window is its maximum; a nan is the maximum of its window."""
-    met = wide[key]
-    np.equal(met, y, out=hits)
-    if any_hole[0]:
-        np.not_equal(met, met, out=holes)
-        np.logical_or(hits, holes, out=hits)
-
-
-def _find_holes(y: Any, holes: Any, any_hole: Any) -> None:
-    """Whether any maximum is a nan, so that elements need not be asked one by one where none is."""
-    np.not_equal(y, y, out=holes)
-    np.logical_or.reduce(holes.reshape(1, -1), axis=1, out=any_hole)
+#: Up to so many elements in a window, which of them are its maximum is kept and not looked up again.
+MARKS_KEPT = 8
 
 
 def _choose(out: Any, values: Any, hits: Any) -> None:
-    """Write values where they are chosen, 0 elsewhere.
-
-    Bit patterns times 1 or 0: exact also for infinities and nan, and ten times as fast as a mask of NumPy's, which goes
-    from run to run. Where no unsigned number is as wide as a value, the mask.
-    """
-    if out.itemsize in _UNSIGNED:
-        unsigned = _UNSIGNED[out.itemsize]
-        np.multiply(values.view(unsigned), hits.view(np.uint8), out=out.view(unsigned))
-    else:
-        out.fill(0)
-        np.copyto(out, values, where=hits)
+    """Write values, which may be there already, where they are chosen, 0 elsewhere."""
+    if not write_masked(out, values, hits):
+        np.copyto(out, values)
+        np.logical_not(hits, out=hits)
+        np.copyto(out, 0, where=hits)
+        np.logical_not(hits, out=hits)
 
 
 def _write_max(y: Any, x: Any, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any] = ()) -> None:
     sliding = _sliding(x.shape[2:], window, stride, pad)
     wide = _padded(x, sliding, _lowest(x.dtype), scratch)
-    y.fill(_lowest(x.dtype))
-    for _, key in sliding.elements():
-        np.maximum(y, wide[key], out=y)
+    first, *others = (wide[key] for _, key in sliding.elements())
+    if not others:
+        np.copyto(y, first)
+    for other in others:
+        np.maximum(first, other, out=y)
+        first = y
 
 
-def _count_ties(
-    count: Any, share: Any, wide: Any, y: Any, sliding: Sliding, hits: Any, holes: Any, any_hole: Any
-) -> None:
-    """How often the maximum of every window is met, as whole numbers in `count` and then as numbers in `share`."""
-    count.fill(0)
-    for _, key in sliding.elements():
-        _mark_hits(wide, key, y, hits, holes, any_hole)
-        np.add(count, hits.view(np.uint8), out=count)
-    np.copyto(share, count, casting="same_kind")
+class _Maxima:
+    """Which elements of windows are their maxima, and how many share one. A nan is a maximum.
+
+    They are marked in one array for each element of a window if there are so many, else in one for all of them by turns.
+    """
+
+    def __init__(self, sliding: Sliding, wide: Any, y: Any, scratch: Sequence[Any]) -> None:
+        marks, holes, any_hole, count = scratch
+        lined = is_lined(y)
+        self._marks = [laid(mark, lined=lined) for mark in marks]
+        self._holes, self._count = laid(holes, lined=lined), laid(count, lined=lined)
+        self._keys = [key for _, key in sliding.elements()]
+        self._wide = wide
+        self._y = y
+        np.not_equal(y, y, out=self._holes)
+        np.logical_or.reduce(holes.reshape(1, -1), axis=1, out=any_hole)
+        self._any_hole = bool(any_hole[0])  # elements need not be asked one by one where there is none
+        if len(self._marks) > 1:
+            for key, mark in zip(self._keys, self._marks, strict=True):
+                self._mark(key, mark)
+
+    def _mark(self, key: Any, mark: Any) -> None:
+        met = self._wide[key]
+        np.equal(met, self._y, out=mark)
+        if self._any_hole:
+            np.not_equal(met, met, out=self._holes)
+            np.logical_or(mark, self._holes, out=mark)
+
+    def marked(self) -> Iterator[tuple[Any, Any]]:
+        """Every element of the windows: its key, and where it is a maximum."""
+        for position, key in enumerate(self._keys):
+            if len(self._marks) == 1:
+                self._mark(key, self._marks[0])
+            yield key, self._marks[position % len(self._marks)]
+
+    def write_ties(self, share: Any) -> None:
+        """How often the maximum of every window is met, counted as whole numbers and written as numbers."""
+        self._count.fill(0)
+        for _, mark in self.marked():
+            np.add(self._count, mark.view(np.uint8), out=self._count)
+        np.copyto(share, self._count, casting="same_kind")
 
 
 def _choosing_scratch(v: ArrayType, x: ArrayType, y: ArrayType, **params: Any) -> list[ArrayType]:
-    """How often maxima are met; two masks, a truth; shares of windows, those chosen; x and the other one with padding."""
-    truth = ArrayType(y.shape, np.dtype(bool))
-    count = ArrayType(y.shape, np.dtype(np.uint8 if prod(params["window"]) < 256 else np.int32))
+    """What `_Maxima` works in; shares of windows, those chosen; x and the other one with padding."""
+    truth = np.dtype(bool)
+    length = prod(params["window"])
+    marks = length if length <= MARKS_KEPT else 1
+    count = np.dtype(np.uint8 if length < 256 else np.int32)
     share = ArrayType(y.shape, v.dtype)
     padded = [
         part for dtype in (x.dtype, v.dtype) for part in _padded_types(ArrayType(x.shape, dtype), x.shape[2:], **params)
     ]
-    return [count, truth, truth, ArrayType((1,), np.dtype(bool)), share, share, *padded]
+    return [
+        ArrayType((marks, *y.shape), truth),
+        ArrayType(y.shape, truth),
+        ArrayType((1,), truth),
+        ArrayType(y.shape, count),
+        share,
+        *([] if _apart(**params) else [share]),
+        *padded,
+    ]
+
+
+def _apart(window: Shape, stride: Shape, **_: Any) -> bool:
+    """Whether no two windows share an element."""
+    return all(step >= length for step, length in zip(stride, window, strict=True))
 
 
 def _write_select(
     dy: Any, dx: Any, x: Any, y: Any, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any]
 ) -> None:
     sliding = _sliding(x.shape[2:], window, stride, pad)
-    count, hits, holes, any_hole, share, chosen, *padded = scratch
-    wide = _padded(x, sliding, _lowest(x.dtype), padded[:1])
-    moves = _padded(dx, sliding, 0, padded[1:])
-    _find_holes(y, holes, any_hole)
+    marks, (share, *rest) = scratch[:4], scratch[4:]
+    share = laid(share, lined=is_lined(y))
+    if not _apart(window, stride):
+        del rest[0]
+    wide = _padded(x, sliding, _lowest(x.dtype), rest[:1])
+    moves = _padded(dx, sliding, 0, rest[1:])
+    maxima = _Maxima(sliding, wide, y, marks)
     dy.fill(0)
-    for _, key in sliding.elements():
-        _mark_hits(wide, key, y, hits, holes, any_hole)
+    for key, mark in maxima.marked():
         np.copyto(share, moves[key])
-        _choose(chosen, share, hits)
-        np.add(dy, chosen, out=dy)
-    _count_ties(count, share, wide, y, sliding, hits, holes, any_hole)
+        _choose(share, share, mark)
+        np.add(dy, share, out=dy)
+    maxima.write_ties(share)
     np.divide(dy, share, out=dy)
 
 
@@ -208,23 +245,23 @@ def _write_spread_max(
     x_bar: Any, v: Any, x: Any, y: Any, window: Shape, stride: Shape, pad: Pads, scratch: Sequence[Any]
 ) -> None:
     sliding = _sliding(x.shape[2:], window, stride, pad)
-    count, hits, holes, any_hole, share, chosen, *padded = scratch
-    wide = _padded(x, sliding, _lowest(x.dtype), padded[:1])
-    _find_holes(y, holes, any_hole)
-    _count_ties(count, share, wide, y, sliding, hits, holes, any_hole)
+    marks, (share, *rest) = scratch[:4], scratch[4:]
+    share = laid(share, lined=is_lined(y))
+    chosen = None if _apart(window, stride) else laid(rest.pop(0), lined=is_lined(y))
+    wide = _padded(x, sliding, _lowest(x.dtype), rest[:1])
+    target = laid(rest[1], lined=is_lined(y)) if rest else x_bar
+    maxima = _Maxima(sliding, wide, y, marks)
+    maxima.write_ties(share)
     np.divide(v, share, out=share)
-    target = padded[1] if padded else x_bar
     if not _tiles(x.shape[2:], window, stride, pad):
         target.fill(0)
-    apart = all(step >= length for step, length in zip(stride, window, strict=True))
-    for _, key in sliding.elements():
-        _mark_hits(wide, key, y, hits, holes, any_hole)
-        if apart:  # nothing else is added to these elements
-            _choose(target[key], share, hits)
+    for key, mark in maxima.marked():
+        if chosen is None:  # nothing else is added to these elements
+            _choose(target[key], share, mark)
         else:
-            _choose(chosen, share, hits)
+            _choose(chosen, share, mark)
             np.add(target[key], chosen, out=target[key])
-    if padded:
+    if rest:
         np.copyto(x_bar, target[sliding.interior])
 
 
@@ -232,7 +269,7 @@ class _MaxPool(Primitive):
     """Parameters: window, stride, pad."""
 
     into = staticmethod(_write_max)
-    _evaluate = staticmethod(by_writing(_write_max, _pooled_type, _mean_scratch))
+    _evaluate = staticmethod(following(_write_max, _pooled_type, _mean_scratch))
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         return self._evaluate(*operands, **params)
@@ -251,6 +288,9 @@ class _MaxPool(Primitive):
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         return max_select(tangents[0], operands[0], y, **params)
 
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        return _batch(self, operands, **params)
+
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         return types[0].size
 
@@ -261,7 +301,9 @@ class _Choosing(Primitive):
     def __init__(self, name: str, into: Callable[..., Any], result: int, other: Callable[[], Primitive]) -> None:
         super().__init__(name)
         self.into = into
-        self._function = by_writing(into, lambda *types, **params: self.infer(*types, **params)[0], _choosing_scratch)
+        self._function = following(
+            into, lambda *types, **params: self.infer(*types, **params)[0], _choosing_scratch, operand=result
+        )
         self._result = result  # the operand whose shape the result has
         self._other = other
 
@@ -285,6 +327,13 @@ class _Choosing(Primitive):
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         return None if tangents[0] is None else self(tangents[0], *operands[1:], **params)
+
+    def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
+        count = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
+        alike = [
+            x if own else np.broadcast_to(x, (count, *np.shape(x))) for x, own in zip(operands, batched, strict=True)
+        ]
+        return _batch(self, alike, **params)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         return types[1].size

@@ -23,6 +23,8 @@ Seconds = float
 HeartbeatAnswer = Literal["continue", "cancel", "lost"]
 
 CLAIM_WAIT_S = 30  # the longest wait the service allows
+KINDS = ("run", "compare")
+"""The kinds of jobs this agent knows how to do; a service of a newer release keeps others from it."""
 _TIMEOUT_S = 60.0  # a report is large, and a line may be slow
 _COMMIT_FIELDS = ("sha", "parents", "branch", "author", "authored_at", "title")  # those of a report
 _LEASE_HEADER = "Pullback-Lease"
@@ -63,6 +65,8 @@ class Job:
     suite: str
     cases: tuple[str, ...]  # globs over case names; none means the whole suite
     timeout_s: Seconds
+    reference: Mapping[str, Any] | None = None
+    """The commit to compare with; the same one is A/A, which shows the noise of the machine."""
 
     @property
     def sha(self) -> str:
@@ -106,21 +110,21 @@ class ServiceClient:
 
     def claim(self, agent_id: str, *, labels: Mapping[str, str], wait_s: int = CLAIM_WAIT_S) -> Claim | None:
         """Wait for a job; None when there was none in `wait_s` seconds."""
-        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels))
+        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(KINDS))
         with self._translated("claiming"):
             claim = self._client.claim_job(int(agent_id), asked)
         if claim is None:
             return None
         job = claim.job
         suite, globs = narrowed_suite(job.suite)
-        commit = job.commit.model_dump(mode="json")
         return Claim(
             Job(
                 project=job.project,
-                commit={name: commit[name] for name in _COMMIT_FIELDS},
+                commit=_of_report(job.commit),
                 suite=suite,
                 cases=tuple(globs),
                 timeout_s=job.timeout_s,
+                reference=_of_report(job.reference) if job.reference is not None else None,
             ),
             Lease(
                 job_id=str(job.id), attempt=claim.attempt, token=str(claim.lease_token), heartbeat_s=claim.heartbeat_s
@@ -174,3 +178,9 @@ class ServiceClient:
             raise RefusedError(problem.status, message) from problem
         except ClientError as error:
             raise (TransientError if error.is_transient else PermanentError)(str(error)) from error
+
+
+def _of_report(commit: models.CommitSummary) -> Mapping[str, Any]:
+    """A commit of the service as a report has it."""
+    told = commit.model_dump(mode="json")
+    return {name: told[name] for name in _COMMIT_FIELDS}

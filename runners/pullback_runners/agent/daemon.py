@@ -169,12 +169,15 @@ class _Agent:
 
     def _measured(self, claim: Claim, folder: JobFolder, key: str, heartbeat: Heartbeat) -> Delivery:
         engine = self._engines.extract(claim.job.sha, folder.source)
+        compared = claim.job.reference
+        reference = None if compared is None else self._engines.extract(str(compared["sha"]), folder.reference)
         with JobLog(self._client, claim.lease, folder.log):
             report = measure(
                 claim,
                 engine,
                 folder,
                 key,
+                reference=reference,
                 exact=self._engines.is_exact,
                 cpus=self._cpus,
                 tell=heartbeat.report,

@@ -44,25 +44,31 @@ class GitEngines:
 
     def extract(self, sha: str, target: Path) -> Path:
         """Read `engine/` of the commit out of the object store."""
-        if not self._has(sha):
+        if not self._holds(f"{sha}^{{commit}}"):
             fetched = git(self.repository, "fetch", "--quiet", "--no-tags", "--recurse-submodules=no", "origin", sha)
-            if not self._has(sha):
+            if not self._holds(f"{sha}^{{commit}}"):
                 raise JobFailedError(
                     "build",
                     f"{self.repository} does not have commit {sha} and cannot fetch it"
                     f"{': ' + _last_line(fetched) if fetched.returncode else ''}; push the commit to the repository's origin",
                 )
+        if not self._holds(f"{sha}:{ENGINE}"):
+            raise JobFailedError("build", f"commit {sha} has no {ENGINE}/ folder")
         with tempfile.TemporaryFile() as archive:
             done = git(self.repository, "archive", "--format=tar", sha, ENGINE, stdout=archive.fileno())
             if done.returncode != 0:
-                raise JobFailedError("build", f"commit {sha} has no {ENGINE}/ folder ({_last_line(done)})")
+                raise JobFailedError(
+                    "build",
+                    f"the {ENGINE}/ of commit {sha} cannot be written to {tempfile.gettempdir()} ({_last_line(done)}); "
+                    "free some space or set TMPDIR",
+                )
             archive.seek(0)
             with tarfile.open(fileobj=archive) as tar:
                 _unpack_files(tar, target)
         return _checked(target / ENGINE, f"commit {sha}")
 
-    def _has(self, sha: str) -> bool:
-        return git(self.repository, "cat-file", "-e", f"{sha}^{{commit}}").returncode == 0
+    def _holds(self, named: str) -> bool:
+        return git(self.repository, "cat-file", "-e", named).returncode == 0
 
 
 class FolderEngine:

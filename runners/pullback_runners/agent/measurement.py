@@ -42,6 +42,7 @@ def measure(
     folder: JobFolder,
     key: str,
     *,
+    reference: Path | None = None,
     exact: bool,
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
@@ -49,7 +50,7 @@ def measure(
 ) -> Mapping[str, Any]:
     """Measure a job and return its report; JobFailedError says why there is none.
 
-    `exact` says that the engine is the commit's own, bit for bit; otherwise the report calls its commit dirty.
+    `reference` is the engine to compare with, in jobs that compare. `exact` says that the engine is the commit's own, bit for bit; otherwise the report calls its commit dirty.
     Whatever happens in here, an exception from a signal handler included, no process of the job is left afterwards.
     """
     job, lease = claim.job, claim.lease
@@ -57,6 +58,9 @@ def measure(
         "suite": job.suite,
         "cases": list(job.cases),
         "engine": str(engine),
+        "reference": None
+        if reference is None
+        else {"engine": str(reference), "commit": {**(job.reference or {}), "dirty": not exact}},
         "commit": {**job.commit, "dirty": not exact},
         "project": job.project,
         "job": {"id": lease.job_id, "attempt": lease.attempt},

@@ -11,8 +11,10 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.lifeline import die_with_parent
@@ -37,18 +39,9 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
     try:
         # Imported here, so that an import that fails becomes a failure with a reason instead of a silent death.
         from pullback_runners.errors import UsageError  # noqa: PLC0415
-        from pullback_runners.runs import run_suite  # noqa: PLC0415
 
         try:
-            report = run_suite(
-                order["suite"],
-                order["cases"],
-                engine_dir=Path(order["engine"]),
-                commit=order["commit"],
-                project=order["project"],
-                job=order["job"],
-                on_progress=tell,
-            )
+            report = _run(order, tell) if order["reference"] is None else _compare(job, order, tell)
         except UsageError as error:
             return _give_up(job, str(error))
     except Exception as error:  # noqa: BLE001 - the border of the process: whatever it is, the agent must learn of it
@@ -56,6 +49,40 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
         return _give_up(job, f"{type(error).__name__}: {error}")
     write_synced(job.report, json.dumps({**report, "id": order["key"]}, separators=(",", ":")).encode())
     return 0
+
+
+def _run(order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any]:
+    from pullback_runners.runs import run_suite  # noqa: PLC0415
+
+    return run_suite(
+        order["suite"],
+        order["cases"],
+        engine_dir=Path(order["engine"]),
+        commit=order["commit"],
+        project=order["project"],
+        job=order["job"],
+        on_progress=tell,
+    )
+
+
+def _compare(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any]:
+    """Two engines taking turns, each with object code of its own. A commit against itself has nothing to say of the commit."""
+    from pullback_runners.comparing import compare_engines  # noqa: PLC0415
+    from pullback_runners.revisions import BuiltEngine  # noqa: PLC0415
+
+    compared = order["reference"]
+    report = compare_engines(
+        BuiltEngine(compared["commit"], Path(compared["engine"]), job.path / "reference-objects"),
+        BuiltEngine(order["commit"], Path(order["engine"]), job.path / "objects"),
+        order["suite"],
+        order["cases"],
+        project=order["project"],
+        job=order["job"],
+        on_progress=tell,
+    )
+    if compared["commit"]["sha"] == order["commit"]["sha"]:
+        report["cases"] = []
+    return report
 
 
 def _give_up(job: JobFolder, message: str) -> int:

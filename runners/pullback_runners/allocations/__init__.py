@@ -11,7 +11,8 @@ The layers overlap (a large array is a malloc too) and are never added up.
 
 from pullback_runners.allocations.arrays import ArrayCounter
 from pullback_runners.allocations.count import LayerCount
-from pullback_runners.allocations.native import NativeCounter, native_counter_library
+from pullback_runners.allocations.native import NativeCounter
+from pullback_runners.allocations.native_library import native_counter_library
 from pullback_runners.allocations.objects import ObjectCounter
 from pullback_runners.allocations.warm_calls import AllocationCounts, count_allocations
 

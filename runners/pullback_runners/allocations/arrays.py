@@ -3,7 +3,7 @@
 NumPy keeps the handler in a context variable and every array remembers the handler it came from, so a window counts just
 the arrays that its own thread makes while it is open, and buffers freed later still reach the right `free`. The handler
 calls malloc itself: NumPy's cache of small blocks is not used inside a window (each array is one request, however small),
-and NumPy 2.5's way through PyMem_RawMalloc is bypassed, so nothing is counted twice.
+and the way of NumPy 2.5, whose own handler asks PyMem_RawMalloc, is bypassed, so nothing is counted twice.
 """
 
 import contextlib
@@ -142,7 +142,10 @@ def _handler_functions() -> dict[str, int]:
 
 
 def _handler_capsule(counters: _Counters) -> Any:
-    handler = _Handler(name=b"pullback_counter", version=1, context=ctypes.addressof(counters), **_handler_functions())
+    return _capsule(_Handler(b"pullback_counter", 1, ctypes.addressof(counters), **_handler_functions()))
+
+
+def _capsule(handler: _Handler) -> Any:
     _immortal.append(handler)
     new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
         ("PyCapsule_New", ctypes.pythonapi)

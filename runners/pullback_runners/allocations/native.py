@@ -1,23 +1,12 @@
-"""The native layer: malloc counted by a small library that must be preloaded when the process starts."""
+"""The native layer: malloc counted by the library of native_library.py, preloaded when the process starts."""
 
 import ctypes
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from pullback_runners.allocations.count import LayerCount
 
 METHOD = "ld_preload"
-
-LIBRARY_NAME = "_native_counter.so"
-"""Built from native_counter.c when the package is installed where a C compiler is."""
-
-
-def native_counter_library() -> Path | None:
-    """The library to preload, or None where it could not be built or the system has no LD_PRELOAD."""
-    library = Path(__file__).with_name(LIBRARY_NAME)
-    return library if sys.platform == "linux" and library.exists() else None
 
 
 class NativeCounter:

@@ -116,11 +116,11 @@ def _own_run_delay() -> float | None:
     """Share of a short spin that was spent waiting for a CPU."""
     schedstat = Path("/proc/self/schedstat")
     try:
-        before = int(schedstat.read_text(encoding="ascii").split()[1])
-        until = time.perf_counter() + SPIN_S
-        while time.perf_counter() < until:
+        before, begun = int(schedstat.read_text(encoding="ascii").split()[1]), time.perf_counter()
+        while time.perf_counter() < begun + SPIN_S:
             pass
+        spun_s = time.perf_counter() - begun  # longer than asked for when the CPU is given back late
         after = int(schedstat.read_text(encoding="ascii").split()[1])
     except (OSError, IndexError, ValueError):
         return None
-    return round((after - before) / 1e9 / SPIN_S, 4)
+    return min(round((after - before) / 1e9 / spun_s, 4), 1.0)

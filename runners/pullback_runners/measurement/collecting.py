@@ -1,13 +1,17 @@
-"""Groups until the question is answered: a fixed number first, more while the answer is ambiguous."""
+"""Groups until the question is answered: a fixed number first, more while the answer is ambiguous and there is time."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 
-from pullback_runners.measurement.lockstep import Group, Lineup, run_group
+from pullback_runners.measurement.lockstep import FEWEST_ROUNDS, Group, Lineup, run_group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import Case
+
+FEWEST_GROUPS = 2
+"""An interval needs so many, and of a case that an interruption cut short so many are worth keeping."""
 
 
 def collect_groups(
@@ -19,33 +23,40 @@ def collect_groups(
     *,
     is_ambiguous: Callable[[], bool],
     tell: Callable[[int, int], None],
-    most_s: float | None = None,
+    deadline: float | None = None,
 ) -> None:
     """Add groups to `groups` until the suite is satisfied, or no member is left to be timed.
 
     What has been measured is in `groups` at any moment, so that an interruption loses one group at most. `tell` gets the
-    number of the group that begins and how many are wanted by then. With `most_s` no group is begun that would end later,
-    once there are as many as the suite wants at least. While a group takes its turns the processes of the next one start.
+    number of the group that begins and how many are wanted by then. While a group takes its turns the processes of the next
+    one start.
+
+    With a `deadline` (by the monotonic clock) the time left is shared among the groups wanted at first, so that a busy
+    machine or a slow program makes turns fewer rather than groups; none is begun that would end later, if it takes as long
+    as the longest of the last three; and one that takes longer ends then, and is left out if its turns are too few. Two
+    groups there are in any case, since fewer have no interval.
     """
     wanted = suite.groups
-    began = time.monotonic()
+    group_s = None if deadline is None else (deadline - time.monotonic()) / suite.groups
+    took_s: deque[float] = deque(maxlen=3)
     coming: Lineup | None = None
     try:
         while len(groups) < wanted and members():
+            began = time.monotonic()
+            if deadline is not None and len(groups) >= FEWEST_GROUPS and began + max(took_s) > deadline:
+                break
             tell(len(groups) + 1, wanted)
             lineup, coming = coming or Lineup(case, members(), surroundings), None
             if len(groups) + 1 < wanted:
                 coming = Lineup(case, members(), surroundings)
-            groups.append(run_group(lineup, suite.slices))
+            ends = deadline if len(groups) >= FEWEST_GROUPS else None
+            group = run_group(lineup, suite.slices, group_s, ends)
+            if ends is not None and group.rounds() < min(FEWEST_ROUNDS, suite.slices) and not group.failures:
+                break
+            groups.append(group)
+            took_s.append(time.monotonic() - began)
             if len(groups) == wanted and is_ambiguous():
                 wanted = min(wanted + suite.more_groups, suite.most_groups)
-            passed_s = time.monotonic() - began
-            if (
-                most_s is not None
-                and len(groups) >= suite.fewest_groups
-                and passed_s * (len(groups) + 1) / len(groups) > most_s
-            ):
-                break
     finally:
         if coming is not None:
             coming.end()

@@ -4,6 +4,7 @@ The reference takes part twice, as a run's baseline does: what lies between its 
 reference than either.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -94,6 +95,7 @@ def compare_members(
     comparison: Comparison, suite: Suite, surroundings: Surroundings, tell: Callable[[int, int], None]
 ) -> None:
     """Examine both, then time them until the suite is satisfied; what is measured is in `comparison` at any moment."""
+    deadline = time.monotonic() + suite.comparison_s
     comparison.examinations, comparison.failures = examine(comparison.case, comparison.members(), surroundings)
 
     def members_left() -> list[Member]:
@@ -109,6 +111,6 @@ def compare_members(
         surroundings,
         is_ambiguous=lambda: comparison.is_ambiguous(may_say_same=suite.may_say_same),
         tell=tell,
-        most_s=suite.comparison_s,
+        deadline=deadline,
     )
     members_left()

@@ -9,7 +9,7 @@ from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess
+from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess, start_worker
 from pullback_runners.workloads import Case
 
 
@@ -31,7 +31,7 @@ def examine(
     workers: list[WorkerProcess] = []
     try:
         for member in members:
-            workers.append(WorkerProcess("examine", case, member, surroundings))  # noqa: PERF401 - ended below
+            workers.append(start_worker("examine", case, member, surroundings))  # noqa: PERF401 - ended below
         for worker in workers:
             try:
                 answer = worker.answer()

@@ -19,7 +19,7 @@ from typing import Any
 from pullback_runners.allocations.compiled import compiled_functions
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess
+from pullback_runners.measurement.worker_process import Surroundings, start_worker
 from pullback_runners.workloads import Case
 
 CALLS = 10
@@ -98,7 +98,7 @@ def count_instructions(case: Case, members: Iterable[Member], surroundings: Surr
 
 
 def _counted(case: Case, member: Member, surroundings: Surroundings, out_file: Path) -> dict[str, Any]:
-    worker = WorkerProcess("instructions", case, member, surroundings, valgrind_command(out_file))
+    worker = start_worker("instructions", case, member, surroundings, valgrind_command(out_file))
     try:
         worker.answer()
         worker.wait()

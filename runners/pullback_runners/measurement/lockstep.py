@@ -1,12 +1,15 @@
-"""A group: one fresh process for every member of a case, all alive on one CPU, taking turns in short slices.
+"""A group: one process for every member of a case, all alive on one CPU, taking turns in short slices.
 
 What a neighbour on the machine does to one slice it does to the next one too, so the ratio of two slices side by side says
-what two separate runs cannot. Every group is new processes, since hash seed and memory layout change speed by percents.
+what two separate runs cannot. Every group is new processes, since hash seed and memory layout change speed by percents; the
+processes of one group are forked from one, so that its draw of both is the same for all of them.
 """
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import statistics
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pullback_runners.errors import VariantError
@@ -17,6 +20,7 @@ from pullback_runners.measurement.worker_process import (
     WorkerProcess,
     blas_threads,
 )
+from pullback_runners.measurement.zygote_process import Zygote
 from pullback_runners.workloads import Case
 
 
@@ -25,11 +29,13 @@ class Timing:
     """What one process measured: seconds a call, slice by slice."""
 
     calls: int
-    """Calls in each slice, as calibrated in this process."""
+    """Calls in each slice."""
     cpu_s: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)
     run_delay_s: float | None = None
     """How long the process waited for its CPU from the first turn to the last."""
+    delay_before_ns: int | None = None
+    """What had been waited by the process at hand when its stretch of turns began."""
     timer_s: float = 0.0
     """What an empty slice takes by the same clocks: the part of every slice that is not the program's."""
 
@@ -41,9 +47,24 @@ class Group:
     timings: dict[str, Timing]
     failures: dict[str, VariantError]
 
+    def rounds(self) -> int:
+        """How many turns each member took that did not fail; 0 if all did."""
+        return min((len(timing.cpu_s) for timing in self.timings.values()), default=0)
+
+
+ROUNDS_A_STRETCH = 5
+"""After so many turns of each the processes of a group are renewed, see `renewing`. A ratio of stretches varies by 2.1 % from
+fork to fork and by 2.7 % from slice to slice, and a fork costs as much as three slices: least is lost with 3 to 6."""
+
+FEWEST_ROUNDS = 20
+"""A group whose time is up ends after so many turns of each, of which the middle half still says something."""
+
+LIKE_ENOUGH = 1.5
+"""Members whose calls differ by less than this factor are given equally many a slice."""
+
 
 class Lineup:
-    """The processes of a group, started side by side in random order; imports take longer than measuring.
+    """The processes of a group, forked in random order; imports take longer than measuring.
 
     Until their turns begin they keep off the CPU that is measured on, so that the next lineup may start while a group
     takes its turns.
@@ -55,32 +76,28 @@ class Lineup:
         self.surroundings = surroundings
         self.start_order = [member.name for member in surroundings.rng.sample(self.members, len(self.members))]
         by_name = {member.name: member for member in self.members}
-        self.workers: dict[str, WorkerProcess] = {}
-        try:
-            for name in self.start_order:
-                self.workers[name] = WorkerProcess("time", case, by_name[name], surroundings)
-                self.workers[name].keep_off(surroundings.cpu)
-        except BaseException:
-            self.end()
-            raise
+        self._zygote: Zygote | None = Zygote(case, [by_name[name] for name in self.start_order], surroundings)
+        self.workers: dict[str, WorkerProcess] = self._zygote.workers
 
     def end(self) -> None:
         """End all processes."""
-        for worker in self.workers.values():
-            worker.end()
-        self.workers = {}
+        if self._zygote is not None:
+            self._zygote.end()
+        self._zygote, self.workers = None, {}
 
 
-def run_group(lineup: Lineup, slices: int) -> Group:
+def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline: float | None = None) -> Group:
     """Run one group and end its processes. A member that fails leaves it, the others go on; stopping raises StoppedError.
 
-    Processes are pinned and warmed one by one. A case with several threads is pinned to no CPU.
+    Processes are pinned and warmed one by one. A case with several threads is pinned to no CPU. With `most_s` turns end so
+    long after this call, or after `FEWEST_ROUNDS` of each, whichever is later; at `deadline`, by the monotonic clock, they end
+    after one of each at the latest.
     """
+    until = None if most_s is None else time.monotonic() + most_s
     order, workers = lineup.start_order, lineup.workers
     cpus = _turn_cpus(lineup)
     failures: dict[str, VariantError] = {}
     timings: dict[str, Timing] = {}
-    delays_before: dict[str, int | None] = {}
     try:
         for name in _alive(order, failures):
             with _noting(failures, name):
@@ -89,10 +106,17 @@ def run_group(lineup: Lineup, slices: int) -> Group:
             with _noting(failures, name):
                 warm = workers[name].ask({"do": "warm", "cpus": cpus})
                 timings[name] = Timing(warm["calls"], timer_s=warm["timer_ns"] / 1e9)
-                delays_before[name] = warm["run_delay_ns"]
-        for turn_order in _rotations(order, slices):
+        share_calls(timings, [member.name for member in lineup.members])
+        for number, turn_order in enumerate(_rotations(order, slices)):
             if lineup.surroundings.stop():
                 raise StoppedError
+            now = time.monotonic()
+            if until is not None and number >= FEWEST_ROUNDS and now >= until:
+                break
+            if deadline is not None and number > 0 and now >= deadline:
+                break
+            if number % ROUNDS_A_STRETCH == 0:
+                _renew(order, workers, timings, failures)
             for name in _alive(turn_order, failures):
                 with _noting(failures, name):
                     timing = timings[name]
@@ -101,12 +125,48 @@ def run_group(lineup: Lineup, slices: int) -> Group:
                     timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
         for name in _alive(order, failures):
             with _noting(failures, name):
-                after, before = workers[name].ask({"do": "end"})["run_delay_ns"], delays_before[name]
-                if after is not None and before is not None:
-                    timings[name].run_delay_s = (after - before) / 1e9
+                _end_stretch(workers[name], timings[name])
     finally:
         lineup.end()
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
+
+
+def _renew(
+    order: Sequence[str],
+    workers: Mapping[str, WorkerProcess],
+    timings: Mapping[str, Timing],
+    failures: dict[str, VariantError],
+) -> None:
+    """Let a stretch of turns begin, in new forks where that can be; side by side, since on a busy machine they mostly wait."""
+    for name in _alive(order, failures):
+        with _noting(failures, name):
+            if timings[name].cpu_s:
+                _end_stretch(workers[name], timings[name])
+            workers[name].order({"do": "renew"})
+    for name in _alive(order, failures):
+        with _noting(failures, name):
+            timings[name].delay_before_ns = workers[name].answer()["run_delay_ns"]
+
+
+def _end_stretch(worker: WorkerProcess, timing: Timing) -> None:
+    """Add what the process has waited in this stretch."""
+    after = worker.ask({"do": "end"})["run_delay_ns"]
+    if after is not None and timing.delay_before_ns is not None:
+        timing.run_delay_s = (timing.run_delay_s or 0.0) + (after - timing.delay_before_ns) / 1e9
+
+
+def share_calls(timings: Mapping[str, Timing], names: Sequence[str]) -> None:
+    """Give equally many calls a slice to all members that are about as fast as the first of `names` that is alive.
+
+    The first calls of a slice find caches that are still cold, so time per call falls with the number of calls: ten calls
+    and twenty of one program differ by 6 % on small arrays. Calibrations under load differ by as much, and did so where
+    nothing else does.
+    """
+    calls = [timings[name].calls for name in names if name in timings]
+    alike = [each for each in calls if calls[0] / LIKE_ENOUGH < each < calls[0] * LIKE_ENOUGH]
+    for timing in timings.values():
+        if timing.calls in alike:
+            timing.calls = round(statistics.median(alike))
 
 
 def _turn_cpus(lineup: Lineup) -> list[int]:

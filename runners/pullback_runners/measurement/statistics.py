@@ -5,6 +5,7 @@ the slice, is the unit of inference, since memory layout and hash seed are drawn
 20 % trimmed mean with its Winsorized t interval (Tukey and McLaughlin 1963; Yuen 1974).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,10 @@ FEWEST_TWIN_PAIRS = 12
 """From so many groups with a twin on, how far from zero two identical programs come is known well enough to be used."""
 
 RESAMPLES = 2000
+
+AGAINST_TWINS = math.sqrt(3 / 4)
+"""What is judged is held against the mean of two twins: of three processes alike its ratio has the variance 3/2, the ratio
+of one twin to the other has 2."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,10 @@ def ratio_estimate(pair_log_ratios: Sequence[float], confidence: float = CONFIDE
 
 
 def noise_floor(twin_log_ratios: Sequence[float], groups: int) -> float | None:
-    """How far from zero two identical programs come in so many groups, 19 times of 20; None while that is not known.
+    """How far from its twins a third identical program comes in so many groups, 19 times of 20; None while that is not known.
 
     The 95th percentile of |trimmed mean| over resamples of what twins measured, each with either sign, since which of two
-    twins is the baseline is arbitrary. The same numbers give the same floor: the resampling is seeded.
+    twins is the baseline is arbitrary; less by `AGAINST_TWINS`. The same numbers give the same floor: the resampling is seeded.
     """
     if len(twin_log_ratios) < FEWEST_TWIN_PAIRS:
         return None
@@ -81,4 +86,4 @@ def noise_floor(twin_log_ratios: Sequence[float], groups: int) -> float | None:
     drawn = np.sort(drawn * rng.choice((-1.0, 1.0), drawn.shape), axis=1)
     cut = int(TRIM * groups)
     means = drawn[:, cut : groups - cut].mean(axis=1)
-    return float(np.quantile(np.abs(means), CONFIDENCE))
+    return float(np.quantile(np.abs(means), CONFIDENCE)) * AGAINST_TWINS

@@ -1,22 +1,22 @@
-"""The worker: one fresh process that holds one variant of one case. Run as `python -P -m pullback_runners.measurement.worker`.
+"""The worker: one process that holds one variant of one case.
 
-It reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says
-what to hold and what for:
+To be timed it is forked from a group's zygote, for all else run as `python -P -m pullback_runners.measurement.worker`. It
+reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says what to
+hold and what for:
 
     examine       check the gradient, count memory, describe the plan; answer and end
     instructions  check the gradient, let valgrind count some calls; answer and end
-    time          check the gradient, answer `ready`, then obey `warm` (pin, warm up, calibrate), `turn` (one slice) and `end`
+    time          check the gradient, answer `ready`, then obey `warm` (pin, warm up, calibrate), `renew` (go on in a fork, see
+                  `renewing`), `turn` (one slice) and `end` (say how long it waited)
 
 End of input ends the worker, so none outlives the process that started it.
 """
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +32,7 @@ from pullback_runners.measurement.gradient_check import (
     check_restored,
 )
 from pullback_runners.measurement.instructions import call_counted
+from pullback_runners.measurement.renewing import Renewal, die_with_parent
 from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice, timer_ns
 from pullback_runners.variants import PreparedVariant, open_variant
 from pullback_runners.workloads import Case, find_workload, load_workload_file
@@ -41,18 +42,23 @@ WARM_UP_S = 0.02
 
 WARM_UP_CALLS = 3
 
+RENEWED_WARM_UP_S = 0.003
+"""A fork is warm but for the pages that it writes to, which are copied when it first does, and for the caches."""
+
 Answer = dict[str, Any]
 
 
 def main() -> int:
     """Obey orders until the input ends."""
     answer = _take_standard_output()
-    _die_with_parent()
+    die_with_parent()
     orders = map(json.loads, sys.stdin)
     first = next(orders, None)
     if first is None:
         return 0
     try:
+        if first["objects"] is not None:
+            os.environ["PULLBACK_CACHE_DIR"] = first["objects"]
         _import_engine(first["engine"])
         with _checked_variant(first) as (prepared, check):
             if first["task"] == "examine":
@@ -63,8 +69,9 @@ def main() -> int:
                 answer({"counted": True})
             else:
                 answer({"ready": True, "gradient": check.document()})
+                renewal = Renewal(lambda: _warm_up(prepared.call, RENEWED_WARM_UP_S))
                 for order in orders:
-                    answer(_obey(order, prepared))
+                    answer(renewal.renew() if order["do"] == "renew" else _obey(order, prepared))
     except VariantError as error:
         answer({"failed": {"kind": error.kind, "message": error.message}})
     except Exception as error:  # noqa: BLE001 - whatever a workload or an engine raises is this case's failure
@@ -84,13 +91,6 @@ def _take_standard_output() -> Callable[[Answer], None]:
     return answer
 
 
-def _die_with_parent() -> None:
-    """Ask Linux for a SIGKILL when the coordinator dies: a worker inside a call that hangs would not see its input end."""
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
 def _import_engine(engine: str | None) -> None:
     """Import the engine, from the folder given rather than the installed one, before any workload does."""
     if engine is not None:
@@ -104,7 +104,7 @@ def _import_engine(engine: str | None) -> None:
 def _checked_variant(order: dict[str, Any]) -> Iterator[tuple[PreparedVariant, GradientCheck]]:
     """Draw the arguments, open the variant and check its gradient; a wrong one raises."""
     for path in order["workload_files"]:
-        load_workload_file(Path(path))
+        load_workload_file(Path(path), beside_own=False)
     case = Case.of_document(order["case"])
     workload = find_workload(case.workload)
     inputs = workload.draw_inputs(case)
@@ -137,7 +137,7 @@ def _obey(order: dict[str, Any], prepared: PreparedVariant) -> Answer:
             _warm_up(prepared.call)
             calls = calibrate_calls(prepared.call)
             gc.collect()
-            return {"calls": calls, "timer_ns": timer_ns(), "run_delay_ns": run_delay_ns()}
+            return {"calls": calls, "timer_ns": timer_ns()}
         case "turn":
             cpu_ns, wall_ns = time_slice(prepared.call, order["calls"])
             return {"cpu_ns": cpu_ns, "wall_ns": wall_ns}
@@ -147,8 +147,8 @@ def _obey(order: dict[str, Any], prepared: PreparedVariant) -> Answer:
             raise ValueError(f"no order {unknown!r}")
 
 
-def _warm_up(call: Callable[[], Any]) -> None:
-    until = time.process_time() + WARM_UP_S
+def _warm_up(call: Callable[[], Any], least_s: float = WARM_UP_S) -> None:
+    until = time.process_time() + least_s
     calls = 0
     while calls < WARM_UP_CALLS or time.process_time() < until:
         call()

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Protocol
 
 from pullback_runners.allocations import native_counter_library
 from pullback_runners.errors import VariantError
@@ -48,59 +48,77 @@ class Surroundings:
     rng: random.Random = field(default_factory=random.Random)
 
 
+class Process(Protocol):
+    """What a worker runs in: a child of this process, or one that a zygote has forked."""
+
+    def poll(self) -> int | None:
+        """Its exit status, negative for a signal; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of it, and give its exit status; raises subprocess.TimeoutExpired."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+class Channel:
+    """The pipes and the file between the coordinator and one worker, both ends of them until the worker's are closed."""
+
+    def __init__(self) -> None:
+        self.worker_orders, self.orders = os.pipe()
+        self.answers, self.worker_answers = os.pipe()
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._takes_orders = True
+
+    def close_worker_ends(self) -> None:
+        """Close what the worker has by now: or the end of its output would never be seen."""
+        os.close(self.worker_orders)
+        os.close(self.worker_answers)
+
+    def send(self, content: Mapping[str, Any]) -> None:
+        """Write an order. A process that has ended does not take it, and its end of output says how it ended."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.orders, json.dumps(content).encode() + b"\n")
+
+    def close_orders(self) -> None:
+        """Let the input end."""
+        if self._takes_orders:
+            os.close(self.orders)
+        self._takes_orders = False
+
+    def close(self) -> None:
+        """Close the coordinator's ends."""
+        self.close_orders()
+        os.close(self.answers)
+        self.errors.close()
+
+
 class WorkerProcess:
     """A worker that holds one member for one case."""
 
     def __init__(
-        self,
-        task: Task,
-        case: Case,
-        member: Member,
-        surroundings: Surroundings,
-        under: Sequence[str] = (),
+        self, task: Task, case: Case, member: Member, surroundings: Surroundings, process: Process, channel: Channel
     ) -> None:
-        """Start it, under another program if `under` is that one's command."""
+        """Give it its first order. The worker's ends of the channel are closed here already."""
         self.member = member
         self._surroundings = surroundings
         self._unread = b""
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
-        # A session of its own: Ctrl-C in a terminal reaches the coordinator alone, which ends its workers in order.
-        worker_input, self._orders = os.pipe()
-        self._answers, worker_output = os.pipe()
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            [*under, sys.executable, "-P", "-m", "pullback_runners.measurement.worker"],
-            stdin=worker_input,
-            stdout=worker_output,
-            stderr=self._errors,
-            env=_environment(task, case, member, surroundings.rng),
-            start_new_session=True,
-        )
-        os.close(worker_input)
-        os.close(worker_output)
+        self._process = process
+        self._channel = channel
         self.order(
             {
                 "task": task,
                 "case": case.document(),
                 "variant": member.variant,
                 "engine": str(member.engine) if member.engine else None,
+                "objects": str(member.objects) if member.objects else None,
                 "workload_files": [str(path) for path in surroundings.workload_files],
             }
         )
 
-    def keep_off(self, cpu: int | None) -> None:
-        """Leave a CPU to others until told to warm up there; without effect where it is the only one."""
-        if cpu is None or not hasattr(os, "sched_setaffinity"):
-            return
-        others = os.sched_getaffinity(0) - {cpu}
-        if others:
-            with contextlib.suppress(ProcessLookupError):  # it has ended already; `answer` will say how
-                os.sched_setaffinity(self._process.pid, others)
-
     def order(self, content: Mapping[str, Any]) -> None:
         """Send an order without waiting for its answer."""
-        # A worker that has ended does not take it; `answer` then finds the end of its output and says how it ended.
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._orders, json.dumps(content).encode() + b"\n")
+        self._channel.send(content)
 
     def ask(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """Send an order and wait for its answer."""
@@ -132,9 +150,7 @@ class WorkerProcess:
         """End the worker by force: all it knew has been answered, and a polite end costs a second in a quick run."""
         self._process.kill()
         self._process.wait()
-        os.close(self._orders)
-        os.close(self._answers)
-        self._errors.close()
+        self._channel.close()
 
     def _wait_for_output(self, deadline: float) -> None:
         while True:
@@ -144,10 +160,10 @@ class WorkerProcess:
             if remaining_s <= 0:
                 self._process.kill()
                 raise VariantError("timeout", f"no answer in {self._surroundings.timeout_s:g} s; the worker was killed")
-            readable, _, _ = select.select([self._answers], [], [], min(remaining_s, STOP_POLL_S))
+            readable, _, _ = select.select([self._channel.answers], [], [], min(remaining_s, STOP_POLL_S))
             if readable:
                 break
-        received = os.read(self._answers, 1 << 16)
+        received = os.read(self._channel.answers, 1 << 16)
         if not received:
             raise self._crash()
         self._unread += received
@@ -160,10 +176,32 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             how = "closed its output without ending"
-        self._errors.seek(0)
-        last_lines = self._errors.read().decode(errors="replace").strip().splitlines()[-3:]
-        said = "; it wrote: " + " | ".join(last_lines) if last_lines else ""
-        return VariantError("crash", f"the worker ended early ({how}){said}")
+        return VariantError("crash", f"the worker ended early ({how}){last_words(self._channel.errors)}")
+
+
+def start_worker(
+    task: Task, case: Case, member: Member, surroundings: Surroundings, under: Sequence[str] = ()
+) -> WorkerProcess:
+    """Start a worker as a fresh process, under another program if `under` is that one's command."""
+    channel = Channel()
+    process = subprocess.Popen(  # noqa: S603 - our own module
+        [*under, sys.executable, "-P", "-m", "pullback_runners.measurement.worker"],
+        stdin=channel.worker_orders,
+        stdout=channel.worker_answers,
+        stderr=channel.errors,
+        env=worker_environment(case, surroundings.rng, counts_native=task == "examine"),
+        # A session of its own: Ctrl-C in a terminal reaches the coordinator alone, which ends its workers in order.
+        start_new_session=True,
+    )
+    channel.close_worker_ends()
+    return WorkerProcess(task, case, member, surroundings, process, channel)
+
+
+def last_words(errors: IO[bytes]) -> str:
+    """What a process that ended wrote last, as the end of a sentence; empty if it wrote nothing."""
+    errors.seek(0)
+    last_lines = errors.read().decode(errors="replace").strip().splitlines()[-3:]
+    return "; it wrote: " + " | ".join(last_lines) if last_lines else ""
 
 
 def blas_threads(case: Case) -> int:
@@ -171,7 +209,7 @@ def blas_threads(case: Case) -> int:
     return int(dict(case.params).get("threads", 1))
 
 
-def _environment(task: str, case: Case, member: Member, rng: random.Random) -> dict[str, str]:
+def worker_environment(case: Case, rng: random.Random, *, counts_native: bool = False) -> dict[str, str]:
     """The environment of a worker: as many BLAS threads as the case says, hash seed and stack position drawn afresh."""
     # Python's own settings may change what is measured (PYTHONMALLOC, PYTHONDEVMODE); the path is where our modules are.
     kept = {"PYTHONPATH", "PYTHONHOME"}
@@ -181,9 +219,7 @@ def _environment(task: str, case: Case, member: Member, rng: random.Random) -> d
         "PULLBACK_PADDING": "x" * rng.randrange(LONGEST_PADDING),
         **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(blas_threads(case))),
     }
-    if member.objects is not None:
-        environment["PULLBACK_CACHE_DIR"] = str(member.objects)
-    library = native_counter_library()
-    if task == "examine" and library is not None:
+    library = native_counter_library() if counts_native else None
+    if library is not None:
         environment["LD_PRELOAD"] = str(library)
     return environment

@@ -1,13 +1,14 @@
 """The report of a run: plain values in the shape that all parts agreed on, and the file it travels in."""
 
 from pullback_runners.report.commit import describe_commit, describe_revision
-from pullback_runners.report.document import FORMAT, VERSION, CaseResult, case_document
+from pullback_runners.report.document import FORMAT, VERSION, CaseResult, absences, case_document
 from pullback_runners.report.pyperf_file import read_report, write_report
 
 __all__ = [
     "FORMAT",
     "VERSION",
     "CaseResult",
+    "absences",
     "case_document",
     "describe_commit",
     "describe_revision",

@@ -61,6 +61,7 @@ def comparison_rows(comparison: Comparison, *, may_say_same: bool) -> Iterator[d
             **row,
             "metric": "time",
             **ratio_document(estimate, floor, may_say_same=may_say_same),
+            "log_ratios": [round(log_ratio, 6) for log_ratio in comparison.log_ratios()],
             "twin_log_ratios": [round(log_ratio, 6) for log_ratio in comparison.twin_log_ratios()],
             "reference_s": [seconds(interquartile_mean(group.timings[REFERENCE].cpu_s)) for group in comparison.groups],
         }

@@ -26,6 +26,9 @@ FORMAT = "pullback-report"
 VERSION = 1
 
 
+_MOST_NAMED = 3
+"""Longer lists of cases are cut in sentences."""
+
 TWIN = f"{BASELINE} twin"
 """The second process of the baseline in a group; what lies between the two is noise."""
 
@@ -41,13 +44,15 @@ class CaseResult:
     examinations: dict[str, Examination] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     failures: dict[str, VariantError] = field(default_factory=dict)
+    absent: dict[str, VariantError] = field(default_factory=dict)
+    """Variants of the suite that do not exist here: no failures, but to be told of."""
 
     def leave_out_unavailable(self, wanted: Collection[str]) -> None:
-        """Forget the variants that do not exist here, but for those that are wanted: their absence is a failure."""
+        """Set aside the variants that do not exist here, but for those that are wanted: their absence is a failure."""
         absent = {name for name, failure in self.failures.items() if failure.kind == "unavailable"} - set(wanted)
         self.variants = [variant for variant in self.variants if variant not in absent]
-        for name in absent:
-            del self.failures[name]
+        for name in sorted(absent):
+            self.absent[name] = self.failures.pop(name)
 
     def measured_variants(self) -> list[str]:
         """The variants that nothing went wrong with; none if the baseline failed, since every ratio is against it."""
@@ -97,6 +102,25 @@ class CaseResult:
 
     def _baselines(self, group: Group) -> list[Sequence[float]]:
         return [paired_slices(self.case, group.timings[name]) for name in (BASELINE, TWIN) if name in group.timings]
+
+
+def absences(results: Sequence[CaseResult]) -> list[str]:
+    """A sentence for each variant of the suite that some cases do not have."""
+    reasons: dict[str, dict[str, VariantError]] = {}
+    for result in results:
+        for variant, reason in result.absent.items():
+            reasons.setdefault(variant, {})[result.case.name] = reason
+    return [_absence(variant, by_case, len(results)) for variant, by_case in reasons.items()]
+
+
+def _absence(variant: str, reasons: Mapping[str, VariantError], cases: int) -> str:
+    first, *others = dict.fromkeys(str(reason) for reason in reasons.values())
+    more = f"; and {len(others)} more of the kind" if others else ""
+    if len(reasons) == cases:
+        return f"{variant} takes part in no case: {first}{more}"
+    named = list(reasons)[:_MOST_NAMED]
+    unnamed = f" and {len(reasons) - len(named)} more" if len(reasons) > len(named) else ""
+    return f"{variant} takes no part in {', '.join(named)}{unnamed}: {first}{more}"
 
 
 def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:

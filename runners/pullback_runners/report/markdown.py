@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.report.files import write_text
-from pullback_runners.report.summary import case_name, case_rows, doubts, lede
+from pullback_runners.report.summary import case_name, case_rows, doubts, lede, left_out
 from pullback_runners.variants import BASELINE
 
 _HEADINGS = ("variant", "time a call", f"time against {BASELINE}", "arrays", "malloc", "gradient error")
@@ -32,6 +32,7 @@ def markdown_of(report: Mapping[str, Any]) -> str:
             lines.append(f"| {' | '.join(map(_plain, words))} |")
         lines.append("")
     lines += [f"- {doubt}" for doubt in doubts(report)]
+    lines += [f"- Not measured: {_plain(sentence)}." for sentence in left_out(report)]
     facts = report["machine"]["facts"]
     engines = f"{facts.get('cpu')}, {facts.get('python')}, NumPy {facts.get('numpy')}"
     lines += [

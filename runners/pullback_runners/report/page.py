@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback_runners.report.figures import memory_figure, process_figure, ratio_figure
 from pullback_runners.report.files import write_text
-from pullback_runners.report.summary import Cell, Row, case_name, case_rows, doubts, lede
+from pullback_runners.report.summary import Cell, Row, case_name, case_rows, doubts, lede, left_out
 from pullback_runners.variants import BASELINE
 
 _MARKS = {"faster": "▼", "less": "▼", "slower": "▲", "more": "▲", "ambiguous": "?", "failed": "✕"}
@@ -48,6 +48,7 @@ def page_of(report: Mapping[str, Any], plotly_js: str) -> str:
             f'<p class="hint">▼ better, ▲ worse, ? not told apart, each against {BASELINE}; 95 % intervals in brackets.</p>',
             *(_case(number, case, charted=charted) for number, case in enumerate(report["cases"])),
             "</section>",
+            *_left_out(report),
             *_foot(report),
             f"</main><script>{plotly_js}</script>",
             f'<script type="application/json" id="figures">{_json(figures)}</script>',
@@ -123,6 +124,16 @@ def _cell(label: str, cell: Cell) -> str:
     mark = _MARKS.get(cell.outcome)
     marked = f'<span class="mark" aria-label="{cell.outcome}">{mark}</span> ' if mark else ""
     return f'<td data-label="{label}" class="{cell.outcome}"><span>{marked}{escape(cell.text)}</span></td>'
+
+
+def _left_out(report: Mapping[str, Any]) -> Iterator[str]:
+    sentences = left_out(report)
+    if not sentences:
+        return
+    yield '<section><h2>Not measured</h2><p class="hint">Asked for, or part of the suite, and not to be had.</p>'
+    yield (
+        '<ul class="left-out">' + "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences) + "</ul></section>"
+    )
 
 
 def _foot(report: Mapping[str, Any]) -> Iterator[str]:

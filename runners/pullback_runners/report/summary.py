@@ -44,7 +44,8 @@ def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
         if variant["error"]:
             nothing = Cell("")
             failed = Cell("failed", "failed")
-            message = f"{variant['error']['kind']}: {variant['error']['message']}"
+            kind, message = variant["error"]["kind"], variant["error"]["message"]
+            message = message if message.startswith(kind) else f"{kind}: {message}"
             yield Row(variant["variant"], failed, nothing, nothing, nothing, nothing, nothing, message)
             continue
         metrics = variant["metrics"]
@@ -97,6 +98,12 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"Ambiguous: {max(row['n'] for row in times)} groups do not tell whether there is a difference."
     if any(row.get("margin_is_provisional") for row in times):
         yield "Less than 2 % is not claimed: too few groups to know this machine's own noise."
+
+
+def left_out(report: Mapping[str, Any]) -> list[str]:
+    """A sentence for everything that was asked for, or belongs to the suite, and was not measured."""
+    harness = report["harness"]
+    return [*harness.get("refused", ()), *harness.get("absent", ())]
 
 
 def case_name(case: Mapping[str, Any]) -> str:

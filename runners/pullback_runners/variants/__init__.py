@@ -10,7 +10,16 @@ from pullback_runners.variants.prepared import PreparedVariant, VariantKind
 from pullback_runners.variants.tiers import BASELINE, TIERS, open_tier
 from pullback_runners.workloads import Case, Inputs, Workload, known_workloads
 
-__all__ = ["BASELINE", "TIERS", "PreparedVariant", "VariantKind", "kind_of", "open_variant", "refuse_unknown_variants"]
+__all__ = [
+    "BASELINE",
+    "TIERS",
+    "PreparedVariant",
+    "VariantKind",
+    "kind_of",
+    "known_variants",
+    "open_variant",
+    "refuse_unknown_variants",
+]
 
 
 def kind_of(variant: str) -> VariantKind:
@@ -18,12 +27,18 @@ def kind_of(variant: str) -> VariantKind:
     return "tier" if variant in TIERS else "peer"
 
 
+def known_variants() -> list[str]:
+    """Tiers, our peers, and the peers that workloads declare."""
+    declared = (peer for workload in known_workloads() for peer in workload.peers)
+    return list(dict.fromkeys([*TIERS, *PEERS, *declared]))
+
+
 def refuse_unknown_variants(names: Iterable[str]) -> None:
-    """Refuse names that are no tier, no peer of ours and no peer of any workload, before anything is measured."""
-    known = [*TIERS, *PEERS, *(peer for workload in known_workloads() for peer in workload.peers)]
+    """Refuse names that are no variant, before anything is measured."""
+    known = known_variants()
     for name in names:
         if name not in known:
-            raise UsageError(f"no variant {name!r}; known: {', '.join(dict.fromkeys(known))}")
+            raise UsageError(f"no variant {name!r}; known: {', '.join(known)}")
 
 
 def open_variant(

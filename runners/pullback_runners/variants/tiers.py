@@ -16,6 +16,19 @@ TIERS = ("unfused", "fused", "stateful", "native")
 """Every tier that the product knows; an engine says in `pullback.TIERS` which of them it can run."""
 
 
+MOST_LINES = 400
+"""Of a program in a report; what two commits do differently is nearly always in the first hundred."""
+
+
+def listing_of(page: str) -> list[str]:
+    """The program and its memory out of the page that a plan explains itself by, line by line."""
+    lines = page.splitlines()
+    start = next((number for number, line in enumerate(lines) if line == "# program"), len(lines))
+    kept = lines[start : start + MOST_LINES]
+    left = len(lines) - start - len(kept)
+    return [*kept, f"and {left} lines more"] if left else kept
+
+
 @contextmanager
 def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iterator[PreparedVariant]:
     """Differentiate a case's function by our engine in `tier`.
@@ -52,7 +65,8 @@ def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
             return None
         compiled = differentiate if planned else pb.compile(differentiate, tier=tier)
         compiled(*arguments)
-        return dict(compiled.summary())
+        summary = dict(compiled.summary())
+        return summary if summary.get("hash") is None else {**summary, "listing": listing_of(compiled.explain())}
 
     with pb.tier(tier):
         yield PreparedVariant(call, differentiated, plan)

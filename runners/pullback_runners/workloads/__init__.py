@@ -11,7 +11,7 @@ from pullback_runners.workloads.registry import (
     load_workload_file,
     workload,
 )
-from pullback_runners.workloads.selection import Choice, choose_cases, select_cases
+from pullback_runners.workloads.selection import Choice, choose_cases, load_workload_files, select_cases
 
 __all__ = [
     "Case",
@@ -24,6 +24,7 @@ __all__ = [
     "grid",
     "known_workloads",
     "load_workload_file",
+    "load_workload_files",
     "select_cases",
     "workload",
 ]

@@ -1,5 +1,6 @@
 """The registry: a workload is declared by decorators and found by its name."""
 
+import difflib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -8,7 +9,7 @@ import pkgutil
 import runpy
 import traceback
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -208,11 +209,16 @@ def broken_packages() -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def load_workload_file(path: Path) -> None:
-    """Register the workloads of a Python file that is not part of this package."""
+def load_workload_file(path: Path, *, beside_own: bool = True) -> None:
+    """Register the workloads of a Python file that is not part of this package.
+
+    Our own are loaded first, so that none of the file can take a name of theirs. A worker, whose coordinator has done so,
+    goes without: they are forty modules with all that those import, half of the time that it takes to start.
+    """
     if not path.is_file():
         raise UsageError(f"no workload file {path}; give the path of a Python file that declares workloads")
-    _load_own()
+    if beside_own:
+        _load_own()
     before = dict(_workloads)
     try:
         runpy.run_path(str(path), run_name=f"pullback_workloads_{path.stem}")
@@ -241,5 +247,12 @@ def find_workload(name: str) -> Workload:
         return _workloads[name]
     known = {each.name: each for each in known_workloads()}
     if name not in known:
-        raise UsageError(f"no workload {name!r}; known: {', '.join(known)}")
+        raise UsageError(f"no workload {name!r}; {suggestion(name, known)}`pullback workloads` shows them all")
     return known[name]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like this one, or begins so, as the beginning of a remedy; nothing if none is."""
+    by_spelling = {word: each for each in known for word in (each.partition("_")[0], each)}
+    near = difflib.get_close_matches(name, by_spelling, n=1)
+    return f"did you mean {by_spelling[near[0]]}? " if near else ""

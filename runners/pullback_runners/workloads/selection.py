@@ -8,7 +8,7 @@ from pathlib import Path
 from pullback_runners.errors import UsageError
 from pullback_runners.suites import SUITES
 from pullback_runners.workloads.case import Case
-from pullback_runners.workloads.registry import broken_packages, known_workloads, load_workload_file
+from pullback_runners.workloads.registry import broken_packages, known_workloads, load_workload_file, suggestion
 
 _MOST_NAMED = 6
 """Longer lists of cases are cut in messages."""
@@ -50,13 +50,7 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
 
     Where nothing is left to measure, the first sentence is raised.
     """
-    refused, loaded = list(broken_packages()), []
-    for path in files:
-        try:
-            load_workload_file(path)
-            loaded.append(path)
-        except UsageError as error:
-            refused.append(str(error))
+    loaded, refused = load_workload_files(files)
     chosen: set[str] = set()
     for wishes in [[pattern] for pattern in patterns] or [[]]:
         try:
@@ -69,13 +63,26 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     return Choice([case for case in known if case.name in chosen], loaded, refused)
 
 
+def load_workload_files(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """Register the workloads of files: those that could be loaded, and a sentence for each file or package that could not."""
+    loaded, refused = [], list(broken_packages())
+    for path in files:
+        try:
+            load_workload_file(path)
+            loaded.append(path)
+        except UsageError as error:
+            refused.append(str(error))
+    return loaded, refused
+
+
 def _what_there_is(pattern: str, suite: str) -> str:
-    """The remedy: sizes of a workload that is known, or where all names can be seen."""
+    """The remedy: sizes of a workload that is known, a name much like it, or where all names can be seen."""
     name = pattern.partition("[")[0]
-    sizes = [case.name for each in known_workloads() if each.name == name for case in each.cases(suite)]
-    return (
-        f"there are {', '.join(sizes)}" if sizes else f"`pullback run --suite {suite} --case '*' --list` shows them all"
-    )
+    known = {each.name: each for each in known_workloads()}
+    if name in known and (cases := [case.name for case in known[name].cases(suite)]):
+        more = f" and {len(cases) - _MOST_NAMED} more" if len(cases) > _MOST_NAMED else ""
+        return f"there are {', '.join(cases[:_MOST_NAMED])}{more}"
+    return f"{suggestion(name, known)}`pullback run --suite {suite} --case '*' --list` shows them all"
 
 
 def _glob(pattern: str) -> re.Pattern[str]:

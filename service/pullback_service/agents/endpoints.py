@@ -21,7 +21,7 @@ from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundE
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs import leases
-from pullback_service.jobs.queries import job_by_id
+from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.machines.queries import ensure_machine
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
@@ -122,11 +122,13 @@ async def _claim_once(
             MachineId(agent.machine_id),
             agent.labels if asked.labels is None else asked.labels,
             settings.lease_s,
+            asked.kinds,
         )
         if lease is None:
             return None
         stored = await job_by_id(session, lease.job_id)
-        parents = await parents_of(session, [stored.commit.id])
+        reference = await reference_of(session, stored.job)
+        parents = await parents_of(session, [stored.commit.id, *([] if reference is None else [reference.id])])
         return Claim(
             job=ClaimedJob(
                 id=stored.job.id,
@@ -135,6 +137,7 @@ async def _claim_once(
                 suite=stored.job.suite,
                 kind=stored.job.kind,
                 timeout_s=stored.job.timeout_s,
+                reference=CommitSummary.of(reference, parents.get(reference.id, [])) if reference is not None else None,
             ),
             attempt=lease.attempt,
             lease_token=lease.token,

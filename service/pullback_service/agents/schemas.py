@@ -38,6 +38,9 @@ class ClaimRequest(BaseModel):
 
     wait_s: Annotated[Number, Field(ge=0, le=30)] = 0
     labels: JsonObject | None = Field(None, description="Left out, those of the enrolment hold.")
+    kinds: list[Name] = Field(
+        default=["run"], max_length=20, description="Kinds of jobs the agent knows how to do; it is given no others."
+    )
 
 
 class ClaimedJob(BaseModel):
@@ -49,6 +52,7 @@ class ClaimedJob(BaseModel):
     suite: str
     kind: str
     timeout_s: float
+    reference: CommitSummary | None = Field(None, description="Of the kind `compare`: the commit to compare with.")
 
 
 class Claim(BaseModel):

@@ -3,17 +3,28 @@
 from uuid import UUID
 
 from procrastinate import App, JobContext, RetryStrategy
+from pydantic import ValidationError
 
+from pullback_service.backfills import queries as backfills
+from pullback_service.backfills.endpoints import wanted_of
+from pullback_service.backfills.schemas import BackfillPolicy
 from pullback_service.chores import following_up
 from pullback_service.chores.queries import FOLLOW_UP_REPORT, NAMESPACE, QUEUE
 from pullback_service.commits import mirrors
 from pullback_service.database import Database
-from pullback_service.jobs import leases
+from pullback_service.errors import NotFoundError
+from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
+from pullback_service.reports import retention
 
+# A worker says every five seconds that it lives. One that could not for so long has gone, or will find that its chore was
+# done by another one, which changes nothing.
+STALLED_AFTER_S = 20.0
 RETRY = RetryStrategy(max_attempts=5, exponential_wait=4)
 EVERY_15_S = "* * * * * */15"  # seconds stand in sixth place
 EVERY_MINUTE = "* * * * *"
+EVERY_5_MINUTES = "*/5 * * * *"
+EVERY_HOUR = "17 * * * *"  # not with everybody else's hourly work
 
 
 def register(app: App) -> None:
@@ -22,8 +33,11 @@ def register(app: App) -> None:
     for chore, cron in (
         (expire_leases, EVERY_15_S),
         (sweep_reports, EVERY_MINUTE),
-        (free_stalled_chores, EVERY_MINUTE),
+        (free_stalled_chores, EVERY_15_S),
         (read_mirrors, EVERY_MINUTE),
+        (backfill_branches, EVERY_5_MINUTES),
+        (occupy_idle_machines, EVERY_5_MINUTES),
+        (apply_retention, EVERY_HOUR),
     ):
         name = f"{NAMESPACE}:{chore.__name__}"
         # A chore that still waits is not queued a second time.
@@ -69,9 +83,42 @@ async def read_mirrors(context: JobContext, timestamp: int) -> None:  # noqa: AR
             logger.info("branches_learnt", project=mirror.project, branches=moved)
 
 
+async def backfill_branches(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+    """Top up the backfills of projects that are filled without anybody asking."""
+    database = _database(context)
+    async with database.reading() as session:
+        projects = await backfills.projects_with_policy(session)
+    for project_id, name, policy in projects:
+        try:
+            wanted = wanted_of(BackfillPolicy.model_validate(policy))
+            async with database.writing.begin() as session:
+                found = await backfills.backfill(session, project_id, wanted, dry_run=False)
+        except (NotFoundError, ValidationError) as error:  # one project's policy keeps no other from being filled
+            logger.warning("backfill_impossible", project=name, reason=str(error).splitlines()[0])
+            continue
+        if found.chosen:
+            logger.info("backfilled", project=name, jobs=[commit.job_id for commit in found.chosen])
+
+
+async def occupy_idle_machines(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+    """Let machines that have nothing to do compare a commit with itself."""
+    every_hours = context.additional_context["idle_noise_hours"]
+    if not every_hours:
+        return
+    async with _database(context).writing.begin() as session:
+        jobs = await idle.occupy_idle_machines(session, every_hours=every_hours)
+    if jobs:
+        logger.info("idle_machines_occupied", jobs=jobs)
+
+
+async def apply_retention(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+    """Roll up old process values and drop old files, where projects say so; each batch is a transaction."""
+    await retention.apply(_database(context))
+
+
 async def free_stalled_chores(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
     """Give chores of a worker that was killed to another one; until then they would hold their locks for ever."""
-    for job in await context.app.job_manager.get_stalled_jobs():
+    for job in await context.app.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_AFTER_S):
         logger.warning("chore_stalled", task=job.task_name, chore=job.id)
         await context.app.job_manager.retry_job(job)
 

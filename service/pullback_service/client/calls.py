@@ -74,6 +74,17 @@ class Client(SyncSender):
             Call("GET", "/api/v1/machines", query={"limit": limit, "cursor": cursor}, repeatable=True),
         )
 
+    def change_machine(self, machine_id: int, statement: models.MachineChange) -> models.MachineSummary:
+        """Say whether a machine runs untrusted jobs: approved ones of forks. What it is at work on is not touched."""
+        return self._ask(models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement))
+
+    def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
+        """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
+        return self._ask(
+            models.MachineNoise,
+            Call("GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days}, repeatable=True),
+        )
+
     def upload_report(
         self,
         content: Body,
@@ -154,25 +165,38 @@ class Client(SyncSender):
     def list_series(
         self,
         *,
-        project: str | None = None,
-        workload: str | None = None,
-        case: str | None = None,
-        dtype: str | None = None,
-        device: str | None = None,
-        variant: str | None = None,
-        kind: Literal["tier", "peer", "external"] | None = None,
-        metric: str | None = None,
-        machine: str | None = None,
+        branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.PageOfSeriesSummary:
-        """Series by any of their dimensions."""
+        """Series by any composition of their dimensions; a dimension that is repeated takes any of its values.
+
+        `?project=demo&metric=time&variant=native&variant=fused&param.n=1000&q=dens`
+        """
         return self._ask(
             models.PageOfSeriesSummary,
             Call(
                 "GET",
                 "/api/v1/series",
                 query={
+                    "branch": branch,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -182,9 +206,55 @@ class Client(SyncSender):
                     "kind": kind,
                     "metric": metric,
                     "machine": machine,
-                    "limit": limit,
-                    "cursor": cursor,
+                    "param": param,
+                    "q": q,
                 },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def count_series(
+        self,
+        *,
+        branch: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.FacetsSummary:
+        """Which values of each dimension there are under a choice of series, and how many series each of them has."""
+        return self._ask(
+            models.FacetsSummary,
+            Call(
+                "GET",
+                "/api/v1/series/facets",
+                query={
+                    "branch": branch,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -193,42 +263,247 @@ class Client(SyncSender):
         self,
         series_id: int,
         *,
-        start: datetime | None = None,
-        end: datetime | None = None,
+        marks: int | None = None,
+        raw: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> models.PageOfPointSummary:
-        """Measurements of one series, oldest commit first; several reports at one commit are several points."""
+        format: Literal["csv", "json", "parquet"] | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PointPage:
+        """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
+
+        Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
+        """
         return self._ask(
-            models.PageOfPointSummary,
+            models.PointPage,
             Call(
                 "GET",
                 f"/api/v1/series/{series_id}/points",
-                query={"start": start, "end": end, "limit": limit, "cursor": cursor},
+                query={
+                    "marks": marks,
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def list_points_of_series(
+        self,
+        *,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfSeriesPoint:
+        """Points of all chosen series in a window of history, series by series, then oldest commit first.
+
+        A page may be short, or empty, and still have a `next`. `?project=demo&metric=time&last=100&format=csv`
+        """
+        return self._ask(
+            models.PageOfSeriesPoint,
+            Call(
+                "GET",
+                "/api/v1/points",
+                query={
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def compare_commits(
+        self,
+        *,
+        head: str,
+        base: str | None = None,
+        outcome: list[
+            Literal["failed", "slower", "more", "ambiguous", "faster", "less", "same", "equal", "not_comparable"]
+        ]
+        | None = None,
+        merge_base: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.ComparisonPage:
+        """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
+
+        `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
+        from main. Series are chosen as in `GET /series`.
+        """
+        return self._ask(
+            models.ComparisonPage,
+            Call(
+                "GET",
+                "/api/v1/comparisons",
+                query={
+                    "head": head,
+                    "base": base,
+                    "outcome": outcome,
+                    "merge_base": merge_base,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    def read_matrix(
+        self,
+        *,
+        project: str,
+        machine: str | None = None,
+        metric: str | None = None,
+        branch: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfWorkloadSummary:
+        """Every case of a project, each at the newest commit that has it on that machine, by workload."""
+        return self._ask(
+            models.PageOfWorkloadSummary,
+            Call(
+                "GET",
+                "/api/v1/matrix",
+                query={
+                    "project": project,
+                    "machine": machine,
+                    "metric": metric,
+                    "branch": branch,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
 
     def create_job(self, statement: models.JobRequest, *, force: bool | None = None) -> models.JobDetail:
-        """Queue work: a suite at a commit. Asking twice gives the same job."""
+        """Queue work: a suite at a commit, or two commits compared.
+
+        Asking twice gives the same job.
+
+        A commit of a fork makes the job untrusted: it waits for `POST /jobs/{job_id}/approve`.
+        """
         return self._ask(models.JobDetail, Call("POST", "/api/v1/jobs", query={"force": force}, body=statement))
 
     def list_jobs(
         self,
         *,
+        limit: int | None = None,
+        cursor: str | None = None,
         project: str | None = None,
         commit: str | None = None,
         state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"] | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        suite: str | None = None,
+        kind: Literal["run", "compare"] | None = None,
+        origin: Literal["asked", "backfill", "idle"] | None = None,
+        machine_id: int | None = None,
+        awaits_approval: bool | None = None,
     ) -> models.PageOfJobSummary:
-        """Jobs, newest first."""
+        """Jobs, newest first, by any of their properties."""
         return self._ask(
             models.PageOfJobSummary,
             Call(
                 "GET",
                 "/api/v1/jobs",
-                query={"project": project, "commit": commit, "state": state, "limit": limit, "cursor": cursor},
+                query={
+                    "limit": limit,
+                    "cursor": cursor,
+                    "project": project,
+                    "commit": commit,
+                    "state": state,
+                    "suite": suite,
+                    "kind": kind,
+                    "origin": origin,
+                    "machine_id": machine_id,
+                    "awaits_approval": awaits_approval,
+                },
                 repeatable=True,
             ),
         )
@@ -237,9 +512,27 @@ class Client(SyncSender):
         """A job with its attempts and its result."""
         return self._ask(models.JobDetail, Call("GET", f"/api/v1/jobs/{job_id}", repeatable=True))
 
+    def change_job(self, job_id: int, statement: models.JobChange) -> models.JobDetail:
+        """Change the priority of a job that has not ended."""
+        return self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement))
+
     def cancel_job(self, job_id: int) -> models.JobDetail:
         """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
         return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/cancel", repeatable=True))
+
+    def retry_job(self, job_id: int) -> models.JobDetail:
+        """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
+
+        One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+        """
+        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry"))
+
+    def approve_job(self, job_id: int) -> models.JobDetail:
+        """Let a fork's code run: an untrusted job, on a machine that accepts untrusted ones and on no other.
+
+        Look at the commit first. Trusted and approved jobs stay as they are; one that has ended is a conflict.
+        """
+        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve"))
 
     def read_log(self, job_id: int, *, offset: int | None = None, attempt: int | None = None) -> Content:
         """The log from a byte offset on, as it was sent, at most a mebibyte at once.
@@ -293,6 +586,13 @@ class Client(SyncSender):
             Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/fail", body=statement, repeatable=True),
         )
 
+    def create_backfill(self, statement: models.BackfillRequest) -> models.BackfillAnswer:
+        """Queue jobs for commits of a branch that have no results of a suite, behind everything else that waits.
+
+        Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
+        """
+        return self._ask(models.BackfillAnswer, Call("POST", "/api/v1/backfills", body=statement))
+
     def enroll_agent(self, statement: models.Enrolment) -> models.Enrolled:
         """Become an agent; the same name on the same machine is the same agent again.
 
@@ -345,6 +645,10 @@ class Client(SyncSender):
             models.PageOfAuditLine,
             Call("GET", "/api/v1/audit", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True),
         )
+
+    def report_status(self) -> models.Status:
+        """What waits, runs and failed: chores, jobs, leases; and in sentences what wants attention and what to do."""
+        return self._ask(models.Status, Call("GET", "/status", repeatable=True))
 
     def report_liveness(self) -> models.Health:
         """The process answers. Nothing else is looked at: a database that is away is no reason to restart us."""
@@ -423,6 +727,17 @@ class AsyncClient(AsyncSender):
         return await self._ask(
             models.PageOfMachineSummary,
             Call("GET", "/api/v1/machines", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
+
+    async def change_machine(self, machine_id: int, statement: models.MachineChange) -> models.MachineSummary:
+        """Say whether a machine runs untrusted jobs: approved ones of forks. What it is at work on is not touched."""
+        return await self._ask(models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement))
+
+    async def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
+        """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
+        return await self._ask(
+            models.MachineNoise,
+            Call("GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days}, repeatable=True),
         )
 
     async def upload_report(
@@ -505,25 +820,38 @@ class AsyncClient(AsyncSender):
     async def list_series(
         self,
         *,
-        project: str | None = None,
-        workload: str | None = None,
-        case: str | None = None,
-        dtype: str | None = None,
-        device: str | None = None,
-        variant: str | None = None,
-        kind: Literal["tier", "peer", "external"] | None = None,
-        metric: str | None = None,
-        machine: str | None = None,
+        branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
     ) -> models.PageOfSeriesSummary:
-        """Series by any of their dimensions."""
+        """Series by any composition of their dimensions; a dimension that is repeated takes any of its values.
+
+        `?project=demo&metric=time&variant=native&variant=fused&param.n=1000&q=dens`
+        """
         return await self._ask(
             models.PageOfSeriesSummary,
             Call(
                 "GET",
                 "/api/v1/series",
                 query={
+                    "branch": branch,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -533,9 +861,55 @@ class AsyncClient(AsyncSender):
                     "kind": kind,
                     "metric": metric,
                     "machine": machine,
-                    "limit": limit,
-                    "cursor": cursor,
+                    "param": param,
+                    "q": q,
                 },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def count_series(
+        self,
+        *,
+        branch: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.FacetsSummary:
+        """Which values of each dimension there are under a choice of series, and how many series each of them has."""
+        return await self._ask(
+            models.FacetsSummary,
+            Call(
+                "GET",
+                "/api/v1/series/facets",
+                query={
+                    "branch": branch,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -544,42 +918,247 @@ class AsyncClient(AsyncSender):
         self,
         series_id: int,
         *,
-        start: datetime | None = None,
-        end: datetime | None = None,
+        marks: int | None = None,
+        raw: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> models.PageOfPointSummary:
-        """Measurements of one series, oldest commit first; several reports at one commit are several points."""
+        format: Literal["csv", "json", "parquet"] | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PointPage:
+        """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
+
+        Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
+        """
         return await self._ask(
-            models.PageOfPointSummary,
+            models.PointPage,
             Call(
                 "GET",
                 f"/api/v1/series/{series_id}/points",
-                query={"start": start, "end": end, "limit": limit, "cursor": cursor},
+                query={
+                    "marks": marks,
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def list_points_of_series(
+        self,
+        *,
+        raw: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        last: int | None = None,
+        branch: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfSeriesPoint:
+        """Points of all chosen series in a window of history, series by series, then oldest commit first.
+
+        A page may be short, or empty, and still have a `next`. `?project=demo&metric=time&last=100&format=csv`
+        """
+        return await self._ask(
+            models.PageOfSeriesPoint,
+            Call(
+                "GET",
+                "/api/v1/points",
+                query={
+                    "raw": raw,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                    "from": from_,
+                    "to": to,
+                    "start": start,
+                    "end": end,
+                    "last": last,
+                    "branch": branch,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def compare_commits(
+        self,
+        *,
+        head: str,
+        base: str | None = None,
+        outcome: list[
+            Literal["failed", "slower", "more", "ambiguous", "faster", "less", "same", "equal", "not_comparable"]
+        ]
+        | None = None,
+        merge_base: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        project: str | None = None,
+        workload: list[str] | None = None,
+        case: list[str] | None = None,
+        dtype: list[str] | None = None,
+        device: list[str] | None = None,
+        variant: list[str] | None = None,
+        kind: list[Literal["tier", "peer", "external"]] | None = None,
+        metric: list[str] | None = None,
+        machine: list[str] | None = None,
+        param: list[str] | None = None,
+        q: str | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.ComparisonPage:
+        """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
+
+        `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
+        from main. Series are chosen as in `GET /series`.
+        """
+        return await self._ask(
+            models.ComparisonPage,
+            Call(
+                "GET",
+                "/api/v1/comparisons",
+                query={
+                    "head": head,
+                    "base": base,
+                    "outcome": outcome,
+                    "merge_base": merge_base,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                    "project": project,
+                    "workload": workload,
+                    "case": case,
+                    "dtype": dtype,
+                    "device": device,
+                    "variant": variant,
+                    "kind": kind,
+                    "metric": metric,
+                    "machine": machine,
+                    "param": param,
+                    "q": q,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
+                repeatable=True,
+            ),
+        )
+
+    async def read_matrix(
+        self,
+        *,
+        project: str,
+        machine: str | None = None,
+        metric: str | None = None,
+        branch: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        format: Literal["csv", "json", "parquet"] | None = None,
+        if_none_match: str | None = None,
+        accept: str | None = None,
+    ) -> models.PageOfWorkloadSummary:
+        """Every case of a project, each at the newest commit that has it on that machine, by workload."""
+        return await self._ask(
+            models.PageOfWorkloadSummary,
+            Call(
+                "GET",
+                "/api/v1/matrix",
+                query={
+                    "project": project,
+                    "machine": machine,
+                    "metric": metric,
+                    "branch": branch,
+                    "limit": limit,
+                    "cursor": cursor,
+                    "format": format,
+                },
+                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
 
     async def create_job(self, statement: models.JobRequest, *, force: bool | None = None) -> models.JobDetail:
-        """Queue work: a suite at a commit. Asking twice gives the same job."""
+        """Queue work: a suite at a commit, or two commits compared.
+
+        Asking twice gives the same job.
+
+        A commit of a fork makes the job untrusted: it waits for `POST /jobs/{job_id}/approve`.
+        """
         return await self._ask(models.JobDetail, Call("POST", "/api/v1/jobs", query={"force": force}, body=statement))
 
     async def list_jobs(
         self,
         *,
+        limit: int | None = None,
+        cursor: str | None = None,
         project: str | None = None,
         commit: str | None = None,
         state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"] | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        suite: str | None = None,
+        kind: Literal["run", "compare"] | None = None,
+        origin: Literal["asked", "backfill", "idle"] | None = None,
+        machine_id: int | None = None,
+        awaits_approval: bool | None = None,
     ) -> models.PageOfJobSummary:
-        """Jobs, newest first."""
+        """Jobs, newest first, by any of their properties."""
         return await self._ask(
             models.PageOfJobSummary,
             Call(
                 "GET",
                 "/api/v1/jobs",
-                query={"project": project, "commit": commit, "state": state, "limit": limit, "cursor": cursor},
+                query={
+                    "limit": limit,
+                    "cursor": cursor,
+                    "project": project,
+                    "commit": commit,
+                    "state": state,
+                    "suite": suite,
+                    "kind": kind,
+                    "origin": origin,
+                    "machine_id": machine_id,
+                    "awaits_approval": awaits_approval,
+                },
                 repeatable=True,
             ),
         )
@@ -588,9 +1167,27 @@ class AsyncClient(AsyncSender):
         """A job with its attempts and its result."""
         return await self._ask(models.JobDetail, Call("GET", f"/api/v1/jobs/{job_id}", repeatable=True))
 
+    async def change_job(self, job_id: int, statement: models.JobChange) -> models.JobDetail:
+        """Change the priority of a job that has not ended."""
+        return await self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement))
+
     async def cancel_job(self, job_id: int) -> models.JobDetail:
         """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
         return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/cancel", repeatable=True))
+
+    async def retry_job(self, job_id: int) -> models.JobDetail:
+        """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
+
+        One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+        """
+        return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry"))
+
+    async def approve_job(self, job_id: int) -> models.JobDetail:
+        """Let a fork's code run: an untrusted job, on a machine that accepts untrusted ones and on no other.
+
+        Look at the commit first. Trusted and approved jobs stay as they are; one that has ended is a conflict.
+        """
+        return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve"))
 
     async def read_log(self, job_id: int, *, offset: int | None = None, attempt: int | None = None) -> Content:
         """The log from a byte offset on, as it was sent, at most a mebibyte at once.
@@ -646,6 +1243,13 @@ class AsyncClient(AsyncSender):
             Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/fail", body=statement, repeatable=True),
         )
 
+    async def create_backfill(self, statement: models.BackfillRequest) -> models.BackfillAnswer:
+        """Queue jobs for commits of a branch that have no results of a suite, behind everything else that waits.
+
+        Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
+        """
+        return await self._ask(models.BackfillAnswer, Call("POST", "/api/v1/backfills", body=statement))
+
     async def enroll_agent(self, statement: models.Enrolment) -> models.Enrolled:
         """Become an agent; the same name on the same machine is the same agent again.
 
@@ -698,6 +1302,10 @@ class AsyncClient(AsyncSender):
             models.PageOfAuditLine,
             Call("GET", "/api/v1/audit", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True),
         )
+
+    async def report_status(self) -> models.Status:
+        """What waits, runs and failed: chores, jobs, leases; and in sentences what wants attention and what to do."""
+        return await self._ask(models.Status, Call("GET", "/status", repeatable=True))
 
     async def report_liveness(self) -> models.Health:
         """The process answers. Nothing else is looked at: a database that is away is no reason to restart us."""

@@ -55,6 +55,75 @@ class AuditLine(Answer):
     details: dict[str, Any]
 
 
+class BackfilledCommit(Answer):
+    """A commit that gets a job, or would get one (`job_id` is null)."""
+
+    commit: str
+    title: str | None
+    position: int
+    """Place among the first parents of the branch, from 0."""
+    job_id: int | None
+
+
+class BackfillAnswer(Answer):
+    """What a backfill found and made, in the order in which commits were chosen.
+
+    Of `looked_at` commits, `missing` had neither a result nor a job; `under_way` jobs of this backfill waited or ran
+    already.
+    """
+
+    project: str
+    branch: str
+    suite: str
+    dry_run: bool
+    looked_at: int
+    missing: int
+    under_way: int
+    jobs: list[BackfilledCommit]
+
+
+class BackfillPolicy(Statement):
+    """Which commits of a branch are to be measured, and how many at a time.
+
+    `newest` goes backwards from the newest commit; `bisect` takes the middle of the widest gap first.
+    """
+
+    branch: str
+    suite: str
+    requires: dict[str, JsonValue] | None = None
+    """Labels of the agents, as in jobs: the device, for one."""
+    order: Literal["newest", "bisect"] | None = None
+    limit: int | None = None
+    """Most jobs of this backfill that wait or run at once: asking again only tops them up."""
+    depth: int | None = None
+    """How many commits of the branch to look at, from the newest one backwards."""
+    priority: int | None = None
+    """Higher ones are given out first, among equals older ones."""
+    timeout_s: float | None = None
+    """The work is ended after so many seconds."""
+
+
+class BackfillRequest(Statement):
+    """A backfill that somebody asks for."""
+
+    branch: str
+    suite: str
+    requires: dict[str, JsonValue] | None = None
+    """Labels of the agents, as in jobs: the device, for one."""
+    order: Literal["newest", "bisect"] | None = None
+    limit: int | None = None
+    """Most jobs of this backfill that wait or run at once: asking again only tops them up."""
+    depth: int | None = None
+    """How many commits of the branch to look at, from the newest one backwards."""
+    priority: int | None = None
+    """Higher ones are given out first, among equals older ones."""
+    timeout_s: float | None = None
+    """The work is ended after so many seconds."""
+    project: str
+    dry_run: bool | None = None
+    """Make no job; answer which would be made."""
+
+
 class BranchSummary(Answer):
     """A branch.
 
@@ -88,6 +157,22 @@ class CaseSummary(Answer):
     device: str | None
 
 
+class ChoreStatus(Answer):
+    """Chores of one kind. Ages are in seconds, of the oldest that waits or runs and of the newest that failed."""
+
+    task: str
+    waiting: int
+    waiting_s: float | None
+    running: int
+    running_s: float | None
+    running_chore: int | None
+    """Which one runs the longest: its number is in the worker's log."""
+    failed: int
+    """Of the last seven days."""
+    failed_s: float | None
+    failed_chore: int | None
+
+
 class CommitSummary(Answer):
     """A commit. `ordered_at` is its place in history; `authored_at` is null until somebody tells."""
 
@@ -115,6 +200,8 @@ class ClaimedJob(Answer):
     suite: str
     kind: str
     timeout_s: float
+    reference: CommitSummary | None = None
+    """Of the kind `compare`: the commit to compare with."""
 
 
 class Claim(Answer):
@@ -133,6 +220,8 @@ class ClaimRequest(Statement):
     wait_s: float | None = None
     labels: dict[str, JsonValue] | None = None
     """Left out, those of the enrolment hold."""
+    kinds: list[str] | None = None
+    """Kinds of jobs the agent knows how to do; it is given no others."""
 
 
 class CodeRequest(Statement):
@@ -152,6 +241,145 @@ class CommitStatement(Statement):
     author: str | None = None
     authored_at: datetime | None = None
     title: str | None = None
+
+
+class ComparedCommit(Answer):
+    """One of the two commits. `branch` is the one that was named for it, `series` how many it has of those compared."""
+
+    sha: str
+    title: str | None
+    author: str | None
+    authored_at: datetime | None
+    ordered_at: datetime
+    branch: str | None
+    series: int
+
+
+class SpanSummary(Answer):
+    """How far claims go: the mean of their log ratios, whose factor is the geometric mean, the smallest and the largest.
+
+    Changes from and to zero are counted and have no ratio.
+    """
+
+    count: int
+    mean: float | None
+    smallest: float | None
+    largest: float | None
+
+
+class ComparedMetric(Answer):
+    """One metric over all compared series. Metrics have no common mean: seconds and bytes do not add up."""
+
+    metric: str
+    outcomes: dict[str, int]
+    worse: SpanSummary
+    better: SpanSummary
+
+
+class Spread(Answer):
+    """Five numbers about per-process values."""
+
+    n: int
+    low: float
+    q25: float
+    median: float
+    q75: float
+    high: float
+
+
+class ComparedSide(Answer):
+    """A series at one of the commits, its reports pooled, with its ratio to the baseline (natural log) at that commit."""
+
+    value: float
+    spread: Spread | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    quality: str
+    dirty: bool
+    program_hash: str | None
+    report_ids: list[UUID]
+
+
+class ComparedSeries(Answer):
+    """A series at two commits.
+
+    `kind` says how they were compared: `paired` in the same groups, as an upload states it; `exact` by counts;
+    `unpaired`, measured at different times. Only the first two make a claim: an unpaired difference is `ambiguous`,
+    with an interval that the scatter of processes alone would give, and perhaps a `hint`, which is no outcome. The
+    ratio is natural-log candidate/reference, null from or to zero. `threshold` is the least ratio in size that could
+    have been claimed, or is hinted at, and `significance` how many of those the ratio is. `reason` says why there is no
+    claim.
+    """
+
+    case: CaseSummary
+    variant: str
+    variant_kind: str | None
+    metric: str
+    unit: str | None
+    direction: Literal["smaller", "bigger"]
+    exact: bool
+    machine: str
+    machine_fingerprint: str
+    series_id: int | None
+    outcome: Literal["failed", "slower", "more", "ambiguous", "faster", "less", "same", "equal", "not_comparable"]
+    kind: Literal["paired", "exact", "unpaired"] | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    threshold: float | None
+    significance: float | None
+    reason: str | None
+    hint: Literal["slower", "faster"] | None
+    """What unpaired numbers point to. It is no outcome: confirm it in one session."""
+    hint_basis: Literal["ratios", "values"] | None
+    """Whether the hint comes from the ratios to the baseline at each commit, or from absolute values."""
+    same_program: bool | None
+    """Whether both ran the same program; then time differs by the machine."""
+    reference: ComparedSide | None
+    candidate: ComparedSide | None
+
+
+class ComparisonSummary(Answer):
+    """All series that were chosen, whichever page and outcomes are shown."""
+
+    series: int
+    worse: int
+    """Slower, more where smaller is better, less where bigger is, and failed."""
+    better: int
+    unchanged: int
+    ambiguous: int
+    not_comparable: int
+    failed: int
+    metrics: list[ComparedMetric]
+
+
+class ComparisonPage(Answer):
+    """Two commits, worst series first.
+
+    `notes` say what an answer rests on that is not what was asked for word for word.
+    """
+
+    items: list[ComparedSeries]
+    next: str | None = None
+    reference: ComparedCommit
+    candidate: ComparedCommit
+    summary: ComparisonSummary
+    notes: list[str]
+
+
+class DayNoise(Answer):
+    """The noise of one day, by the clock of the service in UTC."""
+
+    floor: float
+    provisional: bool
+    groups: int
+    comparisons: int
+    false_alarms: int
+    last_at: datetime | None
+    day: str
 
 
 class Enrolled(Answer):
@@ -178,6 +406,35 @@ class Enrolment(Statement):
     name: str
     labels: dict[str, JsonValue] | None = None
     machine: MachineStatement
+
+
+class FacetValue(Answer):
+    """One value of a dimension, and how many series choosing it would leave."""
+
+    value: str
+    series: int
+
+
+class FacetSummary(Answer):
+    """A dimension: its values under the present choice, those of most series first.
+
+    `values_in_all` says how many there are, of which the first 100 are listed. A parameter is the dimension
+    `param.NAME`.
+    """
+
+    dimension: str
+    values: list[FacetValue]
+    values_in_all: int
+
+
+class FacetsSummary(Answer):
+    """How many series a choice finds, and what else there is to choose.
+
+    The counts of a dimension leave its own choice out: they say what choosing another of its values would give.
+    """
+
+    series: int
+    facets: list[FacetSummary]
 
 
 class FailureAnswer(Answer):
@@ -225,6 +482,26 @@ class HeartbeatAnswer(Answer):
     heartbeat_s: float
 
 
+class JobChange(Statement):
+    """What is to be different about a job."""
+
+    priority: int
+    """Higher ones are given out first, among equals older ones."""
+
+
+class JobCommit(Statement):
+    """The commit to be measured."""
+
+    sha: str
+    parents: list[str] | None = None
+    branch: str | None = None
+    author: str | None = None
+    authored_at: datetime | None = None
+    title: str | None = None
+    fork: str | None = None
+    """Repository a pull request comes from, where it is not the project's own: its code is untrusted."""
+
+
 class JobDetail(Answer):
     """A job with its attempts and its accepted result."""
 
@@ -245,6 +522,16 @@ class JobDetail(Answer):
     failure_message: str | None
     created_at: datetime
     finished_at: datetime | None
+    reference: str | None
+    """The commit it is compared with, in jobs of the kind `compare`."""
+    machine_id: int | None
+    """The one machine that may take it."""
+    origin: Literal["asked", "backfill", "idle"]
+    """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    trust: Literal["trusted", "untrusted"]
+    awaits_approval: bool
+    approved_at: datetime | None
+    approved_by: str | None
     history: list[AttemptSummary]
     report_id: UUID | None
 
@@ -265,19 +552,29 @@ class JobReceipt(Answer):
 
 
 class JobRequest(Statement):
-    """Work to be done. `requires` is matched with the labels of agents: each entry must be among them."""
+    """Work to be done.
+
+    `requires` is matched with the labels of agents: each entry must be among them. `compare` measures the commit and
+    `reference` taking turns; a commit against itself is A/A and shows the noise.
+    """
 
     project: str
-    commit: CommitStatement
+    commit: JobCommit
     suite: str
-    kind: str | None = None
+    kind: Literal["run", "compare"] | None = None
+    reference: CommitStatement | None = None
+    """Of the kind `compare`: the older of the two commits."""
     priority: int | None = None
+    """Higher ones are given out first, among equals older ones."""
     requires: dict[str, JsonValue] | None = None
     timeout_s: float | None = None
+    """The work is ended after so many seconds."""
+    machine_id: int | None = None
+    """The one machine that may take it."""
 
 
 class JobSummary(Answer):
-    """A job."""
+    """A job. An untrusted one `awaits_approval` until an administrator approves it; no agent is given it before."""
 
     id: int
     url: str
@@ -296,6 +593,16 @@ class JobSummary(Answer):
     failure_message: str | None
     created_at: datetime
     finished_at: datetime | None
+    reference: str | None
+    """The commit it is compared with, in jobs of the kind `compare`."""
+    machine_id: int | None
+    """The one machine that may take it."""
+    origin: Literal["asked", "backfill", "idle"]
+    """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    trust: Literal["trusted", "untrusted"]
+    awaits_approval: bool
+    approved_at: datetime | None
+    approved_by: str | None
 
 
 class LogReceipt(Answer):
@@ -312,8 +619,46 @@ class LogStatement(Statement):
     commits: list[CommitStatement]
 
 
+class MachineChange(Statement):
+    """What is to be different about a machine."""
+
+    accepts: Literal["trusted", "untrusted"]
+    """`untrusted` lets approved jobs of forks run there, beside the project's own."""
+
+
+class WorkloadNoise(Answer):
+    """The noise of one workload on the machine."""
+
+    floor: float
+    provisional: bool
+    groups: int
+    comparisons: int
+    false_alarms: int
+    last_at: datetime | None
+    workload: str
+
+
+class MachineNoise(Answer):
+    """The noise of a machine: of all its workloads, of each, and how it changed.
+
+    `truncated` says that there were more comparisons in the window than are looked at; the newest are.
+    """
+
+    floor: float
+    provisional: bool
+    groups: int
+    comparisons: int
+    false_alarms: int
+    last_at: datetime | None
+    machine: str
+    days: int
+    truncated: bool
+    workloads: list[WorkloadNoise]
+    history: list[DayNoise]
+
+
 class MachineSummary(Answer):
-    """A machine."""
+    """A machine. `accepts` is the lowest trust a job may have to be run there."""
 
     id: int
     name: str
@@ -321,6 +666,66 @@ class MachineSummary(Answer):
     facts: dict[str, Any]
     first_seen_at: datetime
     last_seen_at: datetime
+    accepts: Literal["trusted", "untrusted"]
+
+
+class MatrixCommit(Answer):
+    """The commit of a row."""
+
+    sha: str
+    title: str | None
+    author: str | None
+    authored_at: datetime | None
+    ordered_at: datetime
+
+
+class MatrixCell(Answer):
+    """What one variant gave for one metric, its reports pooled; the ratio is natural-log variant/baseline."""
+
+    series_id: int
+    variant: str
+    kind: str
+    metric: str
+    unit: str
+    direction: Literal["smaller", "bigger"]
+    exact: bool
+    value: float
+    spread: Spread | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    dirty: bool
+    method: str | None
+    program_hash: str | None
+    report_ids: list[UUID]
+
+
+class MatrixFailure(Answer):
+    """Why the case, or one variant of it, gave nothing at a commit."""
+
+    variant: str | None
+    kind: str
+    message: str
+    commit: str
+    report_id: UUID
+
+
+class MatrixCase(Answer):
+    """A case on a machine, at the newest commit that has measurements of it; null if none has.
+
+    `failures` are those at that commit or since, newest first.
+    """
+
+    case: CaseSummary
+    machine: str
+    machine_fingerprint: str
+    commit: MatrixCommit | None
+    cells: list[MatrixCell]
+    failures: list[MatrixFailure]
 
 
 class MergeBaseAnswer(Answer):
@@ -400,48 +805,6 @@ class PageOfMachineSummary(Answer):
     next: str | None = None
 
 
-class Spread(Answer):
-    """Five numbers about per-process values."""
-
-    n: int
-    low: float
-    q25: float
-    median: float
-    q75: float
-    high: float
-
-
-class PointSummary(Answer):
-    """A series at a commit, as one report measured it.
-
-    `spread` and `process_values` are null for exact metrics; the ratio (natural log, variant/baseline) is null where
-    nothing was paired.
-    """
-
-    commit: str
-    ordered_at: datetime
-    report_id: UUID
-    value: float
-    spread: Spread | None
-    process_values: list[float] | None
-    baseline: str | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    outcome: str | None
-    quality: str
-    method: str | None
-    program_hash: str | None
-
-
-class PageOfPointSummary(Answer):
-    """One page of a list."""
-
-    items: list[PointSummary]
-    next: str | None = None
-
-
 class ProjectSummary(Answer):
     """A project. The counts follow an upload within moments, when a worker runs."""
 
@@ -452,6 +815,12 @@ class ProjectSummary(Answer):
     last_report_at: datetime | None
     created_at: datetime
     public_read: bool
+    raw_days: int | None
+    """Days for which process values are kept, then their spread; null: for ever."""
+    body_days: int | None
+    """Days for which uploaded files are kept; null: for ever."""
+    backfill: BackfillPolicy | None
+    """Commits that are measured without anybody asking."""
 
 
 class PageOfProjectSummary(Answer):
@@ -508,6 +877,67 @@ class SeriesSummary(Answer):
     machine_fingerprint: str
 
 
+class RawPointSummary(Answer):
+    """What one report measured at a commit; `process_values` is null for exact metrics."""
+
+    report_id: UUID
+    value: float
+    process_values: list[float] | None
+    quality: str
+    dirty: bool
+    outcome: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+
+
+class PointSummary(Answer):
+    """A series at a commit, all its reports pooled.
+
+    `value` is in the unit of the series; `spread` is over processes and null for exact metrics. The ratio (natural log,
+    variant/baseline) is null where nothing was paired. `position` and `after_gap` are of the branch that was asked for.
+    """
+
+    commit: str
+    title: str | None
+    ordered_at: datetime
+    position: int | None = None
+    """Place among the first parents of the branch that was asked for."""
+    after_gap: bool | None = None
+    """On that branch: what lies right before it is not known."""
+    value: float
+    spread: Spread | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    dirty: bool
+    method: str | None
+    program_hash: str | None
+    report_ids: list[UUID]
+    """Reports behind the point, oldest first."""
+    raw: list[RawPointSummary] | None = None
+    """What each report measured, with `raw=true`."""
+
+
+class SeriesPoint(Answer):
+    """A point and the series it is of."""
+
+    series: SeriesSummary
+    point: PointSummary
+
+
+class PageOfSeriesPoint(Answer):
+    """One page of a list."""
+
+    items: list[SeriesPoint]
+    next: str | None = None
+
+
 class PageOfSeriesSummary(Answer):
     """One page of a list."""
 
@@ -538,6 +968,28 @@ class PageOfTokenSummary(Answer):
     next: str | None = None
 
 
+class WorkloadSummary(Answer):
+    """A workload and its cases."""
+
+    workload: str
+    cases: list[MatrixCase]
+
+
+class PageOfWorkloadSummary(Answer):
+    """One page of a list."""
+
+    items: list[WorkloadSummary]
+    next: str | None = None
+
+
+class PointPage(Answer):
+    """A page of points. `thinned_from` is how many there are in the window when only some are shown as marks."""
+
+    items: list[PointSummary]
+    next: str | None = None
+    thinned_from: int | None = None
+
+
 class PointPreview(Answer):
     """A point that an upload would store."""
 
@@ -551,9 +1003,16 @@ class PointPreview(Answer):
 
 
 class ProjectChange(Statement):
-    """What is to be different about a project; what is left out stays."""
+    """What is to be different about a project; what is left out stays.
+
+    `null` keeps values and files for ever, and ends a backfill. A shorter time holds from the worker's next round on,
+    and what was rolled up or dropped does not come back.
+    """
 
     public_read: bool | None = None
+    raw_days: int | None = None
+    body_days: int | None = None
+    backfill: BackfillPolicy | None = None
 
 
 class ProjectRequest(Statement):
@@ -561,6 +1020,18 @@ class ProjectRequest(Statement):
 
     name: str
     public_read: bool | None = None
+
+
+class QueueStatus(Answer):
+    """Jobs by state, how long the oldest waiting one waits, and those that nobody will take as things are."""
+
+    by_state: dict[str, int]
+    waiting_s: float | None
+    awaiting_approval: int
+    unservable: int
+    """Waiting for labels or a trust that no agent of the last hour offers."""
+    lost: list[int]
+    """Newest jobs that were lost in the last seven days, at most ten."""
 
 
 class ReportDetail(Answer):
@@ -586,6 +1057,22 @@ class ReportDetail(Answer):
     duration_s: float | None
     received_at: datetime
     document: dict[str, Any]
+
+
+class Status(Answer):
+    """How the service is doing. Each finding is a sentence with what to do; without one all is well."""
+
+    status: Literal["well", "attention"]
+    findings: list[str]
+    workers: int
+    agents: int
+    """Agents that were heard of in the last five minutes."""
+    chores: list[ChoreStatus]
+    jobs: QueueStatus
+    unfollowed_reports: int
+    """Uploads that wait longer than two minutes to be followed up."""
+    overdue_leases: int
+    """Leases that ran out more than a minute ago and nobody took back."""
 
 
 class TokenRequest(Statement):

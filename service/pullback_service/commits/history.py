@@ -45,3 +45,8 @@ def since(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bo
 def before(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
     """Earlier than a commit."""
     return tuple_(*place(of)) < tuple_(ordered_at, commit_id)
+
+
+def after(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
+    """Later than a commit."""
+    return tuple_(*place(of)) > tuple_(ordered_at, commit_id)

@@ -10,7 +10,8 @@ class Commit(Base):
     """A commit of a project, as far as uploads and jobs have told about it.
 
     `ordered_at` places it in history: when it was authored (or, until somebody says so, first heard of), but always
-    after its first parent, whatever its author's clock said.
+    after its first parent, whatever its author's clock said. `fork` is the repository it came from, where that is not
+    the project's own: until a log puts such a commit on a branch, its code is a stranger's.
     """
 
     __tablename__ = "commit"
@@ -29,6 +30,7 @@ class Commit(Base):
     authored_at: Mapped[Instant | None]
     ordered_at: Mapped[StampedNow]
     created_at: Mapped[StampedNow]
+    fork: Mapped[str | None]
 
 
 class CommitParent(Base):

@@ -1,7 +1,7 @@
 """Finding and making commits, and putting them into their place in history."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, func, or_, select, update
@@ -44,7 +44,10 @@ async def ensure_commit(session: AsyncSession, project_id: ProjectId, told: Told
     Nothing that is known is overwritten. When its time or its parents become known, everything measured at it, and the
     commits that follow it, move along. Telling nothing new takes no lock but that on the commit's place.
     """
-    if not await _is_told(session, project_id, told):
+    found = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == told.sha))
+    if found is not None and found.fork is not None:
+        told = replace(told, branch=None)  # a fork names its branches as it likes: a log alone puts its commits on ours
+    if not await _is_told(session, found, told):
         await lock_graph(session, project_id)
         await learn_commits(session, project_id, [told])
         if told.branch is not None:
@@ -110,12 +113,9 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     return len(new)
 
 
-async def _is_told(session: AsyncSession, project_id: ProjectId, told: ToldCommit) -> bool:
-    """Whether nothing about a commit is news. Index: uq_commit_project_id_sha, pk_commit_parent."""
-    found = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == told.sha))
-    if found is None:
-        return False
-    if _has_news(told, found):
+async def _is_told(session: AsyncSession, found: Commit | None, told: ToldCommit) -> bool:
+    """Whether nothing about a commit is news. Index: pk_commit_parent."""
+    if found is None or _has_news(told, found):
         return False
     return not told.parents or found.id in await parents_of(session, [found.id])
 

@@ -7,10 +7,11 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
 
+from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
-from pullback_service.commits.schemas import CommitSummary
+from pullback_service.commits.schemas import CommitStatement, CommitSummary
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import (
     ConflictError,
@@ -21,17 +22,20 @@ from pullback_service.errors import (
     UnreadableBodyError,
 )
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
-from pullback_service.ids import JobId
-from pullback_service.jobs import leases, logs, queries
+from pullback_service.ids import JobId, MachineId
+from pullback_service.jobs import leases, logs, queries, steering
 from pullback_service.jobs.models import Attempt
-from pullback_service.jobs.queries import StoredJob, WantedJob
+from pullback_service.jobs.queries import JobChoice, StoredJob, WantedJob
 from pullback_service.jobs.schemas import (
     AttemptSummary,
     FailureAnswer,
     FailureStatement,
     Heartbeat,
     HeartbeatAnswer,
+    JobChange,
     JobDetail,
+    JobKind,
+    JobOrigin,
     JobReceipt,
     JobRequest,
     JobState,
@@ -75,13 +79,19 @@ async def create_job(
     session: WriteSession,
     force: Annotated[bool, Query(description="Make another one even if one stands.")] = False,  # noqa: FBT002 - a query parameter has no keyword form
 ) -> JobDetail:
-    """Queue work: a suite at a commit. Asking twice gives the same job."""
+    """Queue work: a suite at a commit, or two commits compared. Asking twice gives the same job.
+
+    A commit of a fork makes the job untrusted: it waits for `POST /jobs/{job_id}/approve`.
+    """
     told = wanted.commit
     stored, created = await queries.create_job(
         session,
         WantedJob(
             project=wanted.project,
-            commit=ToldCommit(told.sha, told.parents, told.branch, told.author, told.authored_at, told.title),
+            commit=_told(told),
+            fork=told.fork,
+            reference=_told(wanted.reference) if wanted.reference is not None else None,
+            machine_id=MachineId(wanted.machine_id) if wanted.machine_id is not None else None,
             suite=wanted.suite,
             kind=wanted.kind,
             priority=wanted.priority,
@@ -92,7 +102,14 @@ async def create_job(
     )
     detail = await _detail(session, stored)
     if created:
-        note(session, subject=f"job {stored.job.id}", project=wanted.project, commit=told.sha, suite=wanted.suite)
+        note(
+            session,
+            subject=f"job {stored.job.id}",
+            project=wanted.project,
+            commit=told.sha,
+            suite=wanted.suite,
+            trust=stored.job.trust,
+        )
     else:
         note_nothing(session)
     response.status_code = 201 if created else 200
@@ -100,19 +117,45 @@ async def create_job(
     return detail
 
 
-@router.get("", responses=documented(InvalidInputError))
-async def list_jobs(
-    session: ReadSession,
+def _chosen(
     project: Name | None = None,
     commit: Sha | None = None,
     state: JobState | None = None,
+    suite: Name | None = None,
+    kind: JobKind | None = None,
+    origin: JobOrigin | None = None,
+    machine_id: Annotated[KnownId | None, Query(description="A machine that tried them.")] = None,
+    awaits_approval: Annotated[bool | None, Query(description="Whether they wait for an administrator.")] = None,
+) -> JobChoice:
+    return JobChoice(
+        project=project,
+        commit=commit,
+        state=state,
+        suite=suite,
+        kind=kind,
+        origin=origin,
+        machine_id=machine_id,
+        awaits_approval=awaits_approval,
+    )
+
+
+ChosenJobs = Annotated[JobChoice, Depends(_chosen)]
+
+
+@router.get("", responses=documented(InvalidInputError))
+async def list_jobs(
+    session: ReadSession,
+    chosen: ChosenJobs,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Page[JobSummary]:
-    """Jobs, newest first."""
+    """Jobs, newest first, by any of their properties."""
     place = read_cursor(cursor, Place)
     rows = await queries.list_jobs(
-        session, project=project, commit=commit, state=state, before_id=place[0] if place else None, limit=limit + 1
+        session,
+        choice=chosen,
+        before_id=place[0] if place else None,
+        limit=limit + 1,
     )
     parents = await parents_of(session, [row.commit.id for row in rows])
     return page_of(
@@ -134,6 +177,31 @@ async def cancel_job(session: WriteSession, job_id: KnownId) -> JobDetail:
     """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
     await leases.cancel(session, JobId(job_id))
     return await _detail(session, await queries.job_by_id(session, JobId(job_id)))
+
+
+@router.post("/{job_id}/retry", responses=documented(NotFoundError, ConflictError))
+async def retry_job(session: WriteSession, job_id: KnownId) -> JobDetail:
+    """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
+
+    One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+    """
+    return await _steered(session, job_id, changed=await steering.retry(session, JobId(job_id)))
+
+
+@router.post("/{job_id}/approve", responses=documented(NotFoundError, ConflictError))
+async def approve_job(session: WriteSession, job_id: KnownId, caller: KnownCaller) -> JobDetail:
+    """Let a fork's code run: an untrusted job, on a machine that accepts untrusted ones and on no other.
+
+    Look at the commit first. Trusted and approved jobs stay as they are; one that has ended is a conflict.
+    """
+    return await _steered(session, job_id, changed=await steering.approve(session, JobId(job_id), by=caller.name))
+
+
+@router.patch("/{job_id}", responses=documented(NotFoundError, ConflictError, InvalidInputError))
+async def change_job(change: JobChange, session: WriteSession, job_id: KnownId) -> JobDetail:
+    """Change the priority of a job that has not ended."""
+    changed = await steering.set_priority(session, JobId(job_id), change.priority)
+    return await _steered(session, job_id, changed=changed, priority=change.priority)
 
 
 @router.get(
@@ -262,6 +330,20 @@ async def fail_attempt(
     return FailureAnswer(answer=answer, job_state=held.job.state)
 
 
+def _told(commit: CommitStatement) -> ToldCommit:
+    return ToldCommit(commit.sha, commit.parents, commit.branch, commit.author, commit.authored_at, commit.title)
+
+
+async def _steered(session: WriteSession, job_id: int, *, changed: bool, **details: int) -> JobDetail:
+    """A job after somebody decided about it, with a line in the audit log where that changed something."""
+    stored = await queries.job_by_id(session, JobId(job_id))
+    if changed:
+        note(session, subject=f"job {job_id}", project=stored.project, commit=stored.commit.sha, **details)
+    else:
+        note_nothing(session)
+    return await _detail(session, stored)
+
+
 async def _detail(session: ReadSession, stored: StoredJob) -> JobDetail:
     job_id = JobId(stored.job.id)
     parents = await parents_of(session, [stored.commit.id])
@@ -293,6 +375,13 @@ def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
         failure_message=job.failure_message,
         created_at=job.created_at,
         finished_at=job.finished_at,
+        reference=stored.reference,
+        machine_id=job.machine_id,
+        origin=job.origin,
+        trust=job.trust,
+        awaits_approval=job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
+        approved_at=job.approved_at,
+        approved_by=job.approved_by,
     )
 
 

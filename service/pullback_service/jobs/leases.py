@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, cast, func, select, update
+from sqlalchemy import ColumnElement, cast, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
@@ -23,8 +23,8 @@ from sqlalchemy.sql.functions import now
 from pullback_service.errors import ConflictError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
 from pullback_service.jobs.bell import ring
-from pullback_service.jobs.models import Attempt, Job
-from pullback_service.jobs.queries import ACTIVE, unknown_job
+from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
+from pullback_service.jobs.queries import ACTIVE, lock_job
 from pullback_service.machines.models import Machine
 
 # After its own time limit a job gets this long to wind up before it is told to stop.
@@ -58,18 +58,34 @@ class HeldAttempt:
 
 
 async def claim(
-    session: AsyncSession, agent_id: AgentId, machine_id: MachineId, labels: Mapping[str, Any], lease_s: float
+    session: AsyncSession,
+    agent_id: AgentId,
+    machine_id: MachineId,
+    labels: Mapping[str, Any],
+    lease_s: float,
+    kinds: Sequence[str] = ("run",),
 ) -> Lease | None:
-    """The best waiting job these labels allow, or None. Index: uq_attempt_machine_active, ix_job_queue.
+    """The best waiting job that these labels, the kinds the agent knows and the machine's trust allow, or None.
 
     An agent whose answer got lost on the way asks again and gets the same lease, as long as it has not begun.
+    Index: uq_attempt_machine_active, ix_job_queue.
     """
     held = await _active_on(session, machine_id)
     if held is not None:
         return await _give_again(session, held, agent_id, lease_s)
     candidate = (
         select(Job.id)
-        .where(Job.state == "queued", Job.requires.contained_by(cast(dict(labels), JSONB)))
+        .where(
+            text(CLAIMABLE),
+            Job.requires.contained_by(cast(dict(labels), JSONB)),
+            Job.kind.in_(kinds),
+            or_(Job.machine_id.is_(None), Job.machine_id == machine_id),
+            # Read with the machine's row locked when it counts: who lowers or raises it waits for this claim.
+            or_(
+                Job.trust == "trusted",
+                select(Machine.accepts).where(Machine.id == machine_id).scalar_subquery() == "untrusted",
+            ),
+        )
         .order_by(Job.priority.desc(), Job.attempts, Job.id)
         .limit(1)
     )
@@ -106,7 +122,7 @@ async def claim(
 
 async def hold(session: AsyncSession, job_id: JobId, number: int, token: UUID) -> HeldAttempt:
     """Lock a job and one of its attempts for whoever shows the attempt's token. Index: uq_attempt_job_id_number."""
-    job = await _lock_job(session, job_id)
+    job = await lock_job(session, job_id)
     attempt = await session.scalar(
         select(Attempt)
         .where(Attempt.job_id == job_id, Attempt.number == number)
@@ -181,7 +197,7 @@ def finish(held: HeldAttempt) -> None:
 
 async def cancel(session: AsyncSession, job_id: JobId) -> JobState:
     """Cancel a waiting job at once, a running one by the answer to its next heartbeat. Finished ones stay as they are."""
-    job = await _lock_job(session, job_id)
+    job = await lock_job(session, job_id)
     if job.state == "queued":
         job.cancel_requested_at = await session.scalar(select(now()))
         _finish(job, "cancelled", "cancelled", "Cancelled before it began.")
@@ -256,15 +272,6 @@ def _finish(job: Job, state: str, kind: str | None, message: str | None) -> None
     job.state = state
     job.failure_kind, job.failure_message = kind, message
     job.finished_at = now()
-
-
-async def _lock_job(session: AsyncSession, job_id: JobId) -> Job:
-    job = await session.scalar(
-        select(Job).where(Job.id == job_id).with_for_update().execution_options(populate_existing=True)
-    )
-    if job is None:
-        raise unknown_job(job_id)
-    return job
 
 
 async def _active_on(session: AsyncSession, machine_id: MachineId) -> Attempt | None:

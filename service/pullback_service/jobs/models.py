@@ -12,6 +12,11 @@ from pullback_service.base import Base, Instant, Json, RowId, StampedNow
 JOB_STATES = ("queued", "leased", "running", "done", "failed", "cancelled", "lost")
 ATTEMPT_STATES = JOB_STATES[1:]
 FAILURE_KINDS = ("infra", "build", "workload", "timeout", "cancelled")
+TRUST_LEVELS = ("trusted", "untrusted")
+ORIGINS = ("asked", "backfill", "idle")
+
+# What a claim may take. Written out, so that the planner sees that the index below is enough, whatever is a parameter.
+CLAIMABLE = "state = 'queued' AND (trust = 'trusted' OR approved_at IS NOT NULL)"
 
 
 def _one_of(column: str, values: tuple[str, ...]) -> str:
@@ -22,6 +27,8 @@ class Job(Base):
     """Work for an agent: a suite at a commit.
 
     queued → leased → running → done | failed | cancelled | lost; a lost lease goes back to queued, `max_attempts` times.
+    A job of the kind `compare` holds its commit against the one of `reference_id`, which may be the same one: A/A.
+    An untrusted job, one of a fork's commit, waits in the queue until somebody approves it (`trust.py`).
     """
 
     __tablename__ = "job"
@@ -32,12 +39,22 @@ class Job(Base):
             text("priority DESC"),
             "attempts",
             "id",
-            postgresql_where=text("state = 'queued'"),
+            postgresql_where=text(CLAIMABLE),
+        ),
+        # A machine that is idle is given one thing to do, however many workers notice it.
+        Index(
+            "uq_job_idle_machine",
+            "machine_id",
+            unique=True,
+            postgresql_where=text("origin = 'idle' AND state IN ('queued', 'leased', 'running')"),
         ),
         Index("ix_job_commit", "project_id", "commit_id", "suite"),
         Index("ix_job_state", "state", "id"),
         CheckConstraint(_one_of("state", JOB_STATES), name="state"),
         CheckConstraint("timeout_s > 0", name="timeout"),
+        CheckConstraint(_one_of("trust", TRUST_LEVELS), name="trust"),
+        CheckConstraint(_one_of("origin", ORIGINS), name="origin"),
+        CheckConstraint("reference_id IS NULL OR kind = 'compare'", name="reference"),
     )
 
     id: Mapped[RowId]
@@ -56,6 +73,13 @@ class Job(Base):
     failure_message: Mapped[str | None]
     created_at: Mapped[StampedNow]
     finished_at: Mapped[Instant | None]
+    reference_id: Mapped[int | None] = mapped_column(ForeignKey("commit.id", ondelete="CASCADE"))
+    machine_id: Mapped[int | None] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"))
+    """The one machine that may take it; None for any."""
+    origin: Mapped[str] = mapped_column(server_default="asked")
+    trust: Mapped[str] = mapped_column(server_default="trusted")
+    approved_at: Mapped[Instant | None]
+    approved_by: Mapped[str | None]
 
 
 class Attempt(Base):
@@ -82,6 +106,7 @@ class Attempt(Base):
             "lease_expires_at",
             postgresql_where=text("state IN ('leased', 'running')"),
         ),
+        Index("ix_attempt_machine_id", "machine_id", "id"),
         CheckConstraint(_one_of("state", ATTEMPT_STATES), name="state"),
         CheckConstraint(_one_of("failure_kind", FAILURE_KINDS), name="failure_kind"),
     )

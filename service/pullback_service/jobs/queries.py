@@ -1,19 +1,22 @@
 """Jobs in the database: made, listed, read. What agents do with them is in `leases.py`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 
 from pullback_service.commits.models import Commit
 from pullback_service.commits.queries import ToldCommit, ensure_commit
-from pullback_service.errors import NotFoundError
-from pullback_service.ids import JobId, ProjectId
+from pullback_service.errors import FieldError, InvalidInputError, NotFoundError
+from pullback_service.ids import CommitId, JobId, MachineId, ProjectId
 from pullback_service.jobs.bell import ring
 from pullback_service.jobs.models import Attempt, Job
+from pullback_service.jobs.trust import note_fork, trust_in
+from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import ensure_project
 from pullback_service.reports.models import Report
@@ -21,6 +24,11 @@ from pullback_service.reports.models import Report
 # A job in one of these makes another one for the same thing unnecessary.
 STANDING = ("queued", "leased", "running", "done")
 ACTIVE = ("leased", "running")
+UNFINISHED = ("queued", *ACTIVE)
+
+AWAITS_APPROVAL = and_(Job.state == "queued", Job.trust == "untrusted", Job.approved_at.is_(None))
+
+_Reference = aliased(Commit, name="reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,53 +42,116 @@ class WantedJob:
     priority: int
     requires: Mapping[str, Any]
     timeout_s: float
+    fork: str | None = None
+    """Repository the commit comes from, where that is not the project's own."""
+    reference: ToldCommit | None = None
+    machine_id: MachineId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A job with the names of what it belongs to."""
+    """A job with the names of what it belongs to; `reference` is the hash of the commit it compares with."""
 
     job: Job
     project: str
     commit: Commit
+    reference: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobChoice:
+    """Which jobs; None is any."""
+
+    project: str | None = None
+    commit: str | None = None
+    state: str | None = None
+    suite: str | None = None
+    kind: str | None = None
+    origin: str | None = None
+    machine_id: int | None = None
+    awaits_approval: bool | None = None
 
 
 async def create_job(session: AsyncSession, wanted: WantedJob, *, force: bool) -> tuple[StoredJob, bool]:
     """Queue a job and ring the bell; or, unless forced, find the standing one for the same thing. Index: ix_job_commit."""
     project = await ensure_project(session, wanted.project)
-    commit = await ensure_commit(session, ProjectId(project.id), wanted.commit)
-    if not force:
-        # Two callers who ask for the same job take turns here, and the second finds what the first made.
-        key = f"job {commit.id} {wanted.kind} {wanted.suite}"
-        await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
-        standing = await session.scalar(
-            select(Job.id)
-            .where(
-                Job.project_id == project.id,
-                Job.commit_id == commit.id,
-                Job.suite == wanted.suite,
-                Job.kind == wanted.kind,
-                Job.requires == dict(wanted.requires),
-                Job.state.in_(STANDING),
-            )
-            .order_by(Job.id.desc())
-            .limit(1)
-        )
-        if standing is not None:
-            return await job_by_id(session, JobId(standing)), False
+    project_id = ProjectId(project.id)
+    if wanted.machine_id is not None:
+        await _refuse_unknown_machine(session, wanted.machine_id)
+    told = wanted.commit if wanted.fork is None else replace(wanted.commit, branch=None)  # the branch is the fork's
+    commit = await ensure_commit(session, project_id, told)
+    if wanted.fork is not None:
+        await note_fork(session, commit.id, wanted.fork)
+    reference = await ensure_commit(session, project_id, wanted.reference) if wanted.reference is not None else None
+    commits = {commit.id} if reference is None else {commit.id, reference.id}
     job = Job(
-        project_id=project.id,
+        project_id=project_id,
         commit_id=commit.id,
+        reference_id=None if reference is None else reference.id,
         suite=wanted.suite,
         kind=wanted.kind,
         priority=wanted.priority,
         requires=dict(wanted.requires),
         timeout_s=wanted.timeout_s,
+        machine_id=wanted.machine_id,
+        trust=await trust_in(session, commits),
     )
+    if not force:
+        # Two callers who ask for the same job take turns here, and the second finds what the first made.
+        await take_turns(session, commit.id, wanted.kind, wanted.suite)
+        standing = await _standing(session, job)
+        if standing is not None:
+            if standing.state == "queued" and standing.trust != job.trust == "trusted":
+                standing.trust = "trusted"  # the commit has become the project's own since
+                await session.flush()
+                await ring(session)
+            return await job_by_id(session, JobId(standing.id)), False
     session.add(job)
     await session.flush()
     await ring(session)
     return await job_by_id(session, JobId(job.id)), True
+
+
+async def take_turns(session: AsyncSession, commit_id: CommitId, kind: str, suite: str) -> None:
+    """Let one transaction at a time look whether a job is there and make it where it is not."""
+    key = f"job {commit_id} {kind} {suite}"
+    await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
+
+
+async def _standing(session: AsyncSession, job: Job) -> Job | None:
+    """The newest job for the same thing which makes another one unnecessary. Index: ix_job_commit."""
+    return await session.scalar(
+        select(Job)
+        .where(
+            Job.project_id == job.project_id,
+            Job.commit_id == job.commit_id,
+            Job.suite == job.suite,
+            Job.kind == job.kind,
+            Job.requires == job.requires,
+            Job.reference_id.is_not_distinct_from(job.reference_id),
+            Job.machine_id.is_not_distinct_from(job.machine_id),
+            Job.state.in_(STANDING),
+        )
+        .order_by(Job.id.desc())
+        .limit(1)
+        .with_for_update(key_share=True)
+    )
+
+
+async def _refuse_unknown_machine(session: AsyncSession, machine_id: MachineId) -> None:
+    if await session.scalar(select(Machine.id).where(Machine.id == machine_id)) is None:
+        message = f"There is no machine {machine_id}: GET /api/v1/machines lists those there are"
+        raise InvalidInputError(f"{message}.", errors=[FieldError(path="$.machine_id", message=message)])
+
+
+async def lock_job(session: AsyncSession, job_id: JobId) -> Job:
+    """A job whose row nobody else changes until this transaction ends. Index: pk_job."""
+    job = await session.scalar(
+        select(Job).where(Job.id == job_id).with_for_update().execution_options(populate_existing=True)
+    )
+    if job is None:
+        raise unknown_job(job_id)
+    return job
 
 
 async def job_by_id(session: AsyncSession, job_id: JobId) -> StoredJob:
@@ -93,23 +164,39 @@ async def job_by_id(session: AsyncSession, job_id: JobId) -> StoredJob:
     return StoredJob(*row)
 
 
+async def reference_of(session: AsyncSession, job: Job) -> Commit | None:
+    """The commit a job compares its own with. Index: pk_commit."""
+    return None if job.reference_id is None else await session.get(Commit, job.reference_id)
+
+
 async def list_jobs(
     session: AsyncSession,
     *,
-    project: str | None,
-    commit: str | None,
-    state: str | None,
+    project: str | None = None,
+    commit: str | None = None,
+    state: str | None = None,
     before_id: int | None,
     limit: int,
+    choice: JobChoice | None = None,
 ) -> Sequence[StoredJob]:
-    """Jobs, newest first. Index: pk_job, ix_job_state where a state is asked for."""
+    """Jobs, newest first. Index: pk_job, ix_job_state where a state is asked for, ix_attempt_machine_id for a machine."""
+    wanted = choice or JobChoice(project=project, commit=commit, state=state)
     statement = _select().order_by(Job.id.desc()).limit(limit)
-    if project is not None:
-        statement = statement.where(Project.name == project)
-    if commit is not None:
-        statement = statement.where(Commit.sha == commit)
-    if state is not None:
-        statement = statement.where(Job.state == state)
+    for column, value in (
+        (Project.name, wanted.project),
+        (Commit.sha, wanted.commit),
+        (Job.state, wanted.state),
+        (Job.suite, wanted.suite),
+        (Job.kind, wanted.kind),
+        (Job.origin, wanted.origin),
+    ):
+        if value is not None:
+            statement = statement.where(column == value)
+    if wanted.machine_id is not None:
+        tried = select(Attempt.job_id).where(Attempt.machine_id == wanted.machine_id)
+        statement = statement.where(Job.id.in_(tried))
+    if wanted.awaits_approval is not None:
+        statement = statement.where(AWAITS_APPROVAL if wanted.awaits_approval else ~AWAITS_APPROVAL)
     if before_id is not None:
         statement = statement.where(Job.id < before_id)
     return [StoredJob(*row) for row in await session.execute(statement)]
@@ -135,10 +222,11 @@ def unknown_job(job_id: int) -> NotFoundError:
     return NotFoundError(f"There is no job {job_id}: GET /api/v1/jobs lists those there are.")
 
 
-def _select() -> Select[Job, str, Commit]:
+def _select() -> Select[Job, str, Commit, str | None]:
     return (
-        select(Job, Project.name, Commit)
+        select(Job, Project.name, Commit, _Reference.sha)
         .select_from(Job)
         .join(Project, Project.id == Job.project_id)
         .join(Commit, Commit.id == Job.commit_id)
+        .join(_Reference, _Reference.id == Job.reference_id, isouter=True)
     )

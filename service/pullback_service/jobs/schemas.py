@@ -1,33 +1,74 @@
 """What the API takes and says about jobs."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.fields import Count, Flag, JsonObject, Name, Number, PlaceName, Text
+from pullback_service.fields import Count, Flag, JsonObject, KnownId, Name, Number, PlaceName, Text
 from pullback_service.reports.schemas import ReportReceipt
 
 JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
 FailureKind: TypeAlias = Literal["infra", "build", "workload", "timeout", "cancelled"]
 
+JobKind: TypeAlias = Literal["run", "compare"]
+JobOrigin: TypeAlias = Literal["asked", "backfill", "idle"]
+TrustLevel: TypeAlias = Literal["trusted", "untrusted"]
+
 LONGEST_TIMEOUT_S = 7 * 24 * 3600
+
+Priority = Annotated[
+    int, Field(strict=True, ge=-1000, le=1000, description="Higher ones are given out first, among equals older ones.")
+]
+Timeout = Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="The work is ended after so many seconds.")]
+
+
+class JobCommit(CommitStatement):
+    """The commit to be measured."""
+
+    fork: Name | None = Field(
+        None,
+        description="Repository a pull request comes from, where it is not the project's own: its code is untrusted.",
+        examples=["someone/gradients"],
+    )
 
 
 class JobRequest(BaseModel):
-    """Work to be done. `requires` is matched with the labels of agents: each entry must be among them."""
+    """Work to be done. `requires` is matched with the labels of agents: each entry must be among them.
+
+    `compare` measures the commit and `reference` taking turns; a commit against itself is A/A and shows the noise.
+    """
 
     model_config = ConfigDict(extra="allow")
 
     project: PlaceName
-    commit: CommitStatement
-    suite: Name
-    kind: Name = "run"
-    priority: Annotated[int, Field(strict=True, ge=-1000, le=1000)] = 0
-    requires: JsonObject = {}
-    timeout_s: Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S)] = 3600
+    commit: JobCommit
+    suite: Name = Field(examples=["standard", "quick:poly9*"])
+    kind: JobKind = "run"
+    reference: CommitStatement | None = Field(None, description="Of the kind `compare`: the older of the two commits.")
+    priority: Priority = 0
+    requires: JsonObject = Field(default={}, examples=[{"device": "cpu"}])
+    timeout_s: Timeout = 3600
+    machine_id: KnownId | None = Field(None, description="The one machine that may take it.")
+
+    @model_validator(mode="after")
+    def _reference_where_needed(self) -> Self:
+        if (self.kind == "compare") != (self.reference is not None):
+            raise PydanticCustomError(
+                "reference", "A job of the kind compare, and no other, has a reference: the commit to compare with."
+            )
+        return self
+
+
+class JobChange(BaseModel):
+    """What is to be different about a job."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    priority: Priority
 
 
 class AttemptSummary(BaseModel):
@@ -48,7 +89,7 @@ class AttemptSummary(BaseModel):
 
 
 class JobSummary(BaseModel):
-    """A job."""
+    """A job. An untrusted one `awaits_approval` until an administrator approves it; no agent is given it before."""
 
     id: int
     url: str
@@ -67,6 +108,13 @@ class JobSummary(BaseModel):
     failure_message: str | None
     created_at: datetime
     finished_at: datetime | None
+    reference: str | None = Field(description="The commit it is compared with, in jobs of the kind `compare`.")
+    machine_id: int | None = Field(description="The one machine that may take it.")
+    origin: JobOrigin = Field(description="Who wanted it: somebody, a backfill, or a machine that was idle.")
+    trust: TrustLevel
+    awaits_approval: bool
+    approved_at: datetime | None
+    approved_by: str | None
 
 
 class JobDetail(JobSummary):

@@ -1,9 +1,9 @@
 """What the API says about machines."""
 
-from datetime import datetime
-from typing import Any
+from datetime import date, datetime
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.fields import JsonObject, Name
 
@@ -19,7 +19,7 @@ class MachineStatement(BaseModel):
 
 
 class MachineSummary(BaseModel):
-    """A machine."""
+    """A machine. `accepts` is the lowest trust a job may have to be run there."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -29,3 +29,56 @@ class MachineSummary(BaseModel):
     facts: dict[str, Any]
     first_seen_at: datetime
     last_seen_at: datetime
+    accepts: Literal["trusted", "untrusted"]
+
+
+class MachineChange(BaseModel):
+    """What is to be different about a machine."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    accepts: Literal["trusted", "untrusted"] = Field(
+        description="`untrusted` lets approved jobs of forks run there, beside the project's own."
+    )
+
+
+class Noise(BaseModel):
+    """What A/A comparisons found: two runs of one commit differ by noise alone.
+
+    `floor` is the 95th percentile of |log ratio| of A/A groups, 0.02 and `provisional` while there are fewer than 20 of
+    them. `false_alarms` counts comparisons that claimed a difference all the same.
+    """
+
+    model_config = ConfigDict(from_attributes=True)
+
+    floor: float
+    provisional: bool
+    groups: int
+    comparisons: int
+    false_alarms: int
+    last_at: datetime | None
+
+
+class WorkloadNoise(Noise):
+    """The noise of one workload on the machine."""
+
+    workload: str
+
+
+class DayNoise(Noise):
+    """The noise of one day, by the clock of the service in UTC."""
+
+    day: date
+
+
+class MachineNoise(Noise):
+    """The noise of a machine: of all its workloads, of each, and how it changed.
+
+    `truncated` says that there were more comparisons in the window than are looked at; the newest are.
+    """
+
+    machine: str
+    days: int
+    truncated: bool
+    workloads: list[WorkloadNoise]
+    history: list[DayNoise]

@@ -42,8 +42,11 @@ async def read_project(session: ReadSession, name: Name) -> ProjectSummary:
 async def change_project(change: ProjectChange, session: WriteSession, name: Name) -> ProjectSummary:
     """Change what is said, leave the rest."""
     project = await queries.project_by_name(session, name)
-    changed = change.model_dump(exclude_unset=True, exclude_none=True)
+    changed = change.model_dump(exclude_unset=True)
+    if change.public_read is None:
+        changed.pop("public_read", None)
     for setting, value in changed.items():
         setattr(project, setting, value)
+    await session.flush()
     note(session, subject=f"project {name}", project=name, **changed)
     return ProjectSummary.model_validate(project)

@@ -1,6 +1,9 @@
 """Table `project`."""
 
+from typing import Any
+
 from sqlalchemy import CheckConstraint, UniqueConstraint
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, RowId, StampedNow
@@ -10,11 +13,18 @@ class Project(Base):
     """Whose gradients are measured. The counts are brought up to date after each upload by the worker.
 
     Anybody may read one that is `public_read`. `mirror` is the folder of a clone on the workers' machine, whose
-    branches they read; only the command line sets it, since it names a place on that machine.
+    branches they read; only the command line sets it, since it names a place on that machine. `raw_days` and
+    `body_days` say how long process values and uploaded files are kept (None: for ever), `backfill` which commits are
+    to be measured without anybody asking.
     """
 
     __tablename__ = "project"
-    __table_args__ = (UniqueConstraint("name"), CheckConstraint("name <> ''", name="named"))
+    __table_args__ = (
+        UniqueConstraint("name"),
+        CheckConstraint("name <> ''", name="named"),
+        CheckConstraint("raw_days > 0", name="raw_days"),
+        CheckConstraint("body_days > 0", name="body_days"),
+    )
 
     id: Mapped[RowId]
     name: Mapped[str]
@@ -25,3 +35,6 @@ class Project(Base):
     last_report_at: Mapped[Instant | None]
     public_read: Mapped[bool] = mapped_column(server_default="false")
     mirror: Mapped[str | None]
+    raw_days: Mapped[int | None]
+    body_days: Mapped[int | None]
+    backfill: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))

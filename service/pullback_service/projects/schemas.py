@@ -1,10 +1,14 @@
 """What the API says about projects."""
 
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from pullback_service.backfills.schemas import BackfillPolicy
 from pullback_service.fields import Flag, PlaceName
+
+Days = Annotated[int, Field(strict=True, ge=1, le=36_500)]
 
 
 class ProjectSummary(BaseModel):
@@ -19,6 +23,11 @@ class ProjectSummary(BaseModel):
     last_report_at: datetime | None
     created_at: datetime
     public_read: bool
+    raw_days: int | None = Field(
+        description="Days for which process values are kept, then their spread; null: for ever."
+    )
+    body_days: int | None = Field(description="Days for which uploaded files are kept; null: for ever.")
+    backfill: BackfillPolicy | None = Field(description="Commits that are measured without anybody asking.")
 
 
 class ProjectRequest(BaseModel):
@@ -31,8 +40,15 @@ class ProjectRequest(BaseModel):
 
 
 class ProjectChange(BaseModel):
-    """What is to be different about a project; what is left out stays."""
+    """What is to be different about a project; what is left out stays.
+
+    `null` keeps values and files for ever, and ends a backfill. A shorter time holds from the worker's next round on, and
+    what was rolled up or dropped does not come back.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     public_read: Flag | None = None
+    raw_days: Days | None = None
+    body_days: Days | None = None
+    backfill: BackfillPolicy | None = None

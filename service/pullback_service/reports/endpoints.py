@@ -12,7 +12,14 @@ from pydantic import TypeAdapter
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.database import ReadSession, WriteSession
-from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, UnreadableBodyError
+from pullback_service.errors import (
+    ConflictError,
+    GoneError,
+    InvalidInputError,
+    NotFoundError,
+    TooLargeError,
+    UnreadableBodyError,
+)
 from pullback_service.fields import Name, Sha
 from pullback_service.importers.unpacking import is_archive
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
@@ -96,7 +103,7 @@ async def list_reports(
     return page_of(rows, limit, item=summary_of, key=lambda row: (row.report.received_at, row.report.id))
 
 
-@router.get("/{report_id}", responses=documented(NotFoundError))
+@router.get("/{report_id}", responses=documented(NotFoundError, GoneError))
 async def read_report(session: ReadSession, report_id: UUID) -> ReportDetail:
     """A report and its document, without the pyperf file it may have come in."""
     stored = await queries.report_by_id(session, report_id, with_body=True)
@@ -107,7 +114,10 @@ async def read_report(session: ReadSession, report_id: UUID) -> ReportDetail:
 @router.get(
     "/{report_id}/body",
     response_class=Response,
-    responses={200: {"content": {"application/json": {}, "application/x-tar": {}}}, **documented(NotFoundError)},
+    responses={
+        200: {"content": {"application/json": {}, "application/x-tar": {}}},
+        **documented(NotFoundError, GoneError),
+    },
 )
 async def read_body_of_report(session: ReadSession, report_id: UUID) -> Response:
     """The uploaded file, decompressed, else byte for byte: `python -m pyperf stats` reads what pyperf wrote."""

@@ -273,6 +273,10 @@ async def _keep_comparisons(
                 "high": document.high,
                 "n": document.n,
                 "outcome": document.outcome,
+                "group_log_ratios": document.log_ratios,
+                "claim": document.claim,
+                "margin": document.margin,
+                "provisional": document.margin_is_provisional,
             }
             for case, document in stated
         ],

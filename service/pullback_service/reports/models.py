@@ -2,7 +2,8 @@
 
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, RowId, StampedNow
@@ -10,6 +11,9 @@ from pullback_service.base import Base, Instant, RowId, StampedNow
 
 class Report(Base):
     """One upload, never changed after it was accepted. `body` is the file as it came, compressed with zlib.
+
+    What happens to it later is kept beside it: when it was followed up, when its process values were rolled up, and,
+    where the project keeps files for a time only, that its body is gone (null).
 
     `document` is our report that was made from another tool's file, compressed alike; it is null where the file itself
     is or holds our report.
@@ -22,6 +26,8 @@ class Report(Base):
         UniqueConstraint("project_id", "idempotency_key"),
         Index("ix_report_project_received", "project_id", "received_at", "id"),
         Index("ix_report_commit_id", "commit_id"),
+        Index("ix_report_raw", "project_id", "received_at", postgresql_where=text("rolled_up_at IS NULL")),
+        Index("ix_report_body", "project_id", "received_at", postgresql_where=text("body IS NOT NULL")),
         Index("ix_report_unfollowed", "received_at", postgresql_where=text("followed_up_at IS NULL")),
         # Whatever agents do: a job has one accepted result.
         Index(
@@ -43,7 +49,7 @@ class Report(Base):
     status: Mapped[str] = mapped_column(server_default="accepted")
     idempotency_key: Mapped[str]
     digest: Mapped[bytes]
-    body: Mapped[bytes] = mapped_column(deferred=True)
+    body: Mapped[bytes | None] = mapped_column(deferred=True)
     body_bytes: Mapped[int]
     document: Mapped[bytes | None] = mapped_column(deferred=True)
     format: Mapped[str]
@@ -58,6 +64,7 @@ class Report(Base):
     duration_s: Mapped[float | None]
     received_at: Mapped[StampedNow]
     followed_up_at: Mapped[Instant | None]
+    rolled_up_at: Mapped[Instant | None]
 
 
 class Failure(Base):
@@ -82,12 +89,19 @@ class Failure(Base):
 
 
 class Comparison(Base):
-    """Two commits measured against each other in the same groups, as an upload states it."""
+    """Two commits measured against each other in the same groups, as an upload states it.
+
+    A commit against itself is A/A: what is found there is the noise of the machine. `group_log_ratios` has one value per
+    group, where the upload told them.
+    `claim` is the least ratio that the upload would have called faster or slower, `margin` the most that it would have
+    called the same; `provisional`: both rest on a floor that nobody measured. All three are null where it does not say.
+    """
 
     __tablename__ = "comparison"
     __table_args__ = (
         Index("ix_comparison_candidate", "candidate_id", "case_id"),
         Index("ix_comparison_report_id", "report_id"),
+        Index("ix_comparison_noise", "machine_id", "id", postgresql_where=text("reference_id = candidate_id")),
     )
 
     id: Mapped[RowId]
@@ -103,3 +117,7 @@ class Comparison(Base):
     high: Mapped[float | None]
     n: Mapped[int | None]
     outcome: Mapped[str]
+    group_log_ratios: Mapped[list[float] | None] = mapped_column(ARRAY(Double))
+    claim: Mapped[float | None]
+    margin: Mapped[float | None]
+    provisional: Mapped[bool | None]

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import undefer
 
 from pullback_service.commits.models import Commit
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
 from pullback_service.reports.models import Report
@@ -32,6 +32,11 @@ class StoredReport:
 
 def body_of(report: Report) -> bytes:
     """The file as it was uploaded; the report must have been read with its body."""
+    if report.body is None:
+        raise GoneError(
+            f"The file of report {report.id} was dropped after the time for which its project keeps files: "
+            "its points and comparisons are still there."
+        )
     return zlib.decompress(report.body)
 
 

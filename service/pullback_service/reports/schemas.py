@@ -78,6 +78,10 @@ class HarnessDocument(_Document):
     quality: Quality = "clean"
     preflight: JsonObject | None = None
     job: JobDocument | None = None
+    refused: list[Text] = Field(default=[], max_length=MOST_CASES)
+    """A sentence for each thing asked for that could not be had."""
+    absent: list[Text] = Field(default=[], max_length=MOST_CASES)
+    """A sentence for each variant of the suite that some cases do not have."""
 
 
 class CaseDocument(_Document):
@@ -164,13 +168,21 @@ class MeasuredCaseDocument(_Document):
 
 
 class ComparisonDocument(RatioDocument):
-    """The candidate commit against the reference commit."""
+    """The candidate commit against the reference commit.
+
+    `claim` is the least ratio that would have been called faster or slower, `margin` the most that would have been
+    called the same.
+    """
 
     case: CaseDocument
     variant: Name
     metric: Name
     reference: Sha
     candidate: Sha
+    log_ratios: list[LogRatio] | None = Field(default=None, max_length=MOST_PROCESSES)
+    claim: LogRatio | None = None
+    margin: LogRatio | None = None
+    margin_is_provisional: Flag | None = None
 
 
 class ReportDocument(_Document):

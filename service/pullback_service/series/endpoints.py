@@ -1,106 +1,267 @@
 """Finding series and reading their points."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
-from pullback_service.database import ReadSession
-from pullback_service.errors import InvalidInputError, NotFoundError
+from pullback_service.answers import UNCHANGED, KnownAnswering
+from pullback_service.commits.naming import branch_by_name, named_commit
+from pullback_service.database import OpenedReading, ReadSession
+from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
+from pullback_service.exports.formats import EXPORTED, WantedFormat
+from pullback_service.exports.sending import in_batches, send
 from pullback_service.fields import KnownId, Name, Time
-from pullback_service.ids import SeriesId
-from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.ids import ProjectId, SeriesId
+from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, Page, page_of, read_cursor, write_cursor
 from pullback_service.problems import documented
-from pullback_service.series import queries
-from pullback_service.series.pooling import spread_of
-from pullback_service.series.queries import PlacedPoint, SeriesChoice, StoredSeries
-from pullback_service.series.schemas import CaseSummary, PointSummary, SeriesSummary
+from pullback_service.projects.queries import project_by_name
+from pullback_service.series import finding
+from pullback_service.series.asking import ChosenSeries
+from pullback_service.series.finding import StoredSeries
+from pullback_service.series.queries import series_by_id
+from pullback_service.series.schemas import FacetsSummary, PointPage, PointSummary, SeriesPoint, SeriesSummary
+from pullback_service.series.tables import (
+    FACETS,
+    POINTS,
+    RAW_POINTS,
+    SERIES,
+    ExportedPoint,
+    FacetRow,
+    exported,
+    facet_rows,
+)
+from pullback_service.series.thinning import FEWEST_MARKS
+from pullback_service.series.walking import WalkPlace, points_of_series
+from pullback_service.series.windows import Place, Window, marks_in, points_in
 
-router = APIRouter(prefix=f"{API}/series", tags=["series"])
+router = APIRouter(prefix=API, tags=["series"])
 
 SeriesPlace = TypeAdapter(tuple[KnownId])
-PointPlace = TypeAdapter(tuple[datetime, KnownId, KnownId])
+PointPlace = TypeAdapter(tuple[datetime, KnownId])
+SeriesPointPlace = TypeAdapter(tuple[KnownId, tuple[datetime, KnownId] | None])
+MOST_MARKS = 5_000
+MOST_LAST = 100_000
+NAMED = "Hash of a commit, 7 digits of it or more, or a branch for its newest one."
+READING = {**EXPORTED, **UNCHANGED, **documented(InvalidInputError, NotFoundError, NotAcceptableError)}
+
+Branch = Annotated[
+    Name | None,
+    Query(description="Measured at one of the 20 newest commits with results of this branch of `project`."),
+]
 
 
-@router.get("", responses=documented(InvalidInputError))
-async def list_series(
-    session: ReadSession,
-    project: Name | None = None,
-    workload: Name | None = None,
-    case: Annotated[Name | None, Query(description="Label of the case.")] = None,
-    dtype: Name | None = None,
-    device: Name | None = None,
-    variant: Name | None = None,
-    kind: Literal["tier", "peer", "external"] | None = None,
-    metric: Name | None = None,
-    machine: Annotated[Name | None, Query(description="Name or fingerprint.")] = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-) -> Page[SeriesSummary]:
-    """Series by any of their dimensions."""
-    place = read_cursor(cursor, SeriesPlace)
-    choice = SeriesChoice(project, workload, case, dtype, device, variant, kind, metric, machine)
-    rows = await queries.list_series(session, choice, after_id=place[0] if place else None, limit=limit + 1)
-    return page_of(rows, limit, item=_series_summary, key=lambda row: (row.series.id,))
+@dataclass(frozen=True, slots=True)
+class AskedWindow:
+    """A window of history as an address says it: commits by their names, a branch by its own."""
+
+    since: str | None
+    until: str | None
+    branch: str | None
+    rest: Window
+
+    async def found(self, session: AsyncSession, project_id: ProjectId) -> Window:
+        """The window in the history of a project."""
+        return replace(
+            self.rest,
+            since=await _place(session, project_id, self.since, "from"),
+            until=await _place(session, project_id, self.until, "to"),
+            branch_id=None if self.branch is None else (await branch_by_name(session, project_id, self.branch)).id,
+        )
 
 
-@router.get("/{series_id}/points", responses=documented(NotFoundError, InvalidInputError))
-async def list_points(
-    session: ReadSession,
-    series_id: KnownId,
+async def _asked_window(
+    since: Annotated[Name | None, Query(alias="from", description=f"First commit. {NAMED}")] = None,
+    until: Annotated[Name | None, Query(alias="to", description=f"Last commit. {NAMED}")] = None,
     start: Annotated[Time | None, Query(description="Earliest commit, by its place in history.")] = None,
     end: Annotated[Time | None, Query(description="Latest commit, by its place in history.")] = None,
+    last: Annotated[int | None, Query(ge=1, le=MOST_LAST, description="The newest so many commits.")] = None,
+    branch: Annotated[Name | None, Query(description="Only commits among the first parents of this branch.")] = None,
+) -> AskedWindow:
+    return AskedWindow(since, until, branch, Window(start=start, end=end, last=last))
+
+
+KnownWindow = Annotated[AskedWindow, Depends(_asked_window)]
+Raw = Annotated[bool, Query(description="Also what each report measured, with one value per process.")]
+
+
+@router.get(
+    "/series",
+    operation_id="list_series",
+    summary="Find series",
+    response_model=Page[SeriesSummary],
+    responses=READING,
+)
+async def list_series(
+    session: ReadSession,
+    opened: OpenedReading,
+    answer: KnownAnswering,
+    form: WantedFormat,
+    choice: ChosenSeries,
+    branch: Branch = None,
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> Page[PointSummary]:
-    """Measurements of one series, oldest commit first; several reports at one commit are several points."""
-    series = await queries.series_by_id(session, SeriesId(series_id))
-    rows = await queries.points(
-        session, SeriesId(series.id), start=start, end=end, after=read_cursor(cursor, PointPlace), limit=limit + 1
-    )
-    return page_of(
-        rows,
-        limit,
-        item=_point_summary,
-        key=lambda row: (row.point.ordered_at, row.point.commit_id, row.point.id),
+) -> Response:
+    """Series by any composition of their dimensions; a dimension that is repeated takes any of its values.
+
+    `?project=demo&metric=time&variant=native&variant=fused&param.n=1000&q=dens`
+    """
+    choice = replace(choice, branch=branch)
+
+    async def read(session: AsyncSession, after: int | None) -> tuple[Sequence[StoredSeries], int | None]:
+        rows = await finding.list_series(session, choice, after_id=after, limit=HIGHEST_LIMIT)
+        return rows, rows[-1].series.id if len(rows) == HIGHEST_LIMIT else None
+
+    if form is not None:
+        name = choice.project or "pullback"
+        return await send(form, SERIES, in_batches(opened, read), name=name, headers=answer.headers)
+    place = read_cursor(cursor, SeriesPlace)
+    rows = await finding.list_series(session, choice, after_id=place[0] if place else None, limit=limit + 1)
+    return answer(page_of(rows, limit, item=SeriesSummary.of, key=lambda row: (row.series.id,)))
+
+
+@router.get(
+    "/series/facets",
+    operation_id="count_series",
+    summary="Count series by each dimension",
+    response_model=FacetsSummary,
+    responses=READING,
+)
+async def count_series(
+    session: ReadSession,
+    opened: OpenedReading,
+    answer: KnownAnswering,
+    form: WantedFormat,
+    choice: ChosenSeries,
+    branch: Branch = None,
+) -> Response:
+    """Which values of each dimension there are under a choice of series, and how many series each of them has."""
+    choice = replace(choice, branch=branch)
+
+    async def read(session: AsyncSession, _: None) -> tuple[Sequence[FacetRow], None]:
+        return facet_rows(await finding.facets(session, choice)), None
+
+    if form is not None:
+        name = choice.project or "pullback"
+        return await send(form, FACETS, in_batches(opened, read), name=name, headers=answer.headers)
+    return answer(FacetsSummary.of(await finding.facets(session, choice)))
+
+
+@router.get(
+    "/series/{series_id}/points",
+    operation_id="list_points",
+    summary="Points of a series",
+    response_model=PointPage,
+    responses=READING,
+)
+async def list_points(
+    session: ReadSession,
+    opened: OpenedReading,
+    answer: KnownAnswering,
+    form: WantedFormat,
+    series_id: KnownId,
+    asked: KnownWindow,
+    marks: Annotated[
+        int | None,
+        Query(
+            ge=FEWEST_MARKS,
+            le=MOST_MARKS,
+            description="All of the window on one page, thinned to at most so many points: of buckets of equal counts the "
+            "first, the last, the lowest and the highest value and ratio, so that a plot looks the same.",
+        ),
+    ] = None,
+    *,
+    raw: Raw = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
+
+    Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
+    """
+    series = await series_by_id(session, SeriesId(series_id))
+    window = await asked.found(session, ProjectId(series.project_id))
+
+    async def read(session: AsyncSession, after: Place | None) -> tuple[Sequence[ExportedPoint], Place | None]:
+        stored = (await finding.series_by_ids(session, [series_id]))[series_id]
+        if marks is not None:
+            shown, _ = await marks_in(session, SeriesId(series_id), window, at_most=marks, raw=raw)
+            return exported(stored, shown, raw=raw), None
+        points, more = await points_in(session, SeriesId(series_id), window, after=after, limit=HIGHEST_LIMIT, raw=raw)
+        return exported(stored, points, raw=raw), points[-1].place if more else None
+
+    if form is not None:
+        table = RAW_POINTS if raw else POINTS
+        return await send(form, table, in_batches(opened, read), name=f"series-{series_id}", headers=answer.headers)
+    after = read_cursor(cursor, PointPlace)
+    if marks is not None:
+        if after is not None:
+            refuse("marks", "Marks are all on one page: leave out the cursor, or `marks`.")
+        shown, of = await marks_in(session, SeriesId(series.id), window, at_most=marks, raw=raw)
+        thinned = of if of > len(shown) else None
+        return answer(PointPage(items=[PointSummary.of(point) for point in shown], thinned_from=thinned))
+    points, more = await points_in(session, SeriesId(series.id), window, after=after, limit=limit, raw=raw)
+    return answer(
+        PointPage(
+            items=[PointSummary.of(point) for point in points], next=write_cursor(points[-1].place) if more else None
+        )
     )
 
 
-def _series_summary(stored: StoredSeries) -> SeriesSummary:
-    series = stored.series
-    return SeriesSummary(
-        id=series.id,
-        project=stored.project,
-        case=CaseSummary.model_validate(stored.case),
-        variant=series.variant,
-        kind=series.variant_kind,
-        metric=series.metric,
-        unit=series.unit,
-        direction="smaller" if series.direction == "smaller" else "bigger",
-        exact=series.exact,
-        machine=stored.machine.name,
-        machine_fingerprint=stored.machine.fingerprint,
+@router.get(
+    "/points",
+    operation_id="list_points_of_series",
+    summary="Points of many series",
+    response_model=Page[SeriesPoint],
+    responses=READING,
+)
+async def list_points_of_series(
+    session: ReadSession,
+    opened: OpenedReading,
+    answer: KnownAnswering,
+    form: WantedFormat,
+    choice: ChosenSeries,
+    asked: KnownWindow,
+    *,
+    raw: Raw = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Points of all chosen series in a window of history, series by series, then oldest commit first.
+
+    A page may be short, or empty, and still have a `next`. `?project=demo&metric=time&last=100&format=csv`
+    """
+    if choice.project is None:
+        refuse("project", "A window is one of the history of a project: give `project`.")
+    project_id = ProjectId((await project_by_name(session, choice.project)).id)
+    window = await asked.found(session, project_id)
+
+    async def read(session: AsyncSession, at: WalkPlace | None) -> tuple[Sequence[ExportedPoint], WalkPlace | None]:
+        found, following = await points_of_series(session, choice, window, at=at, limit=HIGHEST_LIMIT, raw=raw)
+        return [row for stored, point in found for row in exported(stored, [point], raw=raw)], following
+
+    if form is not None:
+        table = RAW_POINTS if raw else POINTS
+        return await send(form, table, in_batches(opened, read), name=choice.project, headers=answer.headers)
+    at = read_cursor(cursor, SeriesPointPlace)
+    found, following = await points_of_series(session, choice, window, at=at, limit=limit, raw=raw)
+    return answer(
+        Page[SeriesPoint](
+            items=[
+                SeriesPoint(series=SeriesSummary.of(stored), point=PointSummary.of(point)) for stored, point in found
+            ],
+            next=None if following is None else write_cursor(following),
+        )
     )
 
 
-def _point_summary(placed: PlacedPoint) -> PointSummary:
-    point = placed.point
-    return PointSummary(
-        commit=placed.commit,
-        ordered_at=point.ordered_at,
-        report_id=point.report_id,
-        value=point.value,
-        spread=spread_of(point.process_values) if point.process_values else None,
-        process_values=point.process_values,
-        baseline=point.baseline,
-        log_ratio=point.log_ratio,
-        low=point.low,
-        high=point.high,
-        n=point.n,
-        outcome=point.outcome,
-        quality=point.quality,
-        method=point.method,
-        program_hash=point.program_hash,
-    )
+async def _place(session: AsyncSession, project_id: ProjectId, name: str | None, where: str) -> Place | None:
+    if name is None:
+        return None
+    commit = (await named_commit(session, project_id, name, where=where, measured=False)).commit
+    return commit.ordered_at, commit.id

@@ -60,6 +60,8 @@ class Point(Base):
     """A series at a commit, as one report measured it.
 
     `value` is the count of an exact metric, or the median of `process_values` (one value per process) of a noisy one.
+    Where a project keeps process values for a time only, `process_count`, `process_low`, `process_q25`, `process_q75`
+    and `process_high` stand for them afterwards; before that, these are null.
     `log_ratio`, `low`, `high`, `n` and `outcome` are against `baseline` in the same groups. `ordered_at` is the
     commit's place in history, repeated here so that a series is read in order from one index.
     """
@@ -92,3 +94,12 @@ class Point(Base):
     quality: Mapped[str]
     method: Mapped[str | None]
     program_hash: Mapped[str | None]
+    process_count: Mapped[int | None]
+    process_low: Mapped[float | None] = mapped_column(Double)
+    process_q25: Mapped[float | None] = mapped_column(Double)
+    process_q75: Mapped[float | None] = mapped_column(Double)
+    process_high: Mapped[float | None] = mapped_column(Double)
+
+
+ROLLED_UP = (Point.process_count, Point.process_low, Point.process_q25, Point.process_q75, Point.process_high)
+"""What stands for the process values after the time for which they are kept."""

@@ -1,22 +1,21 @@
 """Reading cases, series and points. Pages and API share these; every function is bounded and names its index."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, lateral, or_, select, true, tuple_, union
+from sqlalchemy import Row, Select, Subquery, and_, lateral, select, true, union
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
-from pullback_service.commits.models import Commit
+from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
-from pullback_service.projects.models import Project
 from pullback_service.reports.models import Failure, Report
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker
@@ -110,10 +109,14 @@ class FailedCase:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The newest state of a project: cells, and what failed at or after the newest measurement of its case."""
+    """The newest state of a project: cells, and what failed at or after the newest measurement of its case.
+
+    It is not `complete` when there is more than can be read at once.
+    """
 
     cells: Sequence[MeasuredCell]
     failures: Sequence[FailedCase]
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +128,38 @@ class WorkloadHistory:
     failures: Sequence[FailedCase]
 
 
-async def latest_matrix(session: AsyncSession, project_id: ProjectId, *, machine_id: MachineId | None = None) -> Matrix:
+async def latest_matrix(
+    session: AsyncSession,
+    project_id: ProjectId,
+    *,
+    machines: Collection[MachineId] | None = None,
+    workloads: Collection[str] | None = None,
+    metric: str | None = None,
+    branch_id: int | None = None,
+) -> Matrix:
     """Every variant and metric of every case of a project at the newest commit that has data for that case on that machine.
 
-    Index: ix_series_project_id, then one probe of ix_point_series_history per series; ix_failure_case_history.
+    Of a branch only its first parents count. Index: ix_series_project_id (or ix_case_workload and
+    uq_series_case_id_variant_metric_machine_id for some workloads), then one probe of ix_point_series_history per series,
+    on a branch with uq_branch_commit_branch_id_commit_id; ix_failure_case_history.
     """
     series = select(Series.id, Series.case_id, Series.machine_id).where(Series.project_id == project_id)
-    if machine_id is not None:
-        series = series.where(Series.machine_id == machine_id)
-    newest = _newest_commit_of_cases(series.subquery("known"))
+    if machines is not None:
+        series = series.where(Series.machine_id.in_(machines))
+    if workloads is not None:
+        series = series.join(Case, Case.id == Series.case_id).where(Case.workload.in_(workloads))
+    of_metric = series if metric is None else series.where(Series.metric == metric)
+    newest = _newest_commit_of_cases(of_metric.subquery("known"), branch_id)
     points = (
         _select_points()
         .join(newest, and_(newest.c.case_id == Series.case_id, newest.c.machine_id == Series.machine_id))
         .where(Point.ordered_at == newest.c.ordered_at, Point.commit_id == newest.c.commit_id)
         .order_by(Case.workload, Case.id, Series.variant, Series.metric, Series.id, Point.id)
-        .limit(MOST_MATRIX_POINTS)
+        .limit(MOST_MATRIX_POINTS + 1)
     )
+    if metric is not None:
+        points = points.where(Series.metric == metric)
+        newest = _newest_commit_of_cases(series.subquery("known"), branch_id)  # failures are of no metric
     failures = (
         _select_failures()
         .join(
@@ -155,11 +174,19 @@ async def latest_matrix(session: AsyncSession, project_id: ProjectId, *, machine
         .order_by(*history.newest_first(Failure), Failure.id)
         .limit(MOST_FAILURES)
     )
-    if machine_id is not None:
-        failures = failures.where(Failure.machine_id == machine_id)
+    if machines is not None:
+        failures = failures.where(Failure.machine_id.in_(machines))
+    if workloads is not None:
+        failures = failures.where(Case.workload.in_(workloads))
+    if branch_id is not None:
+        failures = failures.where(
+            Failure.commit_id.in_(select(BranchCommit.commit_id).where(BranchCommit.branch_id == branch_id))
+        )
+    rows = (await session.execute(points)).all()
     return Matrix(
-        cells=_pool((await session.execute(points)).all()),
+        cells=_pool(rows[:MOST_MATRIX_POINTS]),
         failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
+        complete=len(rows) <= MOST_MATRIX_POINTS,
     )
 
 
@@ -255,14 +282,19 @@ async def _refuse_unknown_workload(session: AsyncSession, project_id: ProjectId,
         raise NotFoundError(f"No upload of this project has a workload named {workload!r}.")
 
 
-def _newest_commit_of_cases(known: Subquery) -> Subquery:
+def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
     """(case_id, machine_id, ordered_at, commit_id) of the newest commit with a point, for the given series."""
-    newest_of_series = lateral(
+    newest = (
         select(Point.ordered_at, Point.commit_id)
         .where(Point.series_id == known.c.id)
         .order_by(*history.newest_first(Point))
         .limit(1)
     )
+    if branch_id is not None:
+        newest = newest.join(
+            BranchCommit, and_(BranchCommit.branch_id == branch_id, BranchCommit.commit_id == Point.commit_id)
+        )
+    newest_of_series = lateral(newest)
     return (
         select(known.c.case_id, known.c.machine_id, newest_of_series.c.ordered_at, newest_of_series.c.commit_id)
         .join_from(known, newest_of_series, true())
@@ -366,97 +398,3 @@ async def series_by_id(session: AsyncSession, series_id: SeriesId) -> Series:
     if found is None:
         raise NotFoundError(f"There is no series {series_id}: GET /api/v1/series lists those there are.")
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesChoice:
-    """Which series; None is any. `machine` is a name or a fingerprint, `case` a label."""
-
-    project: str | None = None
-    workload: str | None = None
-    case: str | None = None
-    dtype: str | None = None
-    device: str | None = None
-    variant: str | None = None
-    kind: str | None = None
-    metric: str | None = None
-    machine: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSeries:
-    """A series with what it is of."""
-
-    series: Series
-    case: Case
-    machine: Machine
-    project: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedPoint:
-    """A point with the hash of its commit."""
-
-    point: Point
-    commit: str
-
-
-async def list_series(
-    session: AsyncSession, choice: SeriesChoice, *, after_id: int | None, limit: int
-) -> Sequence[StoredSeries]:
-    """Series by any dimension, in the order in which they were first seen.
-
-    Index: ix_series_project_id within a project, ix_case_workload within a workload.
-    """
-    statement = (
-        select(Series, Case, Machine, Project.name)
-        .select_from(Series)
-        .join(Case, Case.id == Series.case_id)
-        .join(Machine, Machine.id == Series.machine_id)
-        .join(Project, Project.id == Series.project_id)
-        .order_by(Series.id)
-        .limit(limit)
-    )
-    for column, value in (
-        (Project.name, choice.project),
-        (Case.workload, choice.workload),
-        (Case.label, choice.case),
-        (Case.dtype, choice.dtype),
-        (Case.device, choice.device),
-        (Series.variant, choice.variant),
-        (Series.variant_kind, choice.kind),
-        (Series.metric, choice.metric),
-    ):
-        if value is not None:
-            statement = statement.where(column == value)
-    if choice.machine is not None:
-        statement = statement.where(or_(Machine.name == choice.machine, Machine.fingerprint == choice.machine))
-    if after_id is not None:
-        statement = statement.where(Series.id > after_id)
-    return [StoredSeries(*row) for row in await session.execute(statement)]
-
-
-async def points(
-    session: AsyncSession,
-    series_id: SeriesId,
-    *,
-    start: datetime | None,
-    end: datetime | None,
-    after: tuple[datetime, int, int] | None,
-    limit: int,
-) -> Sequence[PlacedPoint]:
-    """Points of a series in a window, oldest commit first. Index: ix_point_series_history."""
-    statement = (
-        select(Point, Commit.sha)
-        .join(Commit, Commit.id == Point.commit_id)
-        .where(Point.series_id == series_id)
-        .order_by(*history.oldest_first(Point), Point.id)
-        .limit(limit)
-    )
-    if start is not None:
-        statement = statement.where(Point.ordered_at >= start)
-    if end is not None:
-        statement = statement.where(Point.ordered_at <= end)
-    if after is not None:
-        statement = statement.where(tuple_(*history.place(Point), Point.id) > after)
-    return [PlacedPoint(*row) for row in await session.execute(statement)]

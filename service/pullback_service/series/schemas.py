@@ -1,12 +1,15 @@
 """What the API says about series and points."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from pullback_service.paging import Page
+from pullback_service.series.finding import Facets, StoredSeries
 from pullback_service.series.pooling import Spread
+from pullback_service.series.windows import PooledPoint
 
 
 class CaseSummary(BaseModel):
@@ -14,48 +17,169 @@ class CaseSummary(BaseModel):
 
     model_config = ConfigDict(from_attributes=True)
 
-    label: str
-    workload: str
-    params: dict[str, Any]
-    dtype: str | None
-    device: str | None
+    label: str = Field(examples=["dense_bias_act[n=100,act=tanh,f4,cpu]"])
+    workload: str = Field(examples=["dense_bias_act"])
+    params: dict[str, Any] = Field(examples=[{"n": 100, "act": "tanh"}])
+    dtype: str | None = Field(examples=["f4"])
+    device: str | None = Field(examples=["cpu"])
 
 
 class SeriesSummary(BaseModel):
     """A series: a metric of one variant of a case on one machine."""
 
-    id: int
-    project: str
+    id: int = Field(examples=[42])
+    project: str = Field(examples=["demo"])
     case: CaseSummary
-    variant: str
-    kind: str
-    metric: str
-    unit: str
+    variant: str = Field(examples=["native"])
+    kind: str = Field(examples=["tier"])
+    metric: str = Field(examples=["time"])
+    unit: str = Field(examples=["s"])
     direction: Literal["smaller", "bigger"]
     exact: bool
-    machine: str
+    machine: str = Field(examples=["box"])
     machine_fingerprint: str
 
+    @classmethod
+    def of(cls, stored: StoredSeries) -> Self:
+        """A stored series."""
+        series = stored.series
+        return cls(
+            id=series.id,
+            project=stored.project,
+            case=CaseSummary.model_validate(stored.case),
+            variant=series.variant,
+            kind=series.variant_kind,
+            metric=series.metric,
+            unit=series.unit,
+            direction="smaller" if series.direction == "smaller" else "bigger",
+            exact=series.exact,
+            machine=stored.machine.name,
+            machine_fingerprint=stored.machine.fingerprint,
+        )
 
-class PointSummary(BaseModel):
-    """A series at a commit, as one report measured it.
 
-    `spread` and `process_values` are null for exact metrics; the ratio (natural log, variant/baseline) is null where
-    nothing was paired.
+class FacetValue(BaseModel):
+    """One value of a dimension, and how many series choosing it would leave."""
+
+    value: str = Field(examples=["native"])
+    series: int = Field(examples=[12])
+
+
+class FacetSummary(BaseModel):
+    """A dimension: its values under the present choice, those of most series first.
+
+    `values_in_all` says how many there are, of which the first 100 are listed. A parameter is the dimension
+    `param.NAME`.
     """
 
-    commit: str
-    ordered_at: datetime
+    dimension: str = Field(examples=["variant", "param.n"])
+    values: list[FacetValue]
+    values_in_all: int
+
+
+class FacetsSummary(BaseModel):
+    """How many series a choice finds, and what else there is to choose.
+
+    The counts of a dimension leave its own choice out: they say what choosing another of its values would give.
+    """
+
+    series: int = Field(examples=[12])
+    facets: list[FacetSummary]
+
+    @classmethod
+    def of(cls, counted: Facets) -> Self:
+        """What was counted."""
+        return cls(
+            series=counted.series,
+            facets=[
+                FacetSummary(
+                    dimension=facet.dimension,
+                    values=[FacetValue(value=value, series=count) for value, count in facet.values],
+                    values_in_all=facet.values_in_all,
+                )
+                for facet in counted.facets
+            ],
+        )
+
+
+class RawPointSummary(BaseModel):
+    """What one report measured at a commit; `process_values` is null for exact metrics."""
+
+    model_config = ConfigDict(from_attributes=True)
+
     report_id: UUID
     value: float
-    spread: Spread | None
     process_values: list[float] | None
-    baseline: str | None
+    quality: str
+    dirty: bool
+    outcome: str | None
     log_ratio: float | None
     low: float | None
     high: float | None
     n: int | None
-    outcome: str | None
-    quality: str
-    method: str | None
+
+
+class PointSummary(BaseModel):
+    """A series at a commit, all its reports pooled.
+
+    `value` is in the unit of the series; `spread` is over processes and null for exact metrics. The ratio (natural log,
+    variant/baseline) is null where nothing was paired. `position` and `after_gap` are of the branch that was asked for.
+    """
+
+    commit: str = Field(examples=["c0ffee0000000000000000000000000000000001"])
+    title: str | None = Field(examples=["Fuse the bias into the product"])
+    ordered_at: datetime
+    position: int | None = Field(None, description="Place among the first parents of the branch that was asked for.")
+    after_gap: bool | None = Field(None, description="On that branch: what lies right before it is not known.")
+    value: float = Field(examples=[0.00125])
+    spread: Spread | None
+    baseline: str | None = Field(examples=["unfused"])
+    log_ratio: float | None = Field(examples=[-0.87])
+    low: float | None = Field(examples=[-0.88])
+    high: float | None = Field(examples=[-0.86])
+    n: int | None = Field(examples=[20])
+    outcome: str | None = Field(examples=["faster"])
+    quality: str = Field(examples=["clean"])
+    dirty: bool
+    method: str | None = Field(examples=["cpu"])
     program_hash: str | None
+    report_ids: list[UUID] = Field(description="Reports behind the point, oldest first.")
+    raw: list[RawPointSummary] | None = Field(None, description="What each report measured, with `raw=true`.")
+
+    @classmethod
+    def of(cls, pooled: PooledPoint) -> Self:
+        """A pooled point."""
+        return cls(
+            commit=pooled.commit,
+            title=pooled.title,
+            ordered_at=pooled.place[0],
+            position=pooled.position,
+            after_gap=pooled.after_gap,
+            value=pooled.value,
+            spread=pooled.spread,
+            baseline=pooled.baseline,
+            log_ratio=pooled.log_ratio,
+            low=pooled.low,
+            high=pooled.high,
+            n=pooled.n,
+            outcome=pooled.outcome,
+            quality=pooled.quality,
+            dirty=pooled.dirty,
+            method=pooled.method,
+            program_hash=pooled.program_hash,
+            report_ids=list(pooled.reports),
+            raw=[RawPointSummary.model_validate(raw) for raw in pooled.raw] or None,
+        )
+
+
+class PointPage(Page[PointSummary]):
+    """A page of points. `thinned_from` is how many there are in the window when only some are shown as marks."""
+
+    thinned_from: int | None = Field(None, examples=[5000])
+
+
+class SeriesPoint(BaseModel):
+    """A point and the series it is of."""
+
+    series: SeriesSummary
+    point: PointSummary

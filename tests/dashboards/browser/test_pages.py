@@ -26,7 +26,10 @@ def places(base):
     job = httpx.post(
         f"{base}/api/v1/jobs", json={"project": "pullback", "commit": {"sha": "a" * 40}, "suite": "quick"}
     ).json()["id"]
-    return [OVERVIEW, DENSE, RESTORE, commit, report, "/jobs", f"/jobs/{job}", "/help"]
+    case = f"{commit}/cases/{quote(LARGE)}"
+    compared = f"/projects/pullback/compare?head={overview['commit']['sha']}"
+    explored = "/projects/pullback/explore?workload=dense_bias_act&metric=time"
+    return [OVERVIEW, DENSE, RESTORE, commit, case, compared, explored, report, "/jobs", f"/jobs/{job}", "/help"]
 
 
 def test_the_overview_shows_measured_factors(visit):
@@ -47,12 +50,89 @@ def test_the_overview_tells_the_newest_commit_and_machine_but_names_nobody(visit
     assert commit["author"] not in line.inner_text()
 
 
+def test_two_clicks_lead_from_the_overview_to_what_made_an_array_more(visit):
+    page = visit(OVERVIEW)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#news li", has_text="arrays 3 → 4").get_by_role("link", name=LARGE).click()  # the first click
+    assert "arrays +1, now 4" in page.locator("ul.news").inner_text()
+    program = page.locator("details.program[open]")
+    assert program.count() == 1
+    assert "b3 = multiply" in program.locator(".new").first.inner_text()
+    page.get_by_role("button", name="Copy").click()  # the second
+    command = page.evaluate("navigator.clipboard.readText()")
+    assert re.search(r"git switch --detach [0-9a-f]{40}\npullback run --suite 'quick:dense_bias_act\*'", command)
+
+
+def test_a_comparison_begins_with_its_verdict(visit, base):
+    assert visit("/compare").url.endswith("/projects/wild%2F%3Cnames%3E/compare")  # uploaded to last
+    page = visit("/projects/pullback/compare")
+    head = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
+    page.get_by_label("judged").fill(head[:12])
+    page.get_by_role("button", name="Compare").click()
+    verdict = page.locator(".verdict").inner_text()
+    assert "7 series are worse, 2 are better" in verdict
+    assert "fused arrays up to +33.3 % in 5 series" in verdict
+    rows = page.locator("table.compared tbody tr")
+    assert rows.count() == 9
+    assert "slower, in the same groups" in rows.nth(5).inner_text()
+    page.get_by_role("link", name=re.compile("more that did not change")).click()
+    assert page.locator("table.compared tbody tr").count() == 45
+    page.get_by_role("link", name="time", exact=True).click()
+    assert "metric=time" in page.url
+
+
+def test_what_is_copied_into_a_pull_request_says_the_same(visit, base):
+    head = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
+    answer = httpx.get(f"{base}/projects/pullback/compare.md?head={head}")
+    assert answer.headers["content-type"].startswith("text/markdown")
+    assert answer.text.startswith("**▲ 7 series are worse")
+    assert sum(line.startswith("| ▲") for line in answer.text.splitlines()) == 7
+
+
+def test_choices_narrow_each_other_until_series_are_drawn(visit):
+    page = visit("/projects/pullback/explore")
+    assert page.locator("h1").inner_text() == "45 series"
+    assert page.locator("figure").count() == 0
+    for choice in ("dense_bias_act", "time"):
+        page.locator(".menu").get_by_role("link", name=re.compile(f"^{choice}")).click()
+    assert page.locator("h1").inner_text() == "6 series"
+    assert page.locator("figure svg.still").count() == 1
+    page.get_by_role("link", name="variant", exact=True).click()
+    assert page.locator("figure svg.still").count() == 3
+    assert page.locator("table tbody tr").count() == 6
+    page.get_by_role("searchbox").fill("nothing at all")
+    page.get_by_role("button", name="Find").click()
+    assert "No series fits" in page.locator("main").inner_text()
+
+
+def test_neighbours_in_history_are_a_key_away(visit, places):
+    page = visit(next(place for place in places if "/cases/" in place))
+    newest = page.locator(".steps [aria-current]").inner_text()
+    page.locator("a[rel=prev]").click()
+    page.locator("a[rel=next]").click()
+    assert page.locator(".steps [aria-current]").inner_text() == newest
+    assert page.locator("svg.strip .strip-before").count() == page.locator("svg.strip .strip-now").count() == 40
+
+
+def test_a_case_that_failed_says_why(visit, base):
+    failed = next(row for row in httpx.get(f"{base}{RESTORE}.json").json()["view"]["rows"] if row["failure"])
+    page = visit(failed["href"])
+    assert "relative error 3.1e-02" in page.locator(".failed").first.inner_text()
+
+
 def test_a_commit_counts_arrays_without_a_unit(visit, places):
     table = visit(next(place for place in places if "/commits/" in place)).locator("table", has_text="behind it").first
     column = table.locator("thead th").all_inner_texts().index("arrays")
     counts = [row.locator("th, td").nth(column).inner_text() for row in table.locator("tbody tr").all()]
     assert counts
     assert all(count.isdigit() for count in counts)
+
+
+def test_a_report_tells_what_was_not_measured(visit, places):
+    section = visit(next(place for place in places if "/reports/" in place)).get_by_role("region", name="Not measured")
+    refused, absent = section.locator("li").all_inner_texts()
+    assert '<script>alert("x")</script>' in refused
+    assert absent.startswith("numpy takes part in no case")
 
 
 def test_the_overview_switches_to_memory_by_its_address(visit):
@@ -117,7 +197,7 @@ def test_a_click_on_a_point_leads_to_its_commit(visit):
     point = page.locator(".js-plotly-plot .scatterlayer .trace .point").last.bounding_box()
     page.mouse.click(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
     page.wait_for_url("**/commits/**")
-    assert page.get_by_role("heading", name="Cut a broadcast copy").is_visible()
+    assert page.locator(".facts", has_text="Cut a broadcast copy").is_visible()
 
 
 def test_every_page_fits_its_window_in_both_themes_and_complains_of_nothing(visit, places, base):
@@ -166,7 +246,9 @@ def test_the_keyboard_reaches_the_content_and_shows_where_it_is(visit):
 def test_pages_read_without_javascript(visit):
     page = visit(f"{DENSE}?case={quote(LARGE)}", javascript=False)
     assert re.search(r"0\.5\d×", page.locator("table").inner_text())
-    assert "the table below has the same numbers" in page.locator("#figure").inner_text()
+    still = page.locator("#figure svg.still").first
+    assert still.locator("circle").count() == 24
+    assert "fused" in still.text_content()
 
 
 def test_nothing_moves_when_the_figure_is_drawn(browser, base):

@@ -3,7 +3,7 @@ import pytest
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import _templates
-from pullback_dashboards.report.view import case_blocks, facts_of, reproduce_command
+from pullback_dashboards.report.view import case_blocks, facts_of, left_out, reproduce_command
 
 
 def document(**entry):
@@ -78,3 +78,10 @@ def test_facts_are_flat_and_leave_out_what_is_unknown():
 def test_the_command_to_measure_again_quotes_what_it_must():
     command = reproduce_command({"harness": {"suite": "quick:a b*"}}, Commit("f" * 40))
     assert command.splitlines()[1] == "pullback run --suite 'quick:a b*' -o report.json"
+
+
+def test_what_was_refused_and_what_is_absent_is_told_and_nonsense_is_not():
+    harness = {"refused": ["no case matches 'nope'"], "absent": ["numpy takes part in no case: none written"]}
+    assert left_out({"harness": harness}) == ("no case matches 'nope'", "numpy takes part in no case: none written")
+    assert left_out({"harness": {"refused": 5, "absent": None}}) == ()
+    assert left_out({}) == ()

@@ -267,10 +267,18 @@ def test_pooling(rank, pool, options, keeps_its_memory):
     keeps_its_memory(lambda x: np.sum(pool(x, 2, **options) ** 2), normal(2, 3, *(5, 6, 4)[:rank]))
 
 
-def test_a_convolution_in_bands_and_on_a_transposed_image(keeps_its_memory, monkeypatch):
-    from pullback.rules import convolution  # noqa: PLC0415 (what is patched)
+@pytest.mark.parametrize("act", [nn.relu, nn.leakyrelu])
+def test_a_layer_with_a_mask_before_pooling(act, keeps_its_memory):
+    def loss(w, x, b):
+        return np.sum(nn.max_pool(nn.conv_bias_act(w, x, b, act=act), 2) ** 2)
 
-    monkeypatch.setattr(convolution, "COLUMN_BYTES", 1024)
+    keeps_its_memory(loss, normal(3, 2, 2, 2), normal(20, 2, 5, 5), normal(3))
+
+
+def test_a_convolution_in_bands_and_on_a_transposed_image(keeps_its_memory, monkeypatch):
+    from pullback.rules import window_products  # noqa: PLC0415 (what is patched)
+
+    monkeypatch.setattr(window_products, "COLUMN_BYTES", 1024)
     keeps_its_memory(lambda w, x: np.sum(nn.conv(w, x, pad=1) ** 2), normal(4, 2, 3, 3), normal(5, 2, 9, 8))
     keeps_its_memory(
         lambda w, x: np.sum(nn.conv(w, np.moveaxis(x, -1, 1)) ** 2), normal(4, 2, 3, 3), normal(3, 9, 8, 2)

@@ -7,6 +7,7 @@ import pullback as pb
 from pullback.backends.native.emission import contiguous_strides
 from pullback.backends.native.kernels import every as _every  # noqa: F401 - it fills the table of emitters
 from pullback.backends.native.memory import plan_memory
+from pullback.backends.native.views import Views
 from pullback.ir.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
@@ -190,3 +191,30 @@ def test_parts_share_the_bytes_of_what_they_are_joined_to():
     (joined,) = (node.outputs[0] for node in graph.nodes if node.primitive.name == "concatenate")
     assert memory.kernels.views.access(joined).strides == contiguous_strides(joined.type.shape)
     assert memory.nbytes < 2 * joined.type.nbytes
+
+
+def test_a_join_moves_only_what_is_a_view_of_its_parts(monkeypatch):
+    """Finding every view anew for every join takes most of the time of compiling a program of many joins."""
+    entered = []
+    enter = Views.enter
+    monkeypatch.setattr(Views, "enter", lambda self, node: (entered.append(node), enter(self, node))[1])
+
+    mix = RNG.normal(size=(6, 8))
+
+    def function(steps):
+        def joining(x):
+            for _ in range(steps):
+                x = mix @ np.concatenate([np.sin(x).T, W @ x.T]) @ X
+            return x
+
+        return joining
+
+    def work(steps):
+        graph = lowered(function(steps), X)
+        entered.clear()
+        plan_memory(graph, 512)
+        return len(entered)
+
+    few, many = work(10), work(40)
+    assert 0 < many <= 5 * few
+    check(function(3), X)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.rules import convolution
+from pullback.rules import convolution, window_products
 from pullback.rules.sliding import Sliding
 from pullback_runners.allocations.arrays import ArrayCounter
 
@@ -37,9 +37,9 @@ GEOMETRIES = [
 
 
 @pytest.mark.parametrize(("axes", "stride", "pad", "dilation", "groups"), GEOMETRIES)
-@pytest.mark.parametrize("column_bytes", [convolution.COLUMN_BYTES, 300], ids=["blocks", "bands"])
+@pytest.mark.parametrize("column_bytes", [window_products.COLUMN_BYTES, 300], ids=["blocks", "bands"])
 def test_convolutions_and_their_transposes_are_right(axes, stride, pad, dilation, groups, column_bytes, monkeypatch):
-    monkeypatch.setattr(convolution, "COLUMN_BYTES", column_bytes)
+    monkeypatch.setattr(window_products, "COLUMN_BYTES", column_bytes)
     w = RNG.normal(size=(4, 3, *(2, 3, 2)[:axes]))
     x = RNG.normal(size=(3, 3 * groups, *(5, 7, 4)[:axes]))
     params = {"stride": (stride,) * axes, "pad": (pad,) * axes, "dilation": (dilation,) * axes, "groups": groups}
@@ -99,8 +99,8 @@ def test_beside_the_result_only_a_buffer_of_bounded_size_is_made():
     with counter.window():
         y = pb.nn.conv(w, x)
         peak = counter.read().peak_bytes
-    assert peak - y.nbytes <= convolution.COLUMN_BYTES + w.nbytes
-    assert 9 * x.nbytes > 20 * convolution.COLUMN_BYTES  # what all windows at once would take
+    assert peak - y.nbytes <= window_products.COLUMN_BYTES + w.nbytes
+    assert 9 * x.nbytes > 20 * window_products.COLUMN_BYTES  # what all windows at once would take
 
 
 def test_a_pointwise_convolution_copies_nothing():

@@ -70,6 +70,8 @@ def test_pools_keep_precision_and_take_batches():
         ours = pb.vmap(lambda x, pool=pool: pool(x, 2))(x)
         np.testing.assert_array_equal(ours, np.stack([pool(row, 2) for row in x]))
         assert pool(x[:0], 2).shape == (0, 2, 2, 4)
+        both = pb.vmap(pb.vmap(lambda row, pool=pool: pool(row[None], 2)[0]))(x[:, None])
+        np.testing.assert_array_equal(both[:, 0], pool(x, 2))
     with pytest.raises(TypeError, match="pass real numbers"):
         pb.nn.max_pool(x * 1j, 2)
 

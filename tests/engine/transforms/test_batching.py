@@ -40,6 +40,44 @@ def test_a_batch_can_be_compiled(tier):
     assert plan.summary()["fallbacks"] == []
 
 
+def projected(parameters):
+    """A point turned and projected: it takes parts of its argument, whose cotangents are written into parts."""
+    turn, point, scale = parameters[:3], parameters[3:6], parameters[6]
+    y = point + np.cross(turn, point)
+    return scale * y[:2] / y[2]
+
+
+def pooled(image):
+    return pb.nn.max_pool(image[None, None], 2, stride=1)[0, 0]
+
+
+@pytest.mark.parametrize(("function", "shape"), [(projected, (7,)), (pooled, (3, 4))])
+def test_the_jacobians_of_many_examples_are_no_more_steps_than_those_of_few(function, shape):
+    plan = pb.compile(pb.vmap(pb.jacobian(function)), tier="fused")
+    kernels = set()
+    for count in (2, 400):
+        xs = RNG.normal(size=(count, *shape))
+        ours = plan(xs)
+        np.testing.assert_allclose(ours[:2], [pb.jacobian(function)(x) for x in xs[:2]], atol=1e-12)
+        assert plan.summary()["fallbacks"] == []
+        kernels.add(plan.summary()["kernels"])
+    assert len(kernels) == 1
+
+
+@pytest.mark.parametrize("tier", ["fused", "native"])
+def test_what_goes_example_by_example_is_not_compiled_for_many(tier):
+    def places(x):
+        return np.sum(x) * np.searchsorted(np.sort(x), 0.5)
+
+    plan = pb.compile(pb.vmap(places), tier=tier)
+    plan(XS)
+    assert plan.summary()["kernels"] is not None  # few are
+    many = RNG.normal(size=(300, 3))
+    np.testing.assert_allclose(plan(many), [places(x) for x in many])
+    (reason,) = plan.summary()["fallbacks"]
+    assert reason.startswith("searchsorted is applied to one example of a batch after the other, and 300 of them")
+
+
 def test_batches_nest():
     xs = RNG.normal(size=(2, 4, 3))
     np.testing.assert_allclose(pb.vmap(pb.vmap(example))(xs), [[example(x) for x in row] for row in xs])

@@ -73,6 +73,27 @@ def test_a_suite_may_be_narrowed_to_cases():
     assert claim.lease.path == "/api/v1/jobs/7/attempts/1"
 
 
+def test_a_claim_says_what_the_agent_can_do_and_brings_the_commit_to_compare_with():
+    asked = []
+    commit = {"sha": "a" * 40, "ordered_at": "2026-01-01T00:00:00Z", "title": "t"}
+    answer = {
+        "job": {"id": 7, "project": "p", "commit": commit, "suite": "quick", "timeout_s": 60, "reference": commit},
+        "attempt": 1,
+        "lease_token": "t",
+        "heartbeat_s": 15,
+    }
+
+    def serve(request):
+        asked.append(json.loads(request.content))
+        return httpx.Response(200, json=answer)
+
+    with _client(serve) as client:
+        claim = client.claim("a", labels={}, wait_s=0)
+    assert asked[0]["kinds"] == ["run", "compare"]
+    assert claim.job.reference == claim.job.commit
+    assert set(claim.job.reference) == {"sha", "parents", "branch", "author", "authored_at", "title"}
+
+
 @pytest.mark.parametrize("status", [404, 409, 410])
 def test_a_heartbeat_for_a_lease_that_is_gone_answers_lost(status):
     with _client(lambda _: httpx.Response(status)) as client:

@@ -1,6 +1,8 @@
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +80,13 @@ def test_a_commit_without_an_engine_is_a_failed_build(repository, tmp_path):
     _git(repository, "rm", "-qr", "engine")
     _git(repository, "commit", "-qm", "no engine")
     with pytest.raises(JobFailedError, match="has no engine/"):
+        GitEngines(repository).extract(_git(repository, "rev-parse", "HEAD"), tmp_path / "target")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_not_a_commit_without_an_engine(repository, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("wb"))  # noqa: SIM115 - its user closes it
+    with pytest.raises(JobFailedError, match="No space left on device.*free some space or set TMPDIR"):
         GitEngines(repository).extract(_git(repository, "rev-parse", "HEAD"), tmp_path / "target")
 
 

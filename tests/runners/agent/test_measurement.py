@@ -28,13 +28,23 @@ COMMIT = {
 KEY = "0b0e6b0e-0000-4000-8000-000000000001"
 
 
-def _claim(suite="quick", cases=("poly9_broadcast*",), timeout_s=120.0):
+def _claim(suite="quick", cases=("poly9_broadcast*",), timeout_s=120.0, reference=None):
     lease = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)  # noqa: S106
-    return Claim(Job("pullback", COMMIT, suite, cases, timeout_s), lease)
+    return Claim(Job("pullback", COMMIT, suite, cases, timeout_s, reference), lease)
 
 
-def _measure(claim, folder, *, tell=lambda _: None, cancelled=lambda: False):
-    return measure(claim, ENGINE, folder, KEY, exact=True, cpus=frozenset(), tell=tell, cancelled=cancelled)
+def _measure(claim, folder, *, reference=None, tell=lambda _: None, cancelled=lambda: False):
+    return measure(
+        claim,
+        ENGINE,
+        folder,
+        KEY,
+        reference=reference,
+        exact=True,
+        cpus=frozenset(),
+        tell=tell,
+        cancelled=cancelled,
+    )
 
 
 def _runs(pid):
@@ -63,6 +73,19 @@ def test_a_job_gives_a_report_with_its_commit_its_key_and_real_ratios(folder):
     ]
     assert steps[-1].done == steps[-1].total
     assert "poly9_broadcast" in folder.log.read_text()
+
+
+@pytest.mark.parametrize(("sha", "cases"), [(COMMIT["sha"], 0), ("b" * 40, 1)])
+def test_a_job_that_compares_gives_comparisons_and_of_a_commit_with_itself_nothing_else(folder, sha, cases):
+    schemas = pytest.importorskip("pullback_service.reports.schemas", reason="the service's extra is not installed")
+    report = _measure(_claim(reference={**COMMIT, "sha": sha}), folder, reference=ENGINE)
+    assert (report["id"], report["commit"], report["harness"]["job"]) == (KEY, COMMIT, {"id": "7", "attempt": 1})
+    assert len(report["cases"]) == cases
+    times = [row for row in report["comparisons"] if row["metric"] == "time"]
+    assert {row["variant"] for row in times} >= {"unfused", "fused", "stateful"}
+    assert {(row["reference"], row["candidate"]) for row in times} == {(sha, COMMIT["sha"])}
+    stored = schemas.ReportDocument.model_validate(report)
+    assert {len(row.log_ratios) for row in stored.comparisons if row.metric == "time"} == {6}
 
 
 def test_a_suite_that_does_not_exist_is_a_failed_job_with_the_reason(folder):

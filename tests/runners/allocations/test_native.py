@@ -11,7 +11,7 @@ from pullback_runners.allocations import NativeCounter, native_counter_library
 
 pytestmark = pytest.mark.skipif(
     native_counter_library() is None,
-    reason="the native counter was not built: no C compiler was there when pullback was installed, or not Linux",
+    reason="malloc is counted on Linux with glibc only, on x86-64 and AArch64",
 )
 
 PREAMBLE = """
@@ -104,6 +104,44 @@ def all_kinds():
 show(all_kinds)
 """)
     assert (allocations, requested) == (4, 46_400)
+
+
+def test_aligned_requests_are_checked_and_counted():
+    allocations, requested, _ = counted("""
+libc.posix_memalign.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_size_t]
+def aligned():
+    block = ctypes.c_void_p(1)
+    for wrong in (0, 3, 4, 24):
+        assert libc.posix_memalign(ctypes.byref(block), wrong, 10_000) == 22 and block.value == 1
+    assert libc.posix_memalign(ctypes.byref(block), 8, 2**63) == 12 and block.value == 1
+    assert libc.posix_memalign(ctypes.byref(block), 4096, 10_000) == 0 and block.value % 4096 == 0
+    libc.free(block)
+show(aligned)
+""")
+    assert allocations == 1
+    assert requested == 10_000
+
+
+def test_a_block_that_grows_is_asked_for_again_and_one_that_is_refused_is_not():
+    allocations, requested, peak = counted("""
+libc.realloc(None, 0)
+def grow():
+    block = libc.realloc(None, 50_000)
+    block = libc.realloc(block, 100_000)
+    assert libc.calloc(2**63, 3) is None and libc.realloc(block, 2**63) is None
+    assert libc.realloc(block, 0) is None
+show(grow)
+""")
+    assert (allocations, requested) == (2, 150_000)
+    assert 100_000 <= peak < 101_000
+
+
+def test_no_tool_of_a_compiler_is_needed():
+    program = (
+        "from pullback_runners.allocations import native_counter_library as library; print(library().read_bytes()[:4])"
+    )
+    environment = {**os.environ, "PATH": "/nonexistent", "CC": "/nonexistent/cc"}
+    assert subprocess.check_output([sys.executable, "-c", program], env=environment, text=True) == "b'\\x7fELF'\n"
 
 
 def test_threads_are_seen():

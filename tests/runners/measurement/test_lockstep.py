@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -9,8 +10,16 @@ import time
 import psutil
 import pytest
 
+from pullback_runners.errors import VariantError
 from pullback_runners.measurement.examination import examine
-from pullback_runners.measurement.lockstep import Lineup, _rotations, run_group
+from pullback_runners.measurement.lockstep import (
+    FEWEST_ROUNDS,
+    Lineup,
+    Timing,
+    _rotations,
+    run_group,
+    share_calls,
+)
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings, blas_threads
 from pullback_runners.workloads import Case
@@ -94,7 +103,7 @@ def test_no_process_outlives_its_group(faulty_workloads, sound_case):
     group_of(sound_case, ["unfused", "crashes"], faulty_workloads)
     with pytest.raises(StoppedError):
         group_of(sound_case, ["unfused", "hangs"], faulty_workloads, stop=lambda: True)
-    assert [each for each in psutil.Process().children() if "worker" in " ".join(each.cmdline())] == []
+    assert [each for each in psutil.Process().children() if "pullback_runners" in " ".join(each.cmdline())] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a parent's death is announced by Linux only")
@@ -104,11 +113,12 @@ def test_workers_die_with_the_process_that_started_them(faulty_workloads):
         "from pathlib import Path\n"
         "from pullback_runners.workloads import Case\n"
         "from pullback_runners.measurement.member import Member\n"
-        "from pullback_runners.measurement.worker_process import Surroundings, WorkerProcess\n"
+        "from pullback_runners.measurement.lockstep import Lineup\n"
+        "from pullback_runners.measurement.worker_process import Surroundings\n"
         "case = Case('sound', (('n', 8),), 'f8')\n"
         "surroundings = Surroundings(workload_files=[Path(sys.argv[1])])\n"
-        "worker = WorkerProcess('time', case, Member('hangs'), surroundings)\n"
-        "print(worker._process.pid, flush=True)\n"
+        "lineup = Lineup(case, [Member('hangs')], surroundings)\n"
+        "print(lineup.workers['hangs']._process.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     with subprocess.Popen(
@@ -140,6 +150,86 @@ def test_a_lineup_keeps_off_the_measured_cpu_until_its_turns(faulty_workloads, s
         worker.answer()
         worker.ask({"do": "warm", "cpus": [cpu]})
         assert os.sched_getaffinity(worker._process.pid) == {cpu}
+    finally:
+        lineup.end()
+
+
+@pytest.mark.parametrize(
+    ("calibrated", "shared"),
+    [
+        ({"a": 10, "b": 14, "c": 8}, {"a": 10, "b": 10, "c": 10}),
+        ({"a": 10, "b": 100, "c": 11}, {"a": 10, "b": 100, "c": 10}),  # a tenth of the time a call: calls of its own
+        ({"b": 100, "c": 11}, {"b": 100, "c": 11}),  # the first has failed, the next one leads
+        ({"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        ({}, {}),
+    ],
+)
+def test_members_about_as_fast_as_the_first_make_equally_many_calls(calibrated, shared):
+    timings = {name: Timing(calls) for name, calls in calibrated.items()}
+    share_calls(timings, ["a", "b", "c"])
+    assert {name: timing.calls for name, timing in timings.items()} == shared
+
+
+def test_turns_end_when_the_time_of_a_group_is_up_with_as_many_of_each(faulty_workloads, sound_case):
+    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
+    group = run_group(lineup, slices=1000, most_s=0.0)
+    assert [len(timing.cpu_s) for timing in group.timings.values()] == [FEWEST_ROUNDS, FEWEST_ROUNDS]
+
+
+def test_turns_end_at_the_deadline_after_one_of_each(faulty_workloads, sound_case):
+    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
+    assert run_group(lineup, slices=1000, deadline=time.monotonic()).rounds() == 1
+
+
+def forks_of(worker):
+    return [fork.pid for fork in psutil.Process(worker._process.pid).children()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads can be counted on Linux only")
+def test_renewed_a_worker_goes_on_in_another_fork_of_itself(faulty_workloads, sound_case):
+    lineup = Lineup(sound_case, [Member("right"), Member("threaded")], Surroundings([faulty_workloads]))
+    try:
+        worker, threaded = lineup.workers["right"], lineup.workers["threaded"]
+        seen = []
+        worker.answer()
+        for _ in range(2):
+            worker.ask({"do": "renew"})
+            assert worker.ask({"do": "turn", "calls": 3})["cpu_ns"] > 0
+            seen.append(forks_of(worker))
+        assert [len(forks) for forks in seen] == [1, 1]
+        assert seen[0] != seen[1]
+        threaded.answer()
+        assert threaded.ask({"do": "renew"})["renewed"] is False
+        assert forks_of(threaded) == []
+    finally:
+        lineup.end()
+    assert not any(psutil.pid_exists(fork) for forks in seen for fork in forks)
+
+
+def test_a_lineup_has_one_hash_seed_and_the_next_one_another(faulty_workloads, sound_case):
+    members = [Member("right"), Member("right", role="twin")]
+    seeds = []
+    for _ in range(2):
+        lineup = Lineup(sound_case, members, Surroundings([faulty_workloads]))
+        try:
+            found = {psutil.Process(w._process.pid).environ()["PYTHONHASHSEED"] for w in lineup.workers.values()}
+        finally:
+            lineup.end()
+        assert len(found) == 1
+        seeds += found
+    assert seeds[0] != seeds[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a parent's death is announced by Linux only")
+def test_workers_whose_zygote_dies_have_crashed(faulty_workloads, sound_case):
+    lineup = Lineup(sound_case, [Member("right")], Surroundings([faulty_workloads]))
+    try:
+        worker = lineup.workers["right"]
+        worker.answer()
+        os.kill(lineup._zygote._process.pid, signal.SIGKILL)
+        with pytest.raises(VariantError, match="the process that forks workers ended early") as crash:
+            worker.ask({"do": "warm", "cpus": []})
+        assert crash.value.kind == "crash"
     finally:
         lineup.end()
 

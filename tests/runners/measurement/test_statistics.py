@@ -142,9 +142,20 @@ def test_the_floor_is_what_twins_reach_in_so_many_groups():
     floor = noise_floor(twins, 20)
     assert floor == noise_floor(twins, 20)
     # 95 % of means of 20 normal values lie within 1.96 standard errors, those of trimmed means a little further.
-    assert floor == pytest.approx(1.96 * np.std(twins) / math.sqrt(20), rel=0.35)
+    assert floor == pytest.approx(1.96 * math.sqrt(3 / 4) * np.std(twins) / math.sqrt(20), rel=0.35)
     assert noise_floor(twins, 40) < floor
     assert noise_floor([0.01] * 40, 20) <= 0.01
+
+
+def test_a_third_program_alike_comes_further_from_its_twins_than_the_floor_once_in_twenty():
+    rng = np.random.default_rng(13)
+    beyond = 0
+    for _ in range(200):
+        third, baseline, twin = rng.standard_t(4, (3, 20)) * 0.01
+        estimate = ratio_estimate(third - (baseline + twin) / 2)
+        beyond += abs(estimate.log_ratio) > noise_floor(baseline - twin, 20)
+    # The floor is itself made of twenty numbers, so it is a little low as often as it is high.
+    assert 4 <= beyond <= 24
 
 
 def test_fewer_than_twelve_twins_make_no_floor():

@@ -8,7 +8,8 @@ import pytest
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
-from pullback_runners.report import CaseResult, case_document
+from pullback_runners.report import CaseResult, absences, case_document
+from pullback_runners.workloads import Case
 
 
 def examination(array_bytes, error=1e-15, plan=None):
@@ -98,3 +99,40 @@ def test_without_its_baseline_a_case_has_no_numbers_at_all(result):
 
 def test_a_document_is_json_without_infinity(result):
     json.dumps(case_document(result, may_say_same=True), allow_nan=False)
+
+
+def cases_without(variant, *reasons):
+    """As many cases as reasons; None is a case that has the variant."""
+    results = []
+    for n, reason in enumerate(reasons):
+        result = CaseResult(Case("sound", (("n", n),), "f8", "cpu"), ["unfused", variant])
+        if reason:
+            result.failures[variant] = VariantError("unavailable", reason)
+            result.leave_out_unavailable({"unfused"})
+        results.append(result)
+    return results
+
+
+@pytest.mark.parametrize(
+    ("reasons", "sentence"),
+    [
+        (["none"], "numpy takes part in no case: none"),
+        (["none", "none"], "numpy takes part in no case: none"),
+        (["none", None], "numpy takes no part in sound[n=0,f8,cpu]: none"),
+        ([None, "a", "b"], "numpy takes no part in sound[n=1,f8,cpu], sound[n=2,f8,cpu]: a; and 1 more of the kind"),
+        (
+            ["a", "a", "a", "a", None],
+            "numpy takes no part in sound[n=0,f8,cpu], sound[n=1,f8,cpu], sound[n=2,f8,cpu] and 1 more: a",
+        ),
+    ],
+)
+def test_a_variant_that_cases_do_not_have_is_one_sentence(reasons, sentence):
+    assert absences(cases_without("numpy", *reasons)) == [sentence]
+
+
+def test_nothing_is_said_where_nothing_is_absent_or_it_was_asked_for_by_name():
+    (asked,) = cases_without("numpy", None)
+    asked.failures["numpy"] = VariantError("unavailable", "none")
+    asked.leave_out_unavailable({"numpy"})
+    assert absences([asked]) == absences([]) == []
+    assert "numpy" in asked.failures

@@ -9,7 +9,7 @@ from pullback_runners.errors import UsageError
 from pullback_runners.report.figures import memory_figure, process_figure, ratio_figure
 from pullback_runners.report.markdown import markdown_of
 from pullback_runners.report.page import page_of, write_page
-from pullback_runners.report.summary import lede
+from pullback_runners.report.summary import lede, left_out
 
 
 def variant(name, time_s, array_bytes, error=None):
@@ -116,3 +116,18 @@ def test_a_page_that_cannot_be_written_is_named(report, tmp_path):
     pytest.importorskip("plotly")
     with pytest.raises(UsageError, match="give another file to --html"):
         write_page(report, tmp_path / "nowhere" / "page.html")
+
+
+def test_what_was_not_measured_is_on_the_page_and_in_markdown(report):
+    assert "Not measured" not in page_of(report, "") + markdown_of(report)
+    report["harness"] |= {
+        "refused": ["no case matches <'nope'>"],
+        "absent": ["numpy takes part in no case: none | written"],
+    }
+    assert left_out(report) == ["no case matches <'nope'>", "numpy takes part in no case: none | written"]
+    page = page_of(report, "")
+    assert "<h2>Not measured</h2>" in page
+    assert "<li>no case matches &lt;&#x27;nope&#x27;&gt;</li>" in page
+    text = markdown_of(report)
+    assert "- Not measured: no case matches &lt;'nope'>." in text
+    assert "none \\| written." in text

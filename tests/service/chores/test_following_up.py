@@ -37,6 +37,16 @@ async def test_a_lost_follow_up_is_found_by_the_sweep(client, report, database, 
         assert await following_up.sweep(session, missed_after_s=0) == 0
 
 
+async def test_a_follow_up_that_still_waits_is_not_deferred_again(client, reports, database):
+    for number in (1, 2, 3):
+        await client.post("/api/v1/reports", json=reports.report(number))
+    async with database.writing.begin() as session:
+        await session.execute(text("DELETE FROM procrastinate.procrastinate_jobs WHERE id = 2"))
+        await session.execute(text("UPDATE procrastinate.procrastinate_jobs SET status = 'doing' WHERE id = 3"))
+        assert await following_up.sweep(session, missed_after_s=0) == 1
+        assert await following_up.sweep(session, missed_after_s=0) == 0
+
+
 async def test_following_up_twice_changes_nothing(client, report, session):
     await client.post("/api/v1/reports", json=report)
     report_id = (await session.scalars(select(Report.id))).one()
@@ -62,7 +72,7 @@ async def test_two_workers_in_one_process_know_the_same_chores(database_url):
     first, second = (set(worker.build_app(database_url).tasks) for _ in range(2))
     ours = {name for name in first if name.startswith("pullback:")}
     assert ours == {name for name in second if name.startswith("pullback:")}
-    assert len(ours) == 5
+    assert len(ours) == 8
 
 
 async def test_a_chore_of_a_killed_worker_is_given_to_another(client, report, database_url, session, database):

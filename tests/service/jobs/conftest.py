@@ -12,9 +12,10 @@ _numbers = count()
 class AgentOfTests:
     """An agent on a machine of its own, unless told otherwise."""
 
-    def __init__(self, client, agent_id):
+    def __init__(self, client, agent_id, machine_id):
         self.client = client
         self.id = agent_id
+        self.machine_id = machine_id
 
     async def claim(self, **asked):
         return await self.client.post(f"/api/v1/agents/{self.id}/claim", json=asked)
@@ -65,7 +66,7 @@ def enroll(client):
         }
         response = await client.post("/api/v1/agents/enroll", json=enrolment)
         assert response.status_code == 201, response.text
-        return AgentOfTests(client, response.json()["agent_id"])
+        return AgentOfTests(client, response.json()["agent_id"], response.json()["machine_id"])
 
     return enroll
 
@@ -74,8 +75,9 @@ def enroll(client):
 def queue(client, reports):
     """Queue a job at the commit of a number."""
 
-    async def queue(commit=1, **changes):
-        wanted = {"project": "demo", "commit": {"sha": reports.sha(commit)}, "suite": "quick", **changes}
+    async def queue(commit=1, branch=None, **changes):
+        told = {"sha": reports.sha(commit), "branch": branch}
+        wanted = {"project": "demo", "commit": told, "suite": "quick", **changes}
         response = await client.post("/api/v1/jobs", json=wanted)
         assert response.status_code in {200, 201}, response.text
         return response.json()

@@ -38,9 +38,10 @@ async def test_series_are_found_by_every_dimension(measured):
     (found,) = await items(measured, **fitting)
     assert found["case"]["params"] == {"n": 100, "act": "tanh"}
     assert (found["unit"], found["direction"], found["exact"]) == ("s", "smaller", False)
-    for name in set(fitting) - {"kind"}:
+    for name in set(fitting) - {"kind", "project"}:
         assert await items(measured, **{**fitting, name: "other"}) == []
     assert await items(measured, **{**fitting, "kind": "peer"}) == []
+    assert (await measured.get(URL, params={"project": "other"})).status_code == 404
 
 
 async def test_a_machine_is_named_by_its_fingerprint_too(measured):
@@ -56,7 +57,7 @@ async def test_points_come_oldest_commit_first_page_by_page(measured, reports):
     assert shas == [reports.sha(number) for number in (1, 2, 3, 4)]
     assert rest["next"] is None
     point = first["items"][0]
-    assert point["process_values"] == [0.6, 0.7, 0.5]
+    assert point["raw"] is None
     assert point["spread"]["median"] == point["value"] == 0.6
     assert (point["log_ratio"], point["n"], point["outcome"]) == (-0.5, 20, "faster")
 

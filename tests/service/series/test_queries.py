@@ -67,7 +67,7 @@ async def test_machines_stay_apart_and_one_can_be_asked_for(client, reports, ses
     here = await project_id(session)
     assert len((await queries.latest_matrix(session, here)).cells) == 8
     small = await session.scalar(select(Machine.id).where(Machine.name == "small"))
-    cells = (await queries.latest_matrix(session, here, machine_id=small)).cells
+    cells = (await queries.latest_matrix(session, here, machines=[small])).cells
     assert {cell.machine.name for cell in cells} == {"small"}
 
 

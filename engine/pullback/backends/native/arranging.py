@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from pullback.backends.native.emission import Stored, contiguous_strides
-from pullback.backends.native.fusing import REDUCTIONS, Fused, Kernel, is_elementwise, nodes_of, reduced_axes
+from pullback.backends.native.fusing import REDUCTIONS, Alone, Fused, Kernel, is_elementwise, nodes_of, reduced_axes
 from pullback.backends.native.kernels.axes import cycles_of_nest
 from pullback.backends.native.kernels.choosing import cycles_of_product
 from pullback.backends.native.kernels.product import described
@@ -226,7 +226,7 @@ class _Offers:
         if isinstance(kernel, Fused):
             nest, _ = nest_of(kernel, views, self.kept)
             return cycles_of_nest(nest, self.vector_bits)
-        if kernel.node.primitive is not matmul:
+        if not isinstance(kernel, Alone) or kernel.node.primitive is not matmul:
             return 0.0
         a, b, c = (
             Stored("", atom.type.shape, views.access(atom).strides, atom.type.dtype)

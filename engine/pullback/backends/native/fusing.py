@@ -74,7 +74,15 @@ class Alone:
     node: Node
 
 
-Kernel: TypeAlias = Fused | Alone
+@dataclass(frozen=True, slots=True, eq=False)
+class FinishedProduct:
+    """A product and the nest over its result, block by block: the result as a whole is nowhere."""
+
+    product: Node
+    nest: Fused
+
+
+Kernel: TypeAlias = Fused | Alone | FinishedProduct
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +241,12 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
     """The values that are in memory: read by another kernel, through a view, part of a joined array, or returned."""
     kept: set[Var] = set()
     for kernel in found.kernels:
+        nest = nest_in(kernel)
+        inside = nest.values if nest is not None else set()
+        passing = set(kernel.product.outputs) if isinstance(kernel, FinishedProduct) else set()
         for node in nodes_of(kernel):
-            inside = kernel.values if isinstance(kernel, Fused) else set()
-            kept.update(
-                root
-                for atom in node.inputs
-                if atom not in inside and isinstance(root := found.views.access(atom).root, Var)
-            )
+            roots = (found.views.access(atom).root for atom in node.inputs if atom not in inside)
+            kept.update(root for root in roots if isinstance(root, Var) and root not in passing)
             if node.primitive in REDUCTIONS or isinstance(kernel, Alone):
                 kept.update(node.outputs)
             kept.update(var for var in node.outputs if found.views.access(var).root is not var)
@@ -249,4 +256,15 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
 
 def nodes_of(kernel: Kernel) -> Iterator[Node]:
     """The nodes of a kernel in order."""
-    yield from kernel.nodes if isinstance(kernel, Fused) else (kernel.node,)
+    if isinstance(kernel, FinishedProduct):
+        yield kernel.product
+        yield from kernel.nest.nodes
+    else:
+        yield from kernel.nodes if isinstance(kernel, Fused) else (kernel.node,)
+
+
+def nest_in(kernel: Kernel) -> Fused | None:
+    """The nest that a kernel is or ends with."""
+    if isinstance(kernel, FinishedProduct):
+        return kernel.nest
+    return kernel if isinstance(kernel, Fused) else None

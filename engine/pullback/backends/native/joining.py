@@ -38,19 +38,28 @@ def joined_in_place(graph: Graph, found: Kernels, layouts: Layouts) -> Kernels:
     if not joins:
         return found
     use = _Use.of(graph, found, frozenset(joins))
-    views, placed = found.views, dict[Var, Access]()
+    views, placed = views_of(graph, layouts), dict[Var, Access]()
     for node in reversed(joins):  # what is a part itself comes after what it is a part of
+        fresh: dict[Var, Access] = {}
         for operand, there in _places(node, views):
             own = _root_of_part(operand, views, use)
             # What is arranged lies as its nests and products would have it, and stays there.
-            if own is None or own in placed or own in layouts or node.outputs[0].type.dtype != own.type.dtype:
+            if (
+                own is None
+                or own in placed
+                or own in fresh
+                or own in layouts
+                or node.outputs[0].type.dtype != own.type.dtype
+            ):
                 continue
             strides = _strides_of_root(own, views.access(operand), operand, there)
             if strides is None:
                 continue
             if strides == contiguous_strides(own.type.shape) or use.bears(own, strides):
-                placed[own] = Access(there.root, there.offset, strides)
-        views = views_of(graph, layouts, placed)
+                fresh[own] = Access(there.root, there.offset, strides)
+        for own, there in fresh.items():  # one by one: finding all views anew for each join takes most of a compilation
+            views.place(own, there, use.views)
+        placed |= fresh
     return Kernels(found.kernels, views)
 
 
@@ -58,7 +67,8 @@ def join_of(kernel: Kernel) -> Node | None:
     """The node of a kernel that does nothing but join arrays, or copy one."""
     if isinstance(kernel, Alone):
         return kernel.node if kernel.node.primitive is concatenate else None
-    return kernel.nodes[0] if len(kernel.nodes) == 1 and kernel.nodes[0].primitive is copy else None
+    first, *others = nodes_of(kernel)
+    return first if not others and first.primitive is copy else None
 
 
 def is_in_place(node: Node, number: int, views: Views) -> bool:
@@ -118,6 +128,8 @@ class _Use:
 
     makers: Mapping[Var, Kernel]
     readers: Mapping[Var, list[Node]]
+    views: Mapping[Var, list[Node]]
+    """The readers that are views of what they read."""
     returned: frozenset[Atom]
     """Outputs, and what outputs are views of."""
     joins: frozenset[Node]
@@ -130,8 +142,13 @@ class _Use:
             for atom in node.inputs:
                 if isinstance(atom, Var):
                     readers.setdefault(atom, []).append(node)
+        views = {
+            var: seen
+            for var, nodes in readers.items()
+            if (seen := [n for n in nodes if is_view(n) and n.inputs[0] is var])
+        }
         returned = frozenset(found.views.access(atom).root for atom in graph.outputs)
-        return cls(makers, readers, returned, joins)
+        return cls(makers, readers, views, returned, joins)
 
     def is_free(self, root: Var) -> bool:
         """Whether it may lie anywhere."""
@@ -141,11 +158,11 @@ class _Use:
         """Whether whoever makes and reads it does so by strides, and writes numbers that follow each other."""
         maker = self.makers[root]
         wide = [stride for size, stride in zip(root.type.shape, strides, strict=True) if size != 1]
-        if isinstance(maker, Fused):
-            node = next(node for node in maker.nodes if root in node.outputs)
-            is_straight = node.primitive not in REDUCTIONS and wide[-1:] == [1]
-        else:
+        if isinstance(maker, Alone):
             is_straight = maker.node.primitive is matmul and 1 in wide[-2:]
+        else:
+            node = next(node for node in nodes_of(maker) if root in node.outputs)
+            is_straight = node.primitive not in REDUCTIONS and wide[-1:] == [1]
         return is_straight and self._is_read_by_strides(root)
 
     def _is_read_by_strides(self, value: Var) -> bool:

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pullback.backends.native.fusing import Fused, nodes_of
+from pullback.backends.native.finishing import finish_of
+from pullback.backends.native.fusing import FinishedProduct, nest_in, nodes_of
 from pullback.backends.native.memory import Memory
 from pullback.ir.graph import Node, Var
 from pullback.ir.printer import format_atom, show_param, value_names
@@ -31,9 +32,13 @@ def format_kernels(memory: Memory) -> str:
     given = ", ".join(f"{names[var]}: {var.type}" for var in graph.inputs)
     lines = [f"native program({given}){', in registers' if memory.in_registers else ''}:"]
     for number, kernel in enumerate(memory.kernels.kernels):
-        inner = "    " if isinstance(kernel, Fused) else "  "
-        if isinstance(kernel, Fused):
-            lines.append(f"  nest {list(kernel.space)}")
+        nest = nest_in(kernel)
+        inner = "  " if nest is None else "    "
+        if isinstance(kernel, FinishedProduct):
+            blocks = finish_of(kernel, memory.kernels.views, memory.kept).finished.blocks
+            lines.append(f"  finished product {list(kernel.nest.space)} in {blocks} blocks")
+        elif nest is not None:
+            lines.append(f"  nest {list(nest.space)}")
         for node in nodes_of(kernel):
             statement = f"{inner}{_statement(node, names)}"
             places = ", ".join(_places(node, memory, names))

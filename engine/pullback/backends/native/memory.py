@@ -9,7 +9,18 @@ from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.arranging import arranged
 from pullback.backends.native.emission import EMITTERS, contiguous_strides
-from pullback.backends.native.fusing import REDUCTIONS, Alone, Kernel, Kernels, fuse, kept_values, nodes_of
+from pullback.backends.native.finishing import finish_of, with_finished_products
+from pullback.backends.native.fusing import (
+    REDUCTIONS,
+    Alone,
+    FinishedProduct,
+    Kernel,
+    Kernels,
+    fuse,
+    kept_values,
+    nest_in,
+    nodes_of,
+)
 from pullback.backends.native.joining import joined_in_place
 from pullback.backends.native.kernels.registers import pays
 from pullback.backends.native.merging import merged
@@ -70,12 +81,18 @@ class _Plan:
         return slot
 
 
-def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) -> Memory:
-    """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
+def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, *, is_body: bool = False) -> Memory:
+    """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here.
+
+    How much memory a body takes does not depend on layouts, so products are not finished there.
+    """
     kernels = sunk(merged(fuse(graph, layouts)), graph)
     layouts = {**(layouts or {}), **arranged(graph, kernels.kernels, kept_values(kernels, graph), vector_bits)}
     kernels = joined_in_place(graph, replace(kernels, views=views_of(graph, layouts)), layouts)
     kept = kept_values(kernels, graph)
+    if not is_body:
+        kernels = with_finished_products(graph, kernels, kept)
+        kept = kept_values(kernels, graph)
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)
     plan = _Plan()
@@ -97,10 +114,9 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) 
                 taken.add(before)
                 plan.slots[result] = plan.slots[before]
                 plan.slots[result].last = last
-        if isinstance(kernel, Alone):
-            nbytes = EMITTERS[kernel.node.primitive].scratch(kernel.node, vector_bits)
-            if nbytes:
-                scratch[number] = plan.new(nbytes, number, number)
+        nbytes = _scratch_of(kernel, kernels, kept, vector_bits)
+        if nbytes:
+            scratch[number] = plan.new(nbytes, number, number)
     nbytes = _place(plan.all)
     return Memory(
         graph,
@@ -113,6 +129,15 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None) 
         nbytes,
         len(kernels.kernels) + len(copied) >= _FEWEST_KERNELS and pays(graph, vector_bits),
     )
+
+
+def _scratch_of(kernel: Kernel, kernels: Kernels, kept: set[Var], vector_bits: int) -> int:
+    """Bytes that a kernel scribbles in."""
+    if isinstance(kernel, Alone):
+        return EMITTERS[kernel.node.primitive].scratch(kernel.node, vector_bits)
+    if isinstance(kernel, FinishedProduct):
+        return sum(finish_of(kernel, kernels.views, kept).finished.partials())
+    return 0
 
 
 def _place(slots: Iterable[_Slot]) -> int:
@@ -180,16 +205,20 @@ def _overwritten(
         if isinstance(first, Var) and alone and last_use.get(first) == number and plan.slots[first].last == number:
             return first
         return None
-    if any(result in node.outputs and node.primitive in REDUCTIONS for node in kernel.nodes):
+    nest = nest_in(kernel)
+    if nest is None or any(result in node.outputs and node.primitive in REDUCTIONS for node in nest.nodes):
         return None
     own = kernels.views.access(result).strides
     found: dict[Var, bool] = {}
-    for node in kernel.nodes:
+    if isinstance(kernel, FinishedProduct):  # other blocks read the factors again
+        factors = (kernels.views.access(atom).root for atom in kernel.product.inputs)
+        found.update((root, False) for root in factors if isinstance(root, Var))
+    for node in nest.nodes:
         for atom in node.inputs:
             access = kernels.views.access(atom)
-            if atom in kernel.values or not isinstance(access.root, Var) or access.root not in plan.slots:
+            if atom in nest.values or not isinstance(access.root, Var) or access.root not in plan.slots:
                 continue
-            in_order = atom.type.shape == kernel.space and access.strides == own and access.offset == 0
+            in_order = atom.type.shape == nest.space and access.strides == own and access.offset == 0
             found[access.root] = found.get(access.root, True) and in_order
     for root, in_order in found.items():
         same = root.type.dtype.itemsize == result.type.dtype.itemsize and root.type.size == result.type.size

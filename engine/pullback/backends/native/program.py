@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.emission import EMITTERS, Emission, Stored
-from pullback.backends.native.fusing import Alone, Fused
+from pullback.backends.native.finishing import finish_of
+from pullback.backends.native.fusing import Alone, FinishedProduct, Fused
 from pullback.backends.native.joining import is_in_place, join_of
+from pullback.backends.native.kernels.finished import emit_finished
 from pullback.backends.native.kernels.moving import emit_joined
 from pullback.backends.native.kernels.nest import Nest, Step, Write
 from pullback.backends.native.kernels.registers import Registers
@@ -76,7 +78,9 @@ def emit_graph(
         return
     places = Places(emission, memory, dict(zip(variables, inputs, strict=True)), outputs, arena)
     for position, kernel in enumerate(memory.kernels.kernels):
-        if isinstance(kernel, Fused):
+        if isinstance(kernel, FinishedProduct):
+            _emit_finished(kernel, places, position)
+        elif isinstance(kernel, Fused):
             copied = join_of(kernel)
             if copied is None or not is_in_place(copied, 0, memory.kernels.views):
                 nest, operands = nest_of(kernel, memory.kernels.views, memory.kept)
@@ -145,6 +149,15 @@ def _emit_alone(kernel: Alone, places: Places, position: int) -> None:
         return
     scratch = places.inside(memory.scratch[position]) if position in memory.scratch else "null"
     EMITTERS[node.primitive].emit(places.emission, node, operands, results, scratch)
+
+
+def _emit_finished(kernel: FinishedProduct, places: Places, position: int) -> None:
+    memory = places.memory
+    finish = finish_of(kernel, memory.kernels.views, memory.kept)
+    factors = [places.stored(atom).pointer for atom in kernel.product.inputs]
+    operands = [None if access.root in kernel.product.outputs else places.first(access) for access in finish.operands]
+    room = places.inside(memory.scratch[position]) if position in memory.scratch else "null"
+    emit_finished(places.emission, finish.finished, factors, operands, room)
 
 
 def _emit_copy(atom: Atom, output: Stored, places: Places) -> None:

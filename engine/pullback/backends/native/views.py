@@ -3,7 +3,7 @@
 Layouts are found by doing to an array without memory what the graph does to a value, as `passes.layouts` does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -73,6 +73,16 @@ class Views:
         itemsize = operand.type.dtype.itemsize
         offset = before.offset + (_address(seen) - _address(stand_in)) // itemsize
         self._of[result] = Access(before.root, offset, tuple(stride // itemsize for stride in seen.strides))
+
+    def place(self, value: Var, there: Access, views: Mapping[Var, Sequence[Node]]) -> None:
+        """Move a value to memory of another, and with it what is a view of it by the nodes `views`, sorted by operand."""
+        self._of[value] = there
+        moved: list[Atom] = [value]
+        while moved:
+            atom = moved.pop()
+            for node in views.get(atom, ()) if isinstance(atom, Var) else ():
+                self.enter(node)
+                moved.append(node.outputs[0])
 
 
 def views_of(graph: Graph, layouts: Layouts, placed: Mapping[Var, Access] | None = None) -> Views:

@@ -7,6 +7,7 @@ import pytest
 
 from pullback.backends.native.emission import Emission, contiguous_strides
 from pullback.backends.native.kernels import shared_nests
+from pullback.backends.native.kernels.blocks import in_blocks
 from pullback.backends.native.kernels.nests import Nest, Read, Reduction, Step, Write, emit_nest
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.linking import host_target, load
@@ -178,7 +179,7 @@ def test_partial_results_that_are_large_are_not_put_on_the_stack(worth_it, monke
 
 @pytest.mark.parametrize("size", [1 << 20, 10_000_000, 9_999_991])
 def test_blocks_cover_an_axis(size):
-    cut = shared_nests._in_blocks(0, size, 64, 34)
+    cut = in_blocks(0, size, 64, 34)
     assert cut.size % 64 == 0
     assert (cut.blocks - 1) * cut.size + cut.last_size == size
     assert 0 < cut.last_size <= cut.size

@@ -9,6 +9,7 @@ them along axes of the space. Values are numbered: the reads first, then the ste
                          reductions in registers, on the stack or in their result,                      accumulators.py,
                          operands that lie across the vectors, apart or backwards                       turning.py, strided.py
          -> nests        one function of the program, or one for each pass                              nests.py
+         -> blocks       several functions over parts of the space, and what they found combined        blocks.py
 
 What is written may be the very memory of something read with the same strides; nothing else overlaps.
 """

@@ -51,17 +51,18 @@ def parting_of_tiles(product: Product, choice: Choice, vector_bits: int) -> Part
         axis, size, unit = rows, seen.m, choice.height if choice.packs_rows else choice.rows
     else:
         axis, size, unit = columns, seen.n, panel
-    return _cut(axis, size, unit, blocks_of(_nanoseconds(product, vector_bits), -(-size // unit)))
+    return _cut(axis, size, unit, blocks_of(nanoseconds_of(product, vector_bits), -(-size // unit)))
 
 
 def parting_of_blas(product: Product, vector_bits: int) -> Parting:
     """Parts of a product by BLAS: along the longer side of the result."""
     rank = len(product.batch)
     axis, size = max(((rank, product.m), (rank + 1, product.n)), key=lambda side: side[1])
-    return _cut(axis, size, 64, blocks_of(_nanoseconds(product, vector_bits), size // _BLAS_LENGTH))
+    return _cut(axis, size, 64, blocks_of(nanoseconds_of(product, vector_bits), size // _BLAS_LENGTH))
 
 
-def _nanoseconds(product: Product, vector_bits: int) -> float:
+def nanoseconds_of(product: Product, vector_bits: int) -> float:
+    """How long a product takes on one thread, roughly."""
     lanes = vector_bits / (8 * product.dtype.itemsize)
     places = 1
     for size in product.batch:

@@ -53,12 +53,14 @@ def room(type_: ArrayType) -> int:
 
 def memory_of(graph: Graph, given: Sequence[Stored], vector_bits: int) -> Memory:
     """Kernels and memory of a graph for what lies like this; how much it is does not depend on that."""
-    return plan_memory(graph, vector_bits, {var: one.strides for var, one in zip(graph.inputs, given, strict=True)})
+    return plan_memory(
+        graph, vector_bits, {var: one.strides for var, one in zip(graph.inputs, given, strict=True)}, is_body=True
+    )
 
 
 def nbytes_of(graph: Graph, vector_bits: int) -> int:
     """How much memory the steps of a graph scribble in."""
-    return plan_memory(graph, vector_bits).nbytes
+    return plan_memory(graph, vector_bits, is_body=True).nbytes
 
 
 def write_step(emission: Emission, memory: Memory, name: str) -> str:

@@ -1,0 +1,124 @@
+"""`pullback export`: what a service knows, as CSV, JSON lines or Parquet."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pullback_cli.refusals import RefusalError, needs
+
+
+class Exported(StrEnum):
+    """What can be exported."""
+
+    POINTS = "points"
+    SERIES = "series"
+    FACETS = "facets"
+    COMPARISON = "comparison"
+    MATRIX = "matrix"
+
+
+class Form(StrEnum):
+    """How it is written."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+Names = list[str] | None
+
+
+@needs("runner")
+def export(
+    what: Annotated[
+        Exported, typer.Argument(help="Points of series over commits, series, counts, two commits, newest.")
+    ],
+    *,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; default: to a pipe.")] = None,
+    form: Annotated[Form | None, typer.Option("--format", help="Default: by the file's name; csv to a pipe.")] = None,
+    project: Annotated[str | None, typer.Option(help="Needed for all but series and facets.")] = None,
+    workload: Annotated[Names, typer.Option(help="May be repeated, as most of these: any of them.")] = None,
+    case: Annotated[Names, typer.Option(help="Label of a case.")] = None,
+    variant: Annotated[Names, typer.Option(help="native, jax, external, …")] = None,
+    kind: Annotated[Names, typer.Option(help="tier, peer or external.")] = None,
+    metric: Annotated[Names, typer.Option(help="time, array_bytes, …")] = None,
+    machine: Annotated[Names, typer.Option(help="Name or fingerprint.")] = None,
+    device: Annotated[Names, typer.Option(help="cpu, gpu, …")] = None,
+    dtype: Annotated[Names, typer.Option(help="f4, f8, …")] = None,
+    param: Annotated[Names, typer.Option(help="A parameter of the case, n=1000.")] = None,
+    search: Annotated[
+        str | None, typer.Option(help="Words that begin words of case, variant, metric or machine.")
+    ] = None,
+    branch: Annotated[str | None, typer.Option(help="Only commits of this branch.")] = None,
+    since: Annotated[str | None, typer.Option("--from", help="points: first commit, or a branch.")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="points: last commit, or a branch.")] = None,
+    start: Annotated[str | None, typer.Option(help="points: earliest time, 2026-01-31T00:00:00Z.")] = None,
+    end: Annotated[str | None, typer.Option(help="points: latest time.")] = None,
+    last: Annotated[int | None, typer.Option(min=1, help="points: the newest so many commits of each series.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="points: a row a report, with one value per process.")] = False,
+    base: Annotated[str | None, typer.Option(help="comparison: the reference; default: the parent of --head.")] = None,
+    head: Annotated[str | None, typer.Option(help="comparison: the commit or branch that is judged.")] = None,
+    merge_base: Annotated[
+        bool, typer.Option("--merge-base", help="comparison: from where --head left --base.")
+    ] = False,
+    outcome: Annotated[Names, typer.Option(help="comparison: slower, more, ambiguous, …")] = None,
+    server: Annotated[
+        str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")
+    ] = "http://127.0.0.1:8000",
+    token_file: Annotated[
+        Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File with the token; or set PULLBACK_TOKEN.")
+    ] = None,
+) -> None:
+    """Write what a service knows to a file: all rows, with units, machines and commits. It is there whole or not at all.
+
+    Text in CSV that a spreadsheet would run as a formula has an apostrophe before it. Parquet needs the service's extra
+    `parquet`.
+
+    Examples:
+    pullback export points --project demo --metric time --variant native --last 100 -o times.csv
+
+    pullback export points --project demo --raw -o everything.parquet --server https://pullback.example
+
+    pullback export comparison --project demo --base main --head topic --merge-base --outcome slower -o slower.csv
+
+    pullback export matrix --project demo --metric time --format json | jq -r .case
+    """
+    from pullback_cli.exporting.asking import ADDRESSES, format_of, parameters  # noqa: PLC0415 - only when it runs
+    from pullback_cli.exporting.downloading import download  # noqa: PLC0415 - httpx is of an extra
+
+    said = parameters(
+        what.value,
+        {
+            "project": project,
+            "workload": workload,
+            "case": case,
+            "variant": variant,
+            "kind": kind,
+            "metric": metric,
+            "machine": machine,
+            "device": device,
+            "dtype": dtype,
+            "param": param,
+            "q": search,
+            "branch": branch,
+            "from": since,
+            "to": until,
+            "start": start,
+            "end": end,
+            "last": last,
+            "raw": raw,
+            "base": base,
+            "head": head,
+            "merge_base": merge_base,
+            "outcome": outcome,
+        },
+    )
+    written = format_of(output, None if form is None else form.value)
+    if output is None and written == "parquet" and sys.stdout.isatty():
+        raise RefusalError("Parquet is not for a terminal: name a file with -o")
+    size = download(server, token_file, ADDRESSES[what.value], [*said, ("format", written)], output)
+    if output is not None:
+        typer.echo(f"{output}: {size} bytes of {written}")

@@ -1,0 +1,79 @@
+"""What is asked for, as an address; options that would say nothing there are refused. Pure."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pullback_cli.refusals import RefusalError
+
+What: TypeAlias = Literal["points", "series", "facets", "comparison", "matrix"]
+Given: TypeAlias = str | int | bool | Sequence[str] | None
+
+ADDRESSES: Mapping[str, str] = {
+    "points": "/api/v1/points",
+    "series": "/api/v1/series",
+    "facets": "/api/v1/series/facets",
+    "comparison": "/api/v1/comparisons",
+    "matrix": "/api/v1/matrix",
+}
+_SERIES = frozenset(
+    {"project", "workload", "case", "variant", "kind", "metric", "machine", "device", "dtype", "param", "q"}
+)
+_WINDOW = frozenset({"branch", "from", "to", "start", "end", "last"})
+UNDERSTOOD: Mapping[str, frozenset[str]] = {
+    "points": _SERIES | _WINDOW | {"raw"},
+    "series": _SERIES | {"branch"},
+    "facets": _SERIES | {"branch"},
+    "comparison": _SERIES | {"base", "head", "merge_base", "outcome"},
+    "matrix": frozenset({"project", "machine", "metric", "branch"}),
+}
+NEEDED: Mapping[str, Sequence[str]] = {"points": ["project"], "comparison": ["project", "head"], "matrix": ["project"]}
+ENDINGS: Mapping[str, str] = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
+
+
+def parameters(what: What, given: Mapping[str, Given]) -> list[tuple[str, str]]:
+    """The parameters of the address, in the order given."""
+    said = {name: value for name, value in given.items() if value not in (None, False, (), [])}
+    for name in said:
+        if name not in UNDERSTOOD[what]:
+            fitting = ", ".join(other for other, names in UNDERSTOOD.items() if name in names)
+            raise RefusalError(f"{_option(name)} says nothing about {what}: it is for {fitting}")
+    for name in NEEDED.get(what, ()):
+        if name not in said:
+            raise RefusalError(f"{what} needs {_option(name)}")
+    for name in ("machine", "metric"):
+        if what == "matrix" and len(_several(said.get(name))) > 1:
+            raise RefusalError(f"matrix takes one {_option(name)}")
+    return [(name, text) for name, value in said.items() for text in _several(value)]
+
+
+def format_of(output: Path | None, said: str | None) -> str:
+    """The format that was said, or that the file's name ends in; CSV for a pipe."""
+    if said is not None:
+        return said
+    if output is None:
+        return "csv"
+    found = ENDINGS.get(output.suffix.lower())
+    if found is None:
+        raise RefusalError(
+            f"{output} does not say its format: give --format, or a name that ends in {', '.join(ENDINGS)}"
+        )
+    return found
+
+
+def _option(name: str) -> str:
+    return "--search" if name == "q" else f"--{name.replace('_', '-')}"
+
+
+def _several(value: Given) -> list[str]:
+    if value is None or value is False:
+        return []
+    if value is True:
+        return ["true"]
+    return [value] if isinstance(value, str) else [str(value)] if isinstance(value, int) else list(value)

@@ -1,0 +1,76 @@
+"""An answer as a file that is there whole or not at all."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import httpx
+
+from pullback_cli.credentials import token_in
+from pullback_cli.refusals import RefusalError
+
+_TIMEOUT_S = 120
+PIPE_CLOSED = 141
+
+
+def download(
+    server: str, token_file: Path | None, address: str, parameters: Sequence[tuple[str, str]], output: Path | None
+) -> int:
+    """Write an answer to a file, or to standard output; returns its size in bytes."""
+    if not server.startswith(("http://", "https://")):
+        raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
+    what = "what was written is not all" if output is None else "nothing was written"
+    again = f"{what}; run the same command again"
+    token = token_in(token_file)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    timeout = httpx.Timeout(_TIMEOUT_S, connect=10)
+    try:
+        with (
+            httpx.Client(base_url=server, headers=headers, timeout=timeout) as client,
+            client.stream("GET", address, params=list(parameters)) as answer,
+        ):
+            if not answer.is_success:
+                raise RefusalError(f"{server} refused: {_detail(answer)}")
+            with _opened(output) as file:
+                return sum(file.write(piece) for piece in answer.iter_bytes())
+    except httpx.RemoteProtocolError as error:
+        raise RefusalError(f"{server} ended its answer before all of it was sent ({error}); {again}") from error
+    except httpx.TransportError as error:
+        raise RefusalError(f"{server} does not answer ({error}): check --server; {again}") from error
+    except BrokenPipeError:
+        # Who reads has enough, as `head` has; what Python still holds for it goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(PIPE_CLOSED) from None
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[BinaryIO]:
+    """The file to write: it takes its name, in the place of what had it before, when all of it is on the disk."""
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    unfinished = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(output)
+    except OSError as error:
+        raise RefusalError(
+            f"{output} cannot be written ({error.strerror}): name a file in a folder of yours"
+        ) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _detail(answer: httpx.Response) -> str:
+    answer.read()
+    try:
+        return str(answer.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"it answered {answer.status_code}; is this a Pullback service?"

@@ -1,0 +1,1 @@
+"""The page of one case at one commit."""

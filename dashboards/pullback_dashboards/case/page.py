@@ -1,0 +1,115 @@
+"""`/projects/{project}/commits/{sha}/cases/{case}`: one case at one commit, beside the commit measured before it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Request, Response
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_dashboards import links
+from pullback_dashboards.case.view import CaseView, Step, Told, case_view
+from pullback_dashboards.history import Commit
+from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_service.commits import models as commits
+from pullback_service.commits.naming import named_commit
+from pullback_service.database import ReadSession
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import ProjectId
+from pullback_service.projects.queries import project_by_name
+from pullback_service.reports.cases import CaseReport, place_of_case
+from pullback_service.reports.queries import document_of, report_by_id
+from pullback_service.series.cases import identity
+from pullback_service.series.models import Case
+
+router = APIRouter(include_in_schema=False)
+
+COLUMNS = ("commit", "machine", "case", "variant", "group", "seconds", "baseline_seconds", "factor")
+
+
+@dataclass(frozen=True)
+class State:
+    """What the address of the page decides besides its path."""
+
+    machine: str | None = None
+
+
+async def _read(
+    project: str, sha: str, case: str, session: ReadSession, state: Annotated[State, Depends()]
+) -> CaseView:
+    known = await project_by_name(session, project)
+    project_id = ProjectId(known.id)
+    commit = (await named_commit(session, project_id, sha, where="commit")).commit
+    place = await place_of_case(session, project_id, case, commit, machine=state.machine)
+    return case_view(
+        await _told(session, place.here, place.case),
+        await _told(session, place.before, place.case) if place.before else None,
+        project=project,
+        case=case,
+        commit=_named(commit),
+        machine=place.here.machine.name,
+        report_id=str(place.here.report_id),
+        steps=(_step(project, case, place.before, state), _step(project, case, place.after, state)),
+    )
+
+
+AskedView = Annotated[CaseView, Depends(_read)]
+_PATH = "/projects/{project:path}/commits/{sha}/cases/{case:path}"
+
+
+@router.get(_PATH + ".json")
+async def case_json(view: AskedView) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get(_PATH + ".csv")
+async def case_csv(view: AskedView) -> Response:
+    """Every group of every variant as CSV."""
+    return csv_twin(f"{view.workload}-{view.commit.short}", _table(view), COLUMNS)
+
+
+@router.get(_PATH)
+async def case_page(request: Request, view: AskedView) -> Response:
+    """The page."""
+    title = f"{view.case} at {view.commit.short}"
+    return page(request, "case.html", title=title, view=view, twins=("json", "csv"), copying=True)
+
+
+async def _told(session: AsyncSession, report: CaseReport, case: Case) -> Told:
+    stored = await report_by_id(session, report.report_id, with_body=True)
+    document = await to_thread.run_sync(document_of, stored.report)
+    for entry in document["cases"]:
+        told = entry["case"]
+        if identity(told["workload"], told.get("params", {}), told.get("dtype"), told.get("device")) == case.identity:
+            return Told(document, entry)
+    raise NotFoundError(f"The file of report {report.report_id} does not hold {case.label!r}.")
+
+
+def _step(project: str, case: str, neighbour: CaseReport | None, state: State) -> Step | None:
+    if neighbour is None:
+        return None
+    return Step(_named(neighbour.commit), links.case(project, neighbour.commit.sha, case, machine=state.machine))
+
+
+def _named(commit: commits.Commit) -> Commit:
+    return Commit(commit.sha, commit.title, commit.author, commit.authored_at, commit.branch)
+
+
+def _table(view: CaseView) -> Iterator[dict[str, Any]]:
+    """One row for each group of each variant; the baseline stands beside it."""
+    base = next((block.samples for block in view.variants if block.variant == "unfused"), ())
+    for block in view.variants:
+        for number, seconds in enumerate(block.samples):
+            reference = base[number] if len(base) == len(block.samples) else None
+            yield {
+                "commit": view.commit.sha,
+                "machine": view.machine,
+                "case": view.case,
+                "variant": block.variant,
+                "group": number + 1,
+                "seconds": seconds,
+                "baseline_seconds": reference,
+                "factor": f"{seconds / reference:.6g}" if reference else None,
+            }

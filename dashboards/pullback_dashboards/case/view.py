@@ -1,0 +1,335 @@
+"""What the page of a case at a commit shows: the case in two reports, this one and that of the commit measured before.
+
+Every number stands beside what it was. Counts accuse at once, for they are exact; times are two readings side by side,
+pointed at only where the intervals of their ratios lie apart.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from pullback_dashboards import links
+from pullback_dashboards.case.differences import Difference, Line, differing_facts, program_lines
+from pullback_dashboards.charts.palette import BASELINE
+from pullback_dashboards.charts.strip import Groups
+from pullback_dashboards.history import Commit, in_reading_order, metric_label
+from pullback_dashboards.report.view import reproduce_command
+from pullback_dashboards.wording import factors, units
+
+LAYERS = (
+    ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
+    ("Python", "python_allocs", "python_bytes", "python_peak_bytes"),
+    ("malloc", "native_allocs", "native_bytes", "native_peak_bytes"),
+    ("GPU", "gpu_allocs", "gpu_bytes", "gpu_peak_bytes"),
+)
+_PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A count of memory beside what it was; `change` is empty where nothing changed or nothing is known of before."""
+
+    metric: str
+    value: float | None
+    shown: str
+    exact: str
+    change: str
+    tone: str
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of memory. `amounts`: how often it was asked, for how many bytes, and the highest of what lived at once."""
+
+    name: str
+    method: str | None
+    amounts: tuple[Amount, ...]
+
+
+@dataclass(frozen=True)
+class PlanChange:
+    """The compiled program beside the one before."""
+
+    hash: str | None
+    hash_before: str | None
+    counts: tuple[Difference, ...]
+    lines: tuple[Line, ...]
+    listing: tuple[str, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is another program; unknown hashes say nothing."""
+        return None not in {self.hash, self.hash_before} and self.hash != self.hash_before
+
+
+@dataclass(frozen=True)
+class VariantBlock:
+    """One variant of the case."""
+
+    variant: str
+    kind: str
+    failure: str | None
+    time: str
+    time_before: str
+    factor: str
+    doubt: str
+    words: str
+    sign: str
+    tone: str
+    since: str
+    since_tone: str
+    samples: tuple[float, ...]
+    slices: str
+    groups: Groups
+    groups_before: Groups | None
+    layers: tuple[Layer, ...]
+    plan: PlanChange | None
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What changed of one variant since the commit before."""
+
+    variant: str
+    tone: str
+    mark: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A neighbour in history."""
+
+    commit: Commit
+    href: str
+
+
+@dataclass(frozen=True)
+class CaseView:
+    """A case at a commit."""
+
+    project: str
+    workload: str
+    case: str
+    workload_href: str
+    commit: Commit
+    machine: str
+    report_href: str
+    before: Step | None
+    after: Step | None
+    failure: str | None
+    gradient: str
+    sentences: tuple[Sentence, ...]
+    variants: tuple[VariantBlock, ...]
+    environment: tuple[Difference, ...]
+    quality: str
+    reproduce: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """A report's document and its entry for the case."""
+
+    document: Mapping[str, Any]
+    entry: Mapping[str, Any]
+
+
+def case_view(
+    now: Told,
+    before: Told | None,
+    *,
+    project: str,
+    case: str,
+    commit: Commit,
+    machine: str,
+    report_id: str,
+    steps: tuple[Step | None, Step | None],
+) -> CaseView:
+    """The view. `steps` are the commits measured before and after."""
+    variants = tuple(_variants(now.entry, before.entry if before else None))
+    workload = now.entry["case"]["workload"]
+    error = now.entry.get("error")
+    return CaseView(
+        project=project,
+        workload=workload,
+        case=case,
+        workload_href=links.workload(project, workload, case=case, machine=machine),
+        commit=commit,
+        machine=machine,
+        report_href=links.report(report_id),
+        before=steps[0],
+        after=steps[1],
+        failure=f"{error['kind']}: {error['message']}" if error else None,
+        gradient=_gradient(now.entry.get("gradient")),
+        sentences=tuple(_sentences(variants)) if before else (),
+        variants=variants,
+        environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
+        quality=now.document["harness"].get("quality", "clean"),
+        reproduce=reproduce_command(now.document, commit, workload=workload),
+    )
+
+
+def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> Iterator[VariantBlock]:
+    entries = {entry["variant"]: entry for entry in now.get("variants", [])}
+    earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
+    paired, paired_before = _paired_times(now), _paired_times(before or {})
+    base, base_before = _processes(entries.get(BASELINE)), _processes(earlier.get(BASELINE))
+    for name in in_reading_order(entries):
+        entry, old = entries[name], earlier.get(name)
+        said, said_before = paired.get(name), paired_before.get(name)
+        error = entry.get("error")
+        spread, spread_before = _spread(said), _spread(said_before)
+        moved = factors.move(spread_before, spread)
+        outcome = said.get("outcome") if said else None
+        yield VariantBlock(
+            variant=name,
+            kind=entry.get("kind", "external"),
+            failure=f"{error['kind']}: {error['message']}" if error else None,
+            time=_time(entry),
+            time_before=_time(old) if old else "",
+            factor=factors.factor(spread.middle) if spread else "",
+            doubt=factors.interval(spread.low, spread.high) if spread else "",
+            words=factors.words(spread.middle, metric="time", outcome=outcome, baseline=BASELINE) if spread else "",
+            sign=factors.mark(outcome),
+            tone=factors.tone(outcome),
+            since=factors.shift(spread.middle - spread_before.middle) if spread and spread_before else "",
+            since_tone=factors.tone(moved) if moved else "",
+            samples=tuple(_processes(entry)),
+            slices=_slices(entry),
+            groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
+            groups_before=_groups(_processes(old), base_before, spread_before) if name != BASELINE and old else None,
+            layers=tuple(_layers(entry, old)),
+            plan=_plan(entry, old),
+        )
+
+
+def _layers(entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Layer]:
+    metrics, earlier = entry.get("metrics", {}), (old or {}).get("metrics", {})
+    for name, count, size, peak in LAYERS:
+        amounts = tuple(_amount(metric, metrics.get(metric), earlier.get(metric)) for metric in (count, size, peak))
+        if any(amount.value is not None for amount in amounts):
+            method = next((metrics[m].get("method") for m in (count, size) if m in metrics), None)
+            yield Layer(name, method, amounts)
+
+
+def _amount(name: str, metric: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> Amount:
+    value, before = (metric or {}).get("value"), (old or {}).get("value")
+    unit = (metric or {}).get("unit", "")
+    difference = 0 if value is None or before is None else value - before
+    return Amount(
+        metric=name,
+        value=value,
+        shown=units.quantity(value, unit),
+        exact=units.exact(value, unit),
+        change=units.change(difference, unit) if difference else "",
+        tone=("better" if difference < 0 else "worse") if difference else "",
+        differs=bool((metric or {}).get("differs")),
+    )
+
+
+def _plan(entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> PlanChange | None:
+    plan, earlier = entry.get("plan") or {}, (old or {}).get("plan") or {}
+    hashed = entry.get("program_hash")
+    if not plan and hashed is None:
+        return None
+    listing, listing_before = plan.get("listing") or [], earlier.get("listing") or []
+    counts, counts_before = _plan_counts(plan), _plan_counts(earlier)
+    return PlanChange(
+        hash=hashed,
+        hash_before=(old or {}).get("program_hash"),
+        counts=differing_facts(counts_before, counts) if earlier else (),
+        lines=program_lines(listing_before, listing) if listing_before and listing else (),
+        listing=tuple(listing),
+    )
+
+
+def _plan_counts(plan: Mapping[str, Any]) -> dict[str, str]:
+    """What a plan counts, as text; its listing and its hash stand elsewhere."""
+    counts = {}
+    for name, value in plan.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            counts[name] = units.quantity(value, _PLAN_UNITS.get(name, "count"))
+        elif isinstance(value, list) and name != "listing":
+            counts[name] = ", ".join(str(item) for item in value) or "none"
+    return counts
+
+
+def _sentences(variants: Sequence[VariantBlock]) -> Iterator[Sentence]:
+    """One for each variant that changed: what its counts did, and where the ratio of its time moved."""
+    for block in variants:
+        parts = [
+            (amount.tone, f"{_told(amount, layer)} {amount.change}, now {amount.shown}")
+            for layer in block.layers
+            if layer.name in {"arrays", "GPU"}
+            for amount in layer.amounts
+            if amount.change
+        ]
+        if block.since_tone:
+            parts.append((block.since_tone, f"time against {BASELINE} {block.since}, now {block.factor}"))
+        if parts:
+            worst = "worse" if any(tone == "worse" for tone, _ in parts) else "better"
+            mark = {"worse": "▲", "better": "▼"}[worst]
+            yield Sentence(block.variant, worst, mark, "; ".join(text for _, text in parts))
+
+
+def _told(amount: Amount, layer: Layer) -> str:
+    return metric_label(amount.metric) if layer.name == "arrays" else metric_label(amount.metric).replace("gpu", "GPU")
+
+
+def _paired_times(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {p["variant"]: p for p in entry.get("paired", []) if p["metric"] == "time" and p["baseline"] == BASELINE}
+
+
+def _spread(said: Mapping[str, Any] | None) -> factors.Spread | None:
+    if said is None or None in {said.get("log_ratio"), said.get("low"), said.get("high")}:
+        return None
+    return factors.Spread(said["log_ratio"], said["low"], said["high"])
+
+
+def _groups(values: Sequence[float], base: Sequence[float], spread: factors.Spread | None) -> Groups:
+    """The ratio of every group: the n-th process of the variant over the n-th of the baseline."""
+    if len(values) != len(base) or not all(value > 0 for value in (*values, *base)):
+        return Groups(())
+    ratios = tuple(math.log(value / reference) for value, reference in zip(values, base, strict=True))
+    return Groups(ratios, spread.low, spread.high) if spread else Groups(ratios)
+
+
+def _processes(entry: Mapping[str, Any] | None) -> list[float]:
+    return list((entry or {}).get("metrics", {}).get("time", {}).get("processes") or [])
+
+
+def _time(entry: Mapping[str, Any]) -> str:
+    time = entry.get("metrics", {}).get("time", {})
+    processes = _processes(entry)
+    return units.quantity(median(processes) if processes else time.get("value"), time.get("unit", "s"))
+
+
+def _slices(entry: Mapping[str, Any]) -> str:
+    time = entry.get("metrics", {}).get("time", {})
+    processes, slices = _processes(entry), time.get("slices") or []
+    if not processes:
+        return ""
+    text = f"{len(processes)} {'process' if len(processes) == 1 else 'processes'}"
+    counts = sorted({len(part) for part in slices})
+    if counts:
+        text += f" × {counts[0] if len(counts) == 1 else f'{counts[0]}–{counts[-1]}'} slices"
+    return f"{text}, {time['clock']} clock" if time.get("clock") else text
+
+
+def _environment(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the numbers stood on. What differs in every run, as the load before it, is left out."""
+    harness = document["harness"]
+    told = {f"harness {name}": harness.get(name) for name in ("version", "suite", "quality")}
+    uncommitted = {"uncommitted changes": "yes" if document["commit"].get("dirty") else "no"}
+    return {**document["machine"].get("facts", {}), **told, **uncommitted}
+
+
+def _gradient(gradient: Mapping[str, Any] | None) -> str:
+    if gradient is None:
+        return "not checked"
+    error = gradient.get("max_rel_error")
+    size = "" if error is None else f", relative error {error:.1e}"
+    return f"{'right' if gradient.get('ok') else 'wrong'}{size}"

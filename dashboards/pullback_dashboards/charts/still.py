@@ -1,0 +1,184 @@
+"""Stills: a metric of several variants across commits as static SVG, for the page before its script and for READMEs.
+
+The same marks as the interactive figure: bands are intervals, hollow marks are ambiguous, a failure breaks the line, and
+the baseline is a dotted line. Names stand at the ends of their lines, pushed apart where they would overlap.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+
+from pullback_dashboards.charts.palette import Look
+
+WIDTH, HEIGHT = 860, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 132, 26, 26
+_LABEL = 14  # pixels that a name needs for itself
+_DASHES = {
+    "solid": "",
+    "dash": "7 4",
+    "dot": "1 4",
+    "dashdot": "7 4 1 4",
+    "longdash": "11 4",
+    "longdashdot": "11 4 1 4",
+}
+_MOST_MARKS = 60  # more of them are a thick line; then only the line and its end are drawn
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One commit of a curve: its place, the height and, where there is one, its interval."""
+
+    place: int
+    height: float
+    low: float | None = None
+    high: float | None = None
+    hollow: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One variant; None breaks the line."""
+
+    name: str
+    look: Look
+    spots: tuple[Spot | None, ...]
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What stands around the curves: a title, the unit behind every height, the first and last commit, the baseline."""
+
+    title: str
+    unit: str
+    count: int
+    first: str
+    last: str
+    baseline: float | None = None
+    baseline_name: str = ""
+
+
+def still(curves: Sequence[Curve], axes: Axes) -> str:
+    """The SVG element, coloured by the custom properties of the page it stands in."""
+    return _element(curves, axes, "")
+
+
+def standalone(curves: Sequence[Curve], axes: Axes) -> str:
+    """The same as a file: with its own colours, light and dark by the reader's wish, and a name for those who do not see it."""
+    style = f"<style>{_COLOURS}</style>"
+    ground = f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="var(--surface)"/>'
+    return _element(curves, axes, f"<title>{escape(axes.title)}</title>{style}{ground}")
+
+
+def _element(curves: Sequence[Curve], axes: Axes, head: str) -> str:
+    frame = _Frame.around(curves, axes)
+    parts = [*_grid(frame, axes), *(part for curve in curves for part in _curve(curve, frame)), *_names(curves, frame)]
+    role = 'role="img"' if head else 'aria-hidden="true" focusable="false"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="still" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="xMinYMid" {role} '
+        f'font-family="system-ui, sans-serif" font-size="12">{head}{"".join(parts)}</svg>'
+    )
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where places and heights lie on the canvas; heights start at zero, for a factor is a share of the baseline."""
+
+    top: float
+    step: float
+    count: int
+
+    @classmethod
+    def around(cls, curves: Sequence[Curve], axes: Axes) -> "_Frame":
+        spots = [spot for curve in curves for spot in curve.spots if spot]
+        heights = [value for spot in spots for value in (spot.height, spot.high or 0.0)]
+        largest = max([*heights, axes.baseline or 0.0], default=0.0) * 1.05 or 1.0
+        step = _round_step(largest / 4)
+        return cls(largest, step, max(1, axes.count))
+
+    def x(self, place: int) -> float:
+        width = WIDTH - _LEFT - _RIGHT
+        return _LEFT + (place / (self.count - 1) * width if self.count > 1 else width / 2)
+
+    def y(self, height: float) -> float:
+        return HEIGHT - _BOTTOM - height / self.top * (HEIGHT - _TOP - _BOTTOM)
+
+
+def _grid(frame: _Frame, axes: Axes) -> Iterator[str]:
+    yield f'<text x="{_LEFT}" y="16" fill="var(--ink-2)" font-weight="600">{escape(axes.title)}</text>'
+    right = WIDTH - _RIGHT
+    for number in range(int(frame.top / frame.step) + 1):
+        height = number * frame.step
+        y = frame.y(height)
+        yield f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="var(--rule)"/>'
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="var(--ink-3)">{height:.6g}{escape(axes.unit)}</text>'
+    foot = HEIGHT - 8
+    yield f'<text x="{_LEFT}" y="{foot}" fill="var(--ink-3)">{escape(axes.first)}</text>'
+    if axes.count > 1:
+        yield f'<text x="{right}" y="{foot}" text-anchor="end" fill="var(--ink-3)">{escape(axes.last)}</text>'
+    if axes.baseline is not None:
+        y = frame.y(axes.baseline)
+        yield f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="var(--series-0)" stroke-width="1.5" stroke-dasharray="1 4"/>'
+        yield f'<text x="{right + 8}" y="{y + 4:.1f}" fill="var(--ink-3)">{escape(axes.baseline_name)}</text>'
+
+
+def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
+    drawn = [spot for spot in curve.spots if spot]
+    colour = curve.look.colour
+    for real, stretch in groupby(curve.spots, key=lambda spot: spot is not None):
+        spots = [spot for spot in stretch if spot] if real else []
+        banded = [spot for spot in spots if spot.low is not None and spot.high is not None and spot.low != spot.high]
+        if len(banded) > 1:
+            upper = [(frame.x(s.place), frame.y(s.high or s.height)) for s in banded]
+            lower = [(frame.x(s.place), frame.y(s.low or s.height)) for s in reversed(banded)]
+            yield f'<path d="{_path(upper + lower)}Z" fill="{curve.look.band}"/>'
+        if len(spots) > 1:
+            dashes = _DASHES[curve.look.dash]
+            dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+            line = _path([(frame.x(s.place), frame.y(s.height)) for s in spots])
+            yield f'<path d="{line}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"{dashed}/>'
+    for spot in drawn if len(drawn) <= _MOST_MARKS else drawn[-1:]:
+        inside = "var(--surface)" if spot.hollow else colour
+        x, y = frame.x(spot.place), frame.y(spot.height)
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{inside}" stroke="{colour}" stroke-width="1.5"/>'
+
+
+def _names(curves: Sequence[Curve], frame: _Frame) -> Iterator[str]:
+    """The names of the curves beside their ends, from the top, each at least one line below the one above."""
+    ends = [(frame.y(last.height), curve) for curve in curves if (last := _last(curve))]
+    below = float(_TOP)
+    for y, curve in sorted(ends, key=lambda end: end[0]):
+        below = max(y + 4, below + _LABEL)
+        x = WIDTH - _RIGHT + 8
+        yield f'<text x="{x}" y="{below:.1f}" fill="{curve.look.colour}" font-weight="600">{escape(curve.name[:18])}</text>'
+
+
+def _last(curve: Curve) -> Spot | None:
+    return next((spot for spot in reversed(curve.spots) if spot), None)
+
+
+def _round_step(least: float) -> float:
+    """The next of 1, 2, 2.5, 5 times a power of ten."""
+    power: float = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * 0.999)
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+
+
+# The style sheet's tokens that a still uses, for files that stand alone.
+_LIGHT = (
+    "--surface:#fff;--ink-2:#454c54;--ink-3:#616872;--rule:#e4e4df;--series-0:#6b7280;--series-1:#0072b2;--series-2:#007a5e;"
+    "--series-3:#b84a00;--series-4:#8352a3;--series-5:#806400;--series-6:#b02e6c;--series-7:#4b4fc2;--series-8:#556a2a;"
+    "--band-1:rgb(0 114 178/.16);--band-2:rgb(0 122 94/.16);--band-3:rgb(184 74 0/.16);--band-4:rgb(131 82 163/.16);"
+    "--band-5:rgb(128 100 0/.16);--band-6:rgb(176 46 108/.16);--band-7:rgb(75 79 194/.16);--band-8:rgb(85 106 42/.16)"
+)
+_DARK = (
+    "--surface:#181c20;--ink-2:#bcc3cb;--ink-3:#98a1ab;--rule:#2a3037;--series-0:#98a1ab;--series-1:#55aae6;--series-2:#37c79c;"
+    "--series-3:#ff8c4d;--series-4:#c89ce2;--series-5:#d6b530;--series-6:#f080b3;--series-7:#a3a6ff;--series-8:#a9c06a;"
+    "--band-1:rgb(85 170 230/.2);--band-2:rgb(55 199 156/.2);--band-3:rgb(255 140 77/.2);--band-4:rgb(200 156 226/.2);"
+    "--band-5:rgb(214 181 48/.2);--band-6:rgb(240 128 179/.2);--band-7:rgb(163 166 255/.2);--band-8:rgb(169 192 106/.2)"
+)
+_COLOURS = f"svg{{{_LIGHT}}}@media(prefers-color-scheme:dark){{svg{{{_DARK}}}}}"

@@ -1,0 +1,347 @@
+"""What the compare page shows: a verdict in words, what every metric did, and the series that matter, worst first.
+
+Everything said here was judged by the service (`comparisons/judging.py`); this file finds the words. What nobody measured
+in the same groups is never called better or worse, only hinted at, and a hint is called one.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pullback_dashboards import links
+from pullback_dashboards.choices import Question
+from pullback_dashboards.history import Commit, metric_label
+from pullback_dashboards.overview.view import bracket
+from pullback_dashboards.wording import factors, units
+from pullback_service.comparisons.judging import trend
+from pullback_service.comparisons.queries import Compared, MetricSummary, Shown, ShownSide, Span
+
+RELEVANT = ("failed", "slower", "more", "faster", "less")
+_CLAUSES = 3  # of a verdict
+_KINDS = {
+    "paired": "in the same groups",
+    "exact": "counted",
+    "unpaired": "at different times",
+    None: "",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One series at both commits."""
+
+    workload: str
+    case: str
+    label: str
+    variant: str
+    metric: str
+    machine: str
+    mark: str
+    tone: str
+    outcome: str
+    reference: str
+    candidate: str
+    change: str
+    doubt: str
+    threshold: str
+    significance: str
+    kind: str
+    hint: str
+    reason: str
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    groups: int | None
+    reference_value: float | None
+    candidate_value: float | None
+    unit: str
+    processes: str
+    history_href: str
+    case_href: str
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What one metric did over all series."""
+
+    metric: str
+    label: str
+    worse: str
+    worse_range: str
+    better: str
+    better_range: str
+    unchanged: int
+    ambiguous: int
+    not_comparable: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The first thing to read: one sentence, the sentence after it, and the tone of both."""
+
+    tone: str
+    mark: str
+    text: str
+    then: str
+
+
+@dataclass(frozen=True)
+class CompareView:
+    """Two commits, series by series."""
+
+    project: str
+    reference: Commit
+    candidate: Commit
+    verdict: Verdict
+    notes: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    rows: tuple[Row, ...]
+    found: int
+    hidden: int
+    all_href: str
+    relevant_href: str
+    showing_all: bool
+    next_href: str | None
+    turned_href: str
+    commands: str
+    questions: tuple[Question, ...] = ()
+
+
+def is_relevant(compared: Compared) -> bool:
+    """Whether it changed, as far as can be said."""
+    return compared.judgement.outcome in RELEVANT
+
+
+def verdict(compared: Sequence[Compared], reference: Commit) -> Verdict:
+    """The whole comparison in a sentence."""
+    counts = Counter(_trend(each) for each in compared)
+    failed = sum(each.judgement.outcome == "failed" for each in compared)
+    ambiguous = sum(each.judgement.outcome == "ambiguous" for each in compared)
+    worse = counts["worse"] - failed
+    unpaired = sum(each.judgement.kind == "unpaired" for each in compared)
+    then = _remedy(unpaired, ambiguous, reference)
+    if not compared:
+        return Verdict("plain", "", "Nothing was measured at either commit.", "Choose other commits or other filters.")
+    if failed or worse:
+        parts = [_count(worse, "series is worse", "series are worse")] if worse else []
+        parts += [_count(failed, "series fails", "series fail")] if failed else []
+        parts += [_count(counts["better"], "is better", "are better")] if counts["better"] else []
+        return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(compared))}.", then)
+    if counts["better"]:
+        text = f"Nothing is worse, {_count(counts['better'], 'series is better', 'series are better')}."
+        return Verdict("better", "▼", text, then)
+    if ambiguous == len(compared):
+        return Verdict("unsure", "?", "Nothing can be said: no series of these commits can be compared.", then)
+    return Verdict("plain", "=", "Nothing changed, as far as can be said.", then)
+
+
+def metric_rows(summaries: Sequence[MetricSummary]) -> tuple[Metric, ...]:
+    """What every metric did."""
+    return tuple(
+        Metric(
+            metric=summary.metric,
+            label=metric_label(summary.metric),
+            worse=_spanned(summary.worse),
+            worse_range=_range(summary.worse),
+            better=_spanned(summary.better),
+            better_range=_range(summary.better),
+            unchanged=summary.outcomes.get("same", 0) + summary.outcomes.get("equal", 0),
+            ambiguous=summary.outcomes.get("ambiguous", 0),
+            not_comparable=summary.outcomes.get("not_comparable", 0),
+            failed=summary.outcomes.get("failed", 0),
+        )
+        for summary in summaries
+    )
+
+
+def rows_of(shown: Sequence[Shown], *, project: str, candidate: Commit) -> tuple[Row, ...]:
+    """The table."""
+    return tuple(_row(each, project, candidate) for each in shown)
+
+
+def _row(shown: Shown, project: str, candidate: Commit) -> Row:
+    compared, judgement = shown.compared, shown.compared.judgement
+    _, _, variant, metric = compared.key
+    unit = compared.unit or ("s" if metric == "time" else "1")
+    left_open = shown.doubt
+    low, high = (judgement.low, judgement.high) if left_open is None else (left_open.low, left_open.high)
+    threshold = judgement.threshold if left_open is None else left_open.threshold
+    older = None if compared.reference is None else compared.reference.value
+    newer = None if compared.candidate is None else compared.candidate.value
+    return Row(
+        workload=shown.case.workload,
+        case=shown.case.label,
+        label=bracket(shown.case.label, shown.case.workload),
+        variant=variant,
+        metric=metric,
+        machine=shown.machine.name,
+        mark=factors.mark(judgement.outcome),
+        tone=_tone(compared),
+        outcome=judgement.outcome.replace("_", " "),
+        reference=units.quantity(older, unit),
+        candidate=units.quantity(newer, unit),
+        change=_change(judgement.log_ratio, older, newer, unit, exact=compared.exact),
+        doubt="" if low is None or high is None or low == high else _span_of_change(low, high),
+        threshold="" if threshold is None else f"±{math.expm1(threshold) * 100:.1f} %",
+        significance=_significance(judgement.log_ratio, threshold),
+        kind=_KINDS[judgement.kind],
+        hint="" if left_open is None or left_open.hint is None else f"a hint of {left_open.hint}, no claim",
+        reason=judgement.reason or "",
+        log_ratio=judgement.log_ratio,
+        low=low,
+        high=high,
+        groups=judgement.n,
+        reference_value=older,
+        candidate_value=newer,
+        unit=unit,
+        processes=" and ".join(_processes(side) for side in (shown.reference, shown.candidate) if side and side.spread),
+        history_href=links.workload(project, shown.case.workload, case=shown.case.label, machine=shown.machine.name),
+        case_href=links.case(project, candidate.sha, shown.case.label, machine=shown.machine.name),
+    )
+
+
+def _processes(side: ShownSide) -> str:
+    return "" if side.spread is None else f"{side.spread.n} processes"
+
+
+def _tone(compared: Compared) -> str:
+    if compared.judgement.outcome == "failed":
+        return "failed"
+    return {"worse": "worse", "better": "better"}.get(_trend(compared)) or factors.tone(
+        "ambiguous" if compared.judgement.outcome == "ambiguous" else None
+    )
+
+
+def _trend(compared: Compared) -> str:
+    return trend(compared.judgement.outcome, bigger_is_better=compared.bigger_is_better)
+
+
+def _change(log_ratio: float | None, older: float | None, newer: float | None, unit: str, *, exact: bool) -> str:
+    if exact and older is not None and newer is not None:
+        difference = units.change(newer - older, unit)
+        return difference if log_ratio is None or not log_ratio else f"{factors.shift(log_ratio)}, {difference}"
+    return "–" if log_ratio is None else factors.shift(log_ratio)
+
+
+def _span_of_change(low: float, high: float) -> str:
+    return f"{factors.shift(low)} to {factors.shift(high)}"
+
+
+def _significance(log_ratio: float | None, threshold: float | None) -> str:
+    """How many times the least change that could have been claimed."""
+    if log_ratio is None or not threshold:
+        return ""
+    return f"{abs(log_ratio) / threshold:.1f}×"
+
+
+def _spanned(span: Span) -> str:
+    if not span.count:
+        return "0"
+    return f"{span.count}" if span.mean is None else f"{span.count}, mean {factors.shift(span.mean)}"
+
+
+def _range(span: Span) -> str:
+    if span.smallest is None or span.largest is None or span.count < 2:
+        return ""
+    return f"{factors.shift(span.smallest)} to {factors.shift(span.largest)}"
+
+
+def _worst(compared: Sequence[Compared]) -> Iterator[str]:
+    """The worst in words, alike ones together: "fused array bytes up to +100 % in 5 series"."""
+    together: dict[tuple[str, str, str], list[Compared]] = {}
+    for each in compared:
+        if _trend(each) == "worse" or each.judgement.outcome == "failed":
+            together.setdefault((each.key[2], each.key[3], each.judgement.outcome), []).append(each)
+    for (variant, metric, outcome), group in list(together.items())[:_CLAUSES]:
+        where = "" if len(group) == 1 else f" in {len(group)} series"
+        ratios = [abs(e.judgement.log_ratio) for e in group if e.judgement.log_ratio is not None]
+        signed = max(ratios, default=None)
+        if outcome == "failed":
+            yield f"{variant} fails{where}"
+        elif signed is None:
+            yield f"{variant} has {metric_label(metric)} where it had none{where}"
+        else:
+            upto = "" if len(group) == 1 else "up to "
+            worse = -signed if group[0].bigger_is_better else signed
+            yield f"{variant} {metric_label(metric)} {upto}{factors.shift(worse)}{where}"
+    if len(together) > _CLAUSES:
+        yield f"and {len(together) - _CLAUSES} more kinds of change"
+
+
+def _remedy(unpaired: int, ambiguous: int, reference: Commit) -> str:
+    if unpaired:
+        return (
+            f"{_count(unpaired, 'series was', 'series were')} measured at different times, which claims nothing; "
+            f"pullback compare --against {reference.short} measures both in the same groups."
+        )
+    return f"{_count(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""
+
+
+def _count(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _joined(parts: "Sequence[str] | Iterator[str]") -> str:
+    return ", ".join(parts)
+
+
+def markdown(view: CompareView) -> str:
+    """Exactly what the page shows, for a pull request."""
+    lines = [
+        f"**{_plain(view.verdict.mark)} {_plain(view.verdict.text)}**".replace("** ", "**"),
+        "",
+        f"`{view.reference.short}` → `{view.candidate.short}` of {_plain(view.project)}. {_plain(view.verdict.then)}".rstrip(),
+        "",
+        "| metric | worse | better | unchanged | ambiguous | not comparable | failed |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {_plain(m.label)} | {m.worse} | {m.better} | {m.unchanged} | {m.ambiguous} | {m.not_comparable} | {m.failed} |"
+        for m in view.metrics
+    ]
+    if view.rows:
+        lines += [
+            "",
+            "| | case | variant | metric | before | after | change | interval | threshold |",
+            "|---|---|---|---|---:|---:|---:|---|---|",
+        ]
+        lines += [
+            f"| {row.mark} | {_plain(row.case)} | {_plain(row.variant)} | {_plain(metric_label(row.metric))} | {row.reference} "
+            f"| {row.candidate} | {row.change} | {row.doubt or row.kind} | {row.threshold} |"
+            for row in view.rows
+        ]
+    if view.hidden:
+        lines += ["", f"{view.hidden} series that did not change, or of which nothing can be said, are left out."]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Text that no Markdown reader takes for markup or for the end of a cell."""
+    return "".join(f"\\{c}" if c in "\\|*_`<>[]#" else c for c in text.replace("\n", " "))
+
+
+def columns_of(row: Row) -> Mapping[str, object]:
+    """The row as numbers, for a table of them."""
+    return {
+        "case": row.case,
+        "variant": row.variant,
+        "metric": row.metric,
+        "machine": row.machine,
+        "outcome": row.outcome,
+        "kind": row.kind,
+        "reference": row.reference_value,
+        "candidate": row.candidate_value,
+        "unit": row.unit,
+        "factor": _factor(row.log_ratio),
+        "low": _factor(row.low),
+        "high": _factor(row.high),
+        "groups": row.groups,
+        "threshold": row.threshold,
+        "reason": row.reason,
+    }
+
+
+def _factor(log_ratio: float | None) -> float | None:
+    return None if log_ratio is None else float(f"{math.exp(log_ratio):.6g}")

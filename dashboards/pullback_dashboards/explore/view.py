@@ -1,0 +1,203 @@
+"""What the explore page shows: menus that narrow each other, and the chosen series as small multiples on one axis of commits."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pullback_dashboards import links
+from pullback_dashboards.charts.palette import BASELINE, Look, look_of
+from pullback_dashboards.charts.still import Axes, Curve, Spot
+from pullback_dashboards.choices import Question
+from pullback_dashboards.history import metric_label
+from pullback_dashboards.wording import factors, units
+from pullback_service.series.finding import StoredSeries
+from pullback_service.series.windows import PooledPoint
+
+MOST_DRAWN = 24
+MOST_CURVES = 8  # in one chart; more are told apart by nobody
+SPLITS = ("metric", "workload", "case", "variant", "machine", "dtype", "device")
+
+
+@dataclass(frozen=True)
+class MenuValue:
+    """One value of a dimension and how many series it leaves; choosing it again lets it go."""
+
+    text: str
+    count: int
+    href: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Menu:
+    """One dimension. `more` values are not listed; words find them."""
+
+    dimension: str
+    label: str
+    values: tuple[MenuValue, ...]
+    more: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A series and its points, oldest commit first."""
+
+    stored: StoredSeries
+    points: tuple[PooledPoint, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One small multiple."""
+
+    title: str
+    curves: tuple[Curve, ...]
+    axes: Axes
+    left_out: int
+
+
+@dataclass(frozen=True)
+class SeriesRow:
+    """One series in the table."""
+
+    case: str
+    variant: str
+    metric: str
+    machine: str
+    newest: str
+    against: str
+    mark: str
+    tone: str
+    points: int
+    commit: str
+    history_href: str
+    export_href: str
+
+
+@dataclass(frozen=True)
+class ExploreView:
+    """The page."""
+
+    project: str
+    series: int
+    menus: tuple[Menu, ...]
+    charts: tuple[Chart, ...]
+    rows: tuple[SeriesRow, ...]
+    split: str
+    questions: tuple[Question, ...]
+    clear_href: str
+    words: str
+    kept: tuple[tuple[str, str], ...]
+
+
+def charts_of(found: Sequence[Found], *, split: str, relative: bool) -> tuple[Chart, ...]:
+    """Small multiples: one for each value of the split and each metric, for metrics share no axis."""
+    places = _places(found)
+    groups: dict[tuple[str, str], list[Found]] = {}
+    for each in found:
+        groups.setdefault((_value(each.stored, split), each.stored.series.metric), []).append(each)
+    return tuple(_chart(value, metric, group, places, relative=relative) for (value, metric), group in groups.items())
+
+
+def rows_of(found: Sequence[Found], project: str) -> tuple[SeriesRow, ...]:
+    """The table: each series at its newest commit."""
+    return tuple(_row(each, project) for each in found)
+
+
+def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str, int], *, relative: bool) -> Chart:
+    drawn = group[:MOST_CURVES]
+    unit = drawn[0].stored.series.unit
+    is_relative = relative and any(point.log_ratio is not None for each in drawn for point in each.points)
+    heights = [point.value for each in drawn for point in each.points]
+    scale = units.Scale(1.0, "×") if is_relative else units.scale_for(heights, unit)
+    names = _names(drawn)
+    strangers = tuple(dict.fromkeys(names))
+    curves = tuple(
+        Curve(name, _look(each, name, strangers, names), tuple(_spots(each, places, scale, relative=is_relative)))
+        for each, name in zip(drawn, names, strict=True)
+        if not (is_relative and each.stored.series.variant == BASELINE)
+    )
+    title = metric_label(metric) if value in {"", metric} else f"{value}: {metric_label(metric)}"
+    shas = list(places)
+    axes = Axes(
+        title=f"{title}, variant ÷ {BASELINE}" if is_relative else title,
+        unit="×" if is_relative else f" {scale.unit}" if scale.unit else "",
+        count=len(places),
+        first=shas[0][:7] if shas else "",
+        last=shas[-1][:7] if shas else "",
+        baseline=1.0 if is_relative else None,
+        baseline_name=BASELINE,
+    )
+    return Chart(title, curves, axes, len(group) - len(drawn))
+
+
+def _look(each: Found, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> Look:
+    """A variant's own look where only variants differ, else the looks in turn."""
+    variant = each.stored.series.variant
+    if name == variant or len(set(names)) == 1:
+        return look_of(variant)
+    return look_of(f"\0{name}", tuple(f"\0{stranger}" for stranger in strangers))
+
+
+def _spots(each: Found, places: Mapping[str, int], scale: units.Scale, *, relative: bool) -> Iterator[Spot | None]:
+    for point in each.points:
+        hollow = point.outcome == "ambiguous" and relative
+        if not relative:
+            yield Spot(places[point.commit], point.value / scale.divisor)
+        elif point.log_ratio is not None:
+            low, high = (None if end is None else math.exp(end) for end in (point.low, point.high))
+            yield Spot(places[point.commit], math.exp(point.log_ratio), low, high, hollow)
+
+
+def _places(found: Sequence[Found]) -> dict[str, int]:
+    """All commits of all series in the order of history."""
+    order = {point.place: point.commit for each in found for point in each.points}
+    return {order[place]: number for number, place in enumerate(sorted(order))}
+
+
+def _names(group: Sequence[Found]) -> list[str]:
+    """What tells the series of a chart apart, and no more: the variant, parameters that differ, the machine."""
+    told = [_told(each.stored) for each in group]
+    keys = list(dict.fromkeys(key for one in told for key in one))
+    varying = [key for key in keys if len({one.get(key) for one in told}) > 1] or ["variant"]
+    return [" ".join(one[key] for key in varying if key in one) for one in told]
+
+
+def _told(stored: StoredSeries) -> dict[str, str]:
+    case = stored.case
+    parameters = {f"param.{name}": f"{name}={value}" for name, value in case.params.items()}
+    others = {"dtype": case.dtype or "", "device": case.device or "", "machine": stored.machine.name}
+    return {"variant": stored.series.variant, "workload": case.workload, **parameters, **others}
+
+
+def _value(stored: StoredSeries, split: str) -> str:
+    return {
+        "": "",
+        "metric": stored.series.metric,
+        "workload": stored.case.workload,
+        "case": stored.case.label,
+        "variant": stored.series.variant,
+        "machine": stored.machine.name,
+        "dtype": stored.case.dtype or "no dtype",
+        "device": stored.case.device or "no device",
+    }[split]
+
+
+def _row(each: Found, project: str) -> SeriesRow:
+    series, case, machine = each.stored.series, each.stored.case, each.stored.machine
+    last = each.points[-1] if each.points else None
+    outcome = last.outcome if last else None
+    return SeriesRow(
+        case=case.label,
+        variant=series.variant,
+        metric=series.metric,
+        machine=machine.name,
+        newest=units.quantity(last.value if last else None, series.unit),
+        against="" if last is None or last.log_ratio is None else factors.factor(last.log_ratio),
+        mark=factors.mark(outcome),
+        tone=factors.tone(outcome, bigger_is_better=series.direction == "bigger"),
+        points=len(each.points),
+        commit=last.commit[:9] if last else "",
+        history_href=links.workload(project, case.workload, case=case.label, machine=machine.name),
+        export_href=f"/api/v1/series/{series.id}/points?format=csv",
+    )

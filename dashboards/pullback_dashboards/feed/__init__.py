@@ -1,0 +1,1 @@
+"""The feed of a project: what changed, for feed readers."""

@@ -1,0 +1,81 @@
+"""Renewal: a timed process goes on in a fork of itself, and later in another one.
+
+Which pages of memory a process is given decides which of its data share a place in a physically addressed cache, for as long
+as it lives: two forks of one process, alike to the last virtual address, differ by 1 to 3 % all the time (the middle halves
+of their slices by 0.4 %). A fork copies every page that it writes to, so each gets pages of its own; a group
+that renews its processes twenty times averages over twenty draws, for a few milliseconds each instead of a start.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.measurement.slices import run_delay_ns
+
+RENEWED = 75
+"""Exit status of a fork that makes room for the next one; EX_TEMPFAIL, which no program under test ends with by itself."""
+
+
+class Renewal:
+    """The process that forks, and in a fork the way back to it."""
+
+    def __init__(self, warm_up: Callable[[], None]) -> None:
+        """`warm_up` is what a fork does before its first turn."""
+        self._warm_up = warm_up
+        self._is_fork = False
+
+    def renew(self) -> dict[str, Any]:
+        """Return in a new fork, warm, with what to answer. The process that forks waits, and ends as its fork does.
+
+        A process with several threads goes on as it is, as other threads do not live on in a fork: JAX, PyTorch, a GPU's
+        driver, BLAS with more than one.
+        """
+        if self._is_fork:
+            os._exit(RENEWED)
+        renewed = _has_one_thread()
+        if renewed:
+            self._fork()
+            self._warm_up()
+        return {"renewed": renewed, "run_delay_ns": run_delay_ns()}
+
+    def _fork(self) -> None:
+        while True:
+            process_id = os.fork()
+            if process_id == 0:
+                die_with_parent()
+                self._is_fork = True
+                return
+            status = os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1])
+            if status < 0:
+                if -status != signal.SIGKILL:  # which has no handler that could be set
+                    signal.signal(-status, signal.SIG_DFL)
+                os.kill(os.getpid(), -status)
+            if status != RENEWED:
+                os._exit(status)
+
+
+def _has_one_thread() -> bool:
+    """Whether this process has one thread; no where that cannot be known."""
+    try:
+        return len(list(Path("/proc/self/task").iterdir())) == 1
+    except OSError:
+        return False
+
+
+def die_with_parent() -> None:
+    """Ask Linux for a SIGKILL when the parent dies: a worker inside a call that hangs would not see its input end."""
+    _prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def adopt_orphans() -> None:
+    """Ask Linux to become the parent of forks whose own has died: they can be waited for, and leave no zombies."""
+    _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value)

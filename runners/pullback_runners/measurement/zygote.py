@@ -1,0 +1,82 @@
+"""The zygote: the one fresh process of a group, which the group's workers are forked from. Run as `python -P -m` with this name.
+
+It imports Python's share of a worker, NumPy and the harness, and neither an engine nor a workload: those each worker
+imports by itself. So hash seed, environment and memory layout are drawn once a group, and what a lucky layout gives to one
+member it gives to the others.
+
+It reads orders, one JSON object a line, from its standard input. The first names the descriptors of its workers, each
+with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers how
+it ended). At the end of input it ends all workers, their forks and itself. None is reaped earlier than asked for, so that an
+id is never somebody else's.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import traceback
+from typing import Any, NoReturn
+
+from pullback_runners.measurement import worker
+from pullback_runners.measurement.renewing import adopt_orphans, die_with_parent
+
+
+def main() -> NoReturn:
+    """Fork, then wait for what is asked."""
+    die_with_parent()
+    adopt_orphans()
+    channels = json.loads(sys.stdin.readline())["fork"]
+    ids = [_forked(channel, channels) for channel in channels]
+    _close(channels)
+    _answer({"ids": ids})
+    ended: dict[int, int] = {}
+    for line in sys.stdin:
+        wanted = json.loads(line)["wait"]
+        if wanted not in ended:
+            ended[wanted] = os.waitstatus_to_exitcode(os.waitpid(wanted, 0)[1])
+        _answer({"status": ended[wanted]})
+    for each in ids:
+        if each not in ended:
+            os.kill(each, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):  # when none is left
+        while True:
+            os.waitpid(-1, 0)
+    os._exit(0)  # as fast as it can: the interpreter's own farewell takes as long as a dozen turns
+
+
+def _forked(channel: dict[str, int], channels: list[dict[str, int]]) -> int:
+    """Fork a worker that obeys the orders of its channel; return its id."""
+    process_id = os.fork()
+    if process_id:
+        return process_id
+    status = 1
+    try:
+        # Where the kernel shares CPUs among sessions, imports of all members side by side have a share each.
+        os.setsid()
+        for descriptor, name in enumerate(("orders", "answers", "errors")):
+            os.dup2(channel[name], descriptor)
+        _close(channels)
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for the life of the process
+        status = worker.main()
+    except SystemExit as left:  # a workload's own wish, answered as an interpreter would
+        status = left.code if isinstance(left.code, int) else 1
+    except BaseException:  # noqa: BLE001 - the last words of a process that ends here
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _close(channels: list[dict[str, int]]) -> None:
+    for channel in channels:
+        for descriptor in channel.values():
+            os.close(descriptor)
+
+
+def _answer(content: dict[str, Any]) -> None:
+    os.write(1, json.dumps(content).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

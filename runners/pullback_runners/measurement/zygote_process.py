@@ -1,0 +1,154 @@
+"""The coordinator's side of a zygote: start it, have it fork the workers of a group, end them all."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pullback_runners.errors import VariantError
+from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.worker_process import (
+    Channel,
+    Surroundings,
+    WorkerProcess,
+    last_words,
+    worker_environment,
+)
+from pullback_runners.workloads import Case
+
+FAREWELL_S = 5.0
+"""A zygote ends its workers and itself within a millisecond or two; after so long it is ended by force."""
+
+
+class Zygote:
+    """A fresh process that forks a worker for every member, and the workers by member's name in the order of forking.
+
+    Nothing waits here: it imports, forks and lets its workers import while something else is measured.
+    """
+
+    def __init__(self, case: Case, members: Sequence[Member], surroundings: Surroundings) -> None:
+        self._unread = b""
+        self._ids: list[int] | None = None
+        self._channel = Channel()
+        self._channels = [Channel() for _ in members]
+        theirs = [
+            {"orders": each.worker_orders, "answers": each.worker_answers, "errors": each.errors.fileno()}
+            for each in self._channels
+        ]
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "pullback_runners.measurement.zygote"],
+            stdin=self._channel.worker_orders,
+            stdout=self._channel.worker_answers,
+            stderr=self._channel.errors,
+            pass_fds=[descriptor for ends in theirs for descriptor in ends.values()],
+            env=worker_environment(case, surroundings.rng),
+            # A session of its own, as every worker has, and the handle by which all are ended at once.
+            start_new_session=True,
+        )
+        for channel in (self._channel, *self._channels):
+            channel.close_worker_ends()
+        # Before it is told to fork, so that its workers begin there too.
+        _keep_off(self._process.pid, surroundings.cpu)
+        self._channel.send({"fork": theirs})
+        self.workers = {
+            member.name: WorkerProcess("time", case, member, surroundings, ForkedProcess(self, place), channel)
+            for place, (member, channel) in enumerate(zip(members, self._channels, strict=True))
+        }
+
+    def process_id(self, place: int, timeout: float | None) -> int | None:
+        """The id of its worker number `place`; None if it ended without forking."""
+        if self._ids is None:
+            answer = self._answer(timeout)
+            if answer is None:
+                return None
+            self._ids = answer["ids"]
+        return self._ids[place]
+
+    def exit_status(self, place: int, timeout: float | None) -> int:
+        """Wait until its worker number `place` has ended; raises VariantError if it has ended itself."""
+        wanted = self.process_id(place, timeout)
+        if wanted is not None:
+            self._channel.send({"wait": wanted})
+            answer = self._answer(timeout)
+            if answer is not None:
+                return int(answer["status"])
+        how = f"exit status {self._process.wait(timeout)}"
+        said = last_words(self._channel.errors)
+        raise VariantError("crash", f"the process that forks workers ended early ({how}){said}")
+
+    def end(self) -> None:
+        """End all workers and the zygote."""
+        # Workers are ended by their parent, or they would stay as zombies where nobody reaps orphans. One that still
+        # imports would first do that to its end, and has no workers yet.
+        has_forked = self._ids is not None or self._is_answering(0.0)
+        self._channel.close_orders()
+        try:
+            self._process.wait(FAREWELL_S if has_forked else 0)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        for channel in (self._channel, *self._channels):
+            channel.close()
+
+    def _is_answering(self, timeout: float | None) -> bool:
+        return bool(select.select([self._channel.answers], [], [], timeout)[0])
+
+    def _answer(self, timeout: float | None) -> dict[str, Any] | None:
+        """The next answer, or None at the end of its output."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while b"\n" not in self._unread:
+            if not self._is_answering(None if deadline is None else max(deadline - time.monotonic(), 0.0)):
+                raise subprocess.TimeoutExpired("zygote", timeout or 0.0)
+            received = os.read(self._channel.answers, 1 << 16)
+            if not received:
+                return None
+            self._unread += received
+        line, _, self._unread = self._unread.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+class ForkedProcess:
+    """One worker of a zygote, as a process."""
+
+    def __init__(self, zygote: Zygote, place: int) -> None:
+        self._zygote = zygote
+        self._place = place
+        self._status: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Its id; None if it was never forked."""
+        return self._zygote.process_id(self._place, FAREWELL_S)
+
+    def poll(self) -> int | None:
+        """Its exit status; None while that was not waited for."""
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of it."""
+        if self._status is None:
+            self._status = self._zygote.exit_status(self._place, timeout)
+        return self._status
+
+    def kill(self) -> None:
+        """End it; its zygote does not reap it before it is asked for it, so the id is its own."""
+        pid = None if self._status is not None else self.pid
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _keep_off(process_id: int, cpu: int | None) -> None:
+    """Leave a CPU to others until told to warm up there; without effect where it is the only one."""
+    if cpu is None or not hasattr(os, "sched_setaffinity"):
+        return
+    others = os.sched_getaffinity(0) - {cpu}
+    if others:
+        with contextlib.suppress(ProcessLookupError):  # it has ended already; its workers' channels say so
+            os.sched_setaffinity(process_id, others)

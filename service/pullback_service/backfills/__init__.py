@@ -1,0 +1,1 @@
+"""Backfills: jobs for the commits of a branch that nobody has measured."""

@@ -1,0 +1,66 @@
+"""Asking for backfills."""
+
+from fastapi import APIRouter, Response
+
+from pullback_service.addresses import API
+from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.backfills import queries
+from pullback_service.backfills.queries import WantedBackfill
+from pullback_service.backfills.schemas import BackfillAnswer, BackfilledCommit, BackfillPolicy, BackfillRequest
+from pullback_service.database import WriteSession
+from pullback_service.errors import InvalidInputError, NotFoundError
+from pullback_service.ids import ProjectId
+from pullback_service.problems import documented
+from pullback_service.projects.queries import project_by_name
+
+router = APIRouter(prefix=f"{API}/backfills", tags=["jobs"])
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses={
+        200: {"model": BackfillAnswer, "description": "No job was made: a dry run, or nothing is missing"},
+        **documented(NotFoundError, InvalidInputError),
+    },
+)
+async def create_backfill(asked: BackfillRequest, response: Response, session: WriteSession) -> BackfillAnswer:
+    """Queue jobs for commits of a branch that have no results of a suite, behind everything else that waits.
+
+    Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
+    """
+    project = await project_by_name(session, asked.project)
+    found = await queries.backfill(session, ProjectId(project.id), wanted_of(asked), dry_run=asked.dry_run)
+    answer = BackfillAnswer(
+        project=asked.project,
+        branch=asked.branch,
+        suite=asked.suite,
+        dry_run=asked.dry_run,
+        looked_at=found.looked_at,
+        missing=found.missing,
+        under_way=found.under_way,
+        jobs=[
+            BackfilledCommit(commit=commit.sha, title=commit.title, position=commit.position, job_id=commit.job_id)
+            for commit in found.chosen
+        ],
+    )
+    if answer.jobs and not asked.dry_run:
+        note(session, subject=f"branch {asked.branch}", project=asked.project, suite=asked.suite, jobs=len(answer.jobs))
+    else:
+        note_nothing(session)
+        response.status_code = 200
+    return answer
+
+
+def wanted_of(policy: BackfillPolicy) -> WantedBackfill:
+    """A policy as the query takes it."""
+    return WantedBackfill(
+        branch=policy.branch,
+        suite=policy.suite,
+        requires=policy.requires,
+        order=policy.order,
+        limit=policy.limit,
+        depth=policy.depth,
+        priority=policy.priority,
+        timeout_s=policy.timeout_s,
+    )

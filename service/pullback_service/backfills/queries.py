@@ -1,0 +1,198 @@
+"""Finding the commits that nobody has measured, and queueing jobs for them.
+
+A commit needs no job when there was one for the same thing, whatever became of it (a commit that does not build is a
+result, what was cancelled was not wanted, what was lost is somebody's to retry), or when somebody uploaded results of the
+suite. So asking again makes nothing twice, and `limit` bounds what is under way and not what one request makes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.backfills.order import newest_first, widest_gap_first
+from pullback_service.commits.models import Branch, BranchCommit, Commit
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import CommitId, ProjectId
+from pullback_service.jobs.bell import ring
+from pullback_service.jobs.models import Job
+from pullback_service.jobs.queries import UNFINISHED, take_turns
+from pullback_service.projects.models import Project
+from pullback_service.reports.models import Report
+from pullback_service.series.models import Case, Point, Series
+
+DEVICE = "device"  # the label of agents that says what a report says as the device of its cases
+KIND = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedBackfill:
+    """A backfill as it is asked for; see `schemas.BackfillPolicy`."""
+
+    branch: str
+    suite: str
+    requires: Mapping[str, Any]
+    order: Literal["newest", "bisect"]
+    limit: int
+    depth: int
+    priority: int
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MissingCommit:
+    """A commit without a result, with its place on the branch and the job it was given."""
+
+    id: CommitId
+    sha: str
+    title: str | None
+    position: int
+    job_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """What was found: how many commits were looked at, were missing and were under way; and which were chosen."""
+
+    looked_at: int
+    missing: int
+    under_way: int
+    chosen: Sequence[MissingCommit]
+
+
+async def backfill(session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill, *, dry_run: bool) -> Backfill:
+    """Queue jobs for missing commits, as many as there is room for. Index: pk_branch_commit, ix_job_commit."""
+    if not dry_run:
+        await _take_turns(session, project_id)
+    commits = await _commits_of(session, project_id, wanted)
+    known = await _known(session, project_id, wanted, [commit.id for commit in commits])
+    under_way = await _under_way(session, project_id, wanted)
+    choose = newest_first if wanted.order == "newest" else widest_gap_first
+    places = choose(len(commits), {place for place, commit in enumerate(commits) if commit.id in known})
+    chosen = [commits[place] for place in islice(places, max(wanted.limit - under_way, 0))]
+    missing = len(commits) - sum(commit.id in known for commit in commits)
+    made = {} if dry_run else await _queue(session, project_id, wanted, chosen)
+    return Backfill(
+        looked_at=len(commits),
+        missing=missing,
+        under_way=under_way,
+        chosen=[
+            MissingCommit(commit.id, commit.sha, commit.title, commit.position, made.get(commit.id))
+            for commit in chosen
+            if dry_run or commit.id in made
+        ],
+    )
+
+
+async def projects_with_policy(session: AsyncSession) -> Sequence[tuple[ProjectId, str, dict[str, Any]]]:
+    """Projects that are filled without anybody asking."""
+    rows = await session.execute(
+        select(Project.id, Project.name, Project.backfill).where(Project.backfill.is_not(None)).order_by(Project.id)
+    )
+    return [(ProjectId(row.id), row.name, row.backfill) for row in rows]
+
+
+async def _take_turns(session: AsyncSession, project_id: ProjectId) -> None:
+    await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"backfill {project_id}", 0))))
+
+
+async def _commits_of(session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill) -> list[MissingCommit]:
+    """The newest commits of the branch, oldest first. Index: uq_branch_project_id_name, pk_branch_commit."""
+    branch_id = await session.scalar(
+        select(Branch.id).where(Branch.project_id == project_id, Branch.name == wanted.branch)
+    )
+    if branch_id is None:
+        raise NotFoundError(
+            f"This project has no branch {wanted.branch!r}: check the name, or tell of it with `pullback log`."
+        )
+    rows = await session.execute(
+        select(Commit.id, Commit.sha, Commit.title, BranchCommit.position)
+        .join(Commit, Commit.id == BranchCommit.commit_id)
+        .where(BranchCommit.branch_id == branch_id)
+        .order_by(BranchCommit.position.desc())
+        .limit(wanted.depth)
+    )
+    return [MissingCommit(CommitId(row.id), row.sha, row.title, row.position) for row in rows][::-1]
+
+
+async def _known(
+    session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill, commit_ids: Sequence[int]
+) -> set[int]:
+    """Commits that need no job. Index: ix_job_commit; ix_report_commit_id, ix_point_report_id."""
+    known = set(
+        await session.scalars(
+            select(Job.commit_id).where(
+                Job.project_id == project_id,
+                Job.commit_id == func.any(list(commit_ids)),
+                Job.suite == wanted.suite,
+                Job.kind == KIND,
+                Job.requires == dict(wanted.requires),
+                Job.machine_id.is_(None),
+            )
+        )
+    )
+    if ":" in wanted.suite:
+        return known  # a part of a suite: reports name the suite alone, so only jobs tell
+    uploaded = select(Report.commit_id).where(
+        Report.commit_id == func.any(list(commit_ids)),
+        Report.suite == wanted.suite,
+        Report.job_id.is_(None),
+        Report.points > 0,
+    )
+    device = wanted.requires.get(DEVICE)
+    if device is not None:
+        measured = (
+            select(Point.id)
+            .join(Series, Series.id == Point.series_id)
+            .join(Case, Case.id == Series.case_id)
+            .where(Point.report_id == Report.id, Case.device == str(device))
+        )
+        uploaded = uploaded.where(measured.exists())
+    return known | set(await session.scalars(uploaded))
+
+
+async def _under_way(session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill) -> int:
+    """Jobs of this backfill that wait or run. Index: ix_job_state."""
+    counted = await session.scalar(
+        select(func.count()).where(
+            Job.state.in_(UNFINISHED),
+            Job.origin == "backfill",
+            Job.project_id == project_id,
+            Job.suite == wanted.suite,
+            Job.requires == dict(wanted.requires),
+        )
+    )
+    return counted or 0
+
+
+async def _queue(
+    session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill, chosen: Sequence[MissingCommit]
+) -> dict[int, int]:
+    """Jobs by their commits; a commit that somebody else asked for meanwhile is left out."""
+    for commit_id in sorted(commit.id for commit in chosen):  # one order for everybody
+        await take_turns(session, commit_id, KIND, wanted.suite)
+    taken = await _known(session, project_id, wanted, [commit.id for commit in chosen])
+    # First come those chosen first: within a priority the older job is given out.
+    jobs = [
+        Job(
+            project_id=project_id,
+            commit_id=commit.id,
+            suite=wanted.suite,
+            kind=KIND,
+            priority=wanted.priority,
+            requires=dict(wanted.requires),
+            timeout_s=wanted.timeout_s,
+            origin="backfill",
+        )
+        for commit in chosen
+        if commit.id not in taken
+    ]
+    for job in jobs:
+        session.add(job)
+        await session.flush()
+    if jobs:
+        await ring(session)
+    return {job.commit_id: job.id for job in jobs}

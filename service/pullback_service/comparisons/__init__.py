@@ -1,0 +1,1 @@
+"""Comparisons: what changed between two commits, series by series, and how sure that is."""

@@ -1,0 +1,78 @@
+"""Which two commits a comparison is of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.commits.naming import NamedCommit, first_parent, named_commit, nearest_measured
+from pullback_service.commits.queries import commit_by_sha, find_merge_base
+from pullback_service.comparisons.queries import Compared
+from pullback_service.errors import InvalidInputError, refuse
+from pullback_service.ids import ProjectId
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The two commits of a comparison, and what to know about how they were found."""
+
+    reference: NamedCommit
+    candidate: NamedCommit
+    notes: Sequence[str]
+
+
+async def find_pair(
+    session: AsyncSession, project_id: ProjectId, base: str | None, head: str, *, merge_base: bool
+) -> Pair:
+    """The commits that are named: `base` may be left out for the first parent of `head`.
+
+    Index: as `named_commit`, and for a merge base as `find_merge_base`.
+    """
+    candidate = await named_commit(session, project_id, head, where="head")
+    notes = []
+    if base is None:
+        if merge_base:
+            refuse("merge_base", "A merge base needs two commits: give `base` too.")
+        reference = NamedCommit(await first_parent(session, project_id, candidate.commit))
+    elif merge_base:
+        other = await named_commit(session, project_id, base, where="base", measured=False)
+        found = await find_merge_base(session, project_id, other.commit.sha, candidate.commit.sha)
+        if found.sha is None:
+            raise InvalidInputError(
+                f"No commit is known that {base!r} and {head!r} both descend from: tell of their history with "
+                "`pullback log`, or leave out merge_base."
+            )
+        reference = NamedCommit(await commit_by_sha(session, project_id, found.sha), other.branch)
+        if found.unknown:
+            notes.append(
+                f"The merge base is the newest that is known; the parents of {len(found.unknown)} commits are not, and "
+                "behind them may be a newer one: tell of them with `pullback log`."
+            )
+    else:
+        reference = await named_commit(session, project_id, base, where="base")
+    if reference.commit.id == candidate.commit.id:
+        message = f"Both are commit {candidate.commit.sha}: there is nothing to compare; name another `base`."
+        refuse("base", message)
+    notes += [
+        f"{named.commit.sha} is the newest commit of branch {named.branch!r} with results, not its newest one."
+        for named in (reference, candidate)
+        if not named.newest
+    ]
+    return Pair(reference, candidate, notes)
+
+
+async def missing_series(
+    session: AsyncSession, project_id: ProjectId, pair: Pair, compared: Sequence[Compared]
+) -> Sequence[str]:
+    """What to do about a commit that has none of the chosen series. Index: as `nearest_measured`."""
+    notes = []
+    for commit, measured in (
+        (pair.reference.commit, any(each.reference is not None for each in compared)),
+        (pair.candidate.commit, any(each.candidate is not None for each in compared)),
+    ):
+        if measured:
+            continue
+        nearest = await nearest_measured(session, project_id, commit)
+        instead = "" if nearest is None else f", or name {nearest}, its nearest ancestor with results"
+        notes.append(f"Commit {commit.sha} has none of these series: queue it with POST /api/v1/jobs{instead}.")
+    return notes

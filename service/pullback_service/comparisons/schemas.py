@@ -1,0 +1,207 @@
+"""What the API says about two commits."""
+
+from datetime import datetime
+from typing import Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from pullback_service.commits.naming import NamedCommit
+from pullback_service.comparisons.judging import Hint, Kind, Outcome
+from pullback_service.comparisons.queries import MetricSummary, Shown, ShownSide, Span
+from pullback_service.paging import Page
+from pullback_service.series.pooling import Spread
+from pullback_service.series.schemas import CaseSummary
+
+
+class ComparedCommit(BaseModel):
+    """One of the two commits. `branch` is the one that was named for it, `series` how many it has of those compared."""
+
+    sha: str = Field(examples=["c0ffee0000000000000000000000000000000001"])
+    title: str | None
+    author: str | None
+    authored_at: datetime | None
+    ordered_at: datetime
+    branch: str | None = Field(examples=["main"])
+    series: int = Field(examples=[120])
+
+    @classmethod
+    def of(cls, named: NamedCommit, *, series: int) -> Self:
+        """A commit as it was named."""
+        commit = named.commit
+        return cls(
+            sha=commit.sha,
+            title=commit.title,
+            author=commit.author,
+            authored_at=commit.authored_at,
+            ordered_at=commit.ordered_at,
+            branch=named.branch,
+            series=series,
+        )
+
+
+class ComparedSide(BaseModel):
+    """A series at one of the commits, its reports pooled, with its ratio to the baseline (natural log) at that commit."""
+
+    value: float = Field(examples=[0.00125])
+    spread: Spread | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    quality: str
+    dirty: bool
+    program_hash: str | None
+    report_ids: list[UUID]
+
+    @classmethod
+    def of(cls, shown: ShownSide) -> Self:
+        """A side in full."""
+        side = shown.side
+        return cls(
+            value=side.value,
+            spread=shown.spread,
+            baseline=side.baseline,
+            log_ratio=side.log_ratio,
+            low=side.low,
+            high=side.high,
+            quality=side.quality,
+            dirty=side.dirty,
+            program_hash=side.program_hash,
+            report_ids=list(shown.reports),
+        )
+
+
+class ComparedSeries(BaseModel):
+    """A series at two commits.
+
+    `kind` says how they were compared: `paired` in the same groups, as an upload states it; `exact` by counts;
+    `unpaired`, measured at different times. Only the first two make a claim: an unpaired difference is `ambiguous`, with
+    an interval that the scatter of processes alone would give, and perhaps a `hint`, which is no outcome.
+    The ratio is natural-log candidate/reference, null from or to zero. `threshold` is the least ratio in size that could
+    have been claimed, or is hinted at, and `significance` how many of those the ratio is. `reason` says why there is no claim.
+    """
+
+    case: CaseSummary
+    variant: str = Field(examples=["native"])
+    variant_kind: str | None = Field(examples=["tier"])
+    metric: str = Field(examples=["time"])
+    unit: str | None = Field(examples=["s"])
+    direction: Literal["smaller", "bigger"]
+    exact: bool
+    machine: str = Field(examples=["box"])
+    machine_fingerprint: str
+    series_id: int | None
+    outcome: Outcome
+    kind: Kind | None
+    log_ratio: float | None = Field(examples=[0.042])
+    low: float | None = Field(examples=[0.037])
+    high: float | None = Field(examples=[0.048])
+    n: int | None = Field(examples=[20])
+    threshold: float | None = Field(examples=[0.0055])
+    significance: float | None = Field(examples=[7.6])
+    reason: str | None
+    hint: Hint | None = Field(
+        description="What unpaired numbers point to. It is no outcome: confirm it in one session."
+    )
+    hint_basis: Literal["ratios", "values"] | None = Field(
+        description="Whether the hint comes from the ratios to the baseline at each commit, or from absolute values."
+    )
+    same_program: bool | None = Field(
+        description="Whether both ran the same program; then time differs by the machine."
+    )
+    reference: ComparedSide | None
+    candidate: ComparedSide | None
+
+    @classmethod
+    def of(cls, shown: Shown) -> Self:
+        """A compared series in full."""
+        compared, judgement, doubt = shown.compared, shown.compared.judgement, shown.doubt
+        low, high = (judgement.low, judgement.high) if doubt is None else (doubt.low, doubt.high)
+        threshold = judgement.threshold if doubt is None else doubt.threshold
+        ratio = judgement.log_ratio
+        hashes = [None if side is None else side.program_hash for side in (compared.reference, compared.candidate)]
+        return cls(
+            case=CaseSummary.model_validate(shown.case),
+            variant=compared.key[2],
+            variant_kind=compared.kind,
+            metric=compared.key[3],
+            unit=compared.unit,
+            direction="bigger" if compared.bigger_is_better else "smaller",
+            exact=compared.exact,
+            machine=shown.machine.name,
+            machine_fingerprint=shown.machine.fingerprint,
+            series_id=compared.series_id,
+            outcome=judgement.outcome,
+            kind=judgement.kind,
+            log_ratio=ratio,
+            low=low,
+            high=high,
+            n=judgement.n,
+            threshold=threshold,
+            significance=abs(ratio) / threshold if ratio is not None and threshold else None,
+            reason=judgement.reason,
+            hint=None if doubt is None else doubt.hint,
+            hint_basis=None if doubt is None else doubt.basis,
+            same_program=None if None in hashes else hashes[0] == hashes[1],
+            reference=None if shown.reference is None else ComparedSide.of(shown.reference),
+            candidate=None if shown.candidate is None else ComparedSide.of(shown.candidate),
+        )
+
+
+class SpanSummary(BaseModel):
+    """How far claims go: the mean of their log ratios, whose factor is the geometric mean, the smallest and the largest.
+
+    Changes from and to zero are counted and have no ratio.
+    """
+
+    count: int
+    mean: float | None
+    smallest: float | None
+    largest: float | None
+
+    @classmethod
+    def of(cls, span: Span) -> Self:
+        """A span."""
+        return cls(count=span.count, mean=span.mean, smallest=span.smallest, largest=span.largest)
+
+
+class ComparedMetric(BaseModel):
+    """One metric over all compared series. Metrics have no common mean: seconds and bytes do not add up."""
+
+    metric: str
+    outcomes: dict[Outcome, int]
+    worse: SpanSummary
+    better: SpanSummary
+
+    @classmethod
+    def of(cls, summary: MetricSummary) -> Self:
+        """The summary of a metric."""
+        return cls(
+            metric=summary.metric,
+            outcomes=dict(summary.outcomes),
+            worse=SpanSummary.of(summary.worse),
+            better=SpanSummary.of(summary.better),
+        )
+
+
+class ComparisonSummary(BaseModel):
+    """All series that were chosen, whichever page and outcomes are shown."""
+
+    series: int
+    worse: int = Field(description="Slower, more where smaller is better, less where bigger is, and failed.")
+    better: int
+    unchanged: int
+    ambiguous: int
+    not_comparable: int
+    failed: int
+    metrics: list[ComparedMetric]
+
+
+class ComparisonPage(Page[ComparedSeries]):
+    """Two commits, worst series first. `notes` say what an answer rests on that is not what was asked for word for word."""
+
+    reference: ComparedCommit
+    candidate: ComparedCommit
+    summary: ComparisonSummary
+    notes: list[str]

@@ -1,0 +1,55 @@
+"""Compared series as a table to export."""
+
+from dataclasses import dataclass
+
+from pullback_service.comparisons.schemas import ComparedSeries
+from pullback_service.exports.tables import Column, Table
+from pullback_service.series.tables import factor, written
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedComparison:
+    """A compared series with the commits it is of."""
+
+    project: str
+    reference: str
+    candidate: str
+    row: ComparedSeries
+
+
+COMPARISONS: Table[ExportedComparison] = Table(
+    "comparison",
+    [
+        Column("project", "text", lambda each: each.project),
+        Column("reference", "text", lambda each: each.reference),
+        Column("candidate", "text", lambda each: each.candidate),
+        Column("workload", "text", lambda each: each.row.case.workload),
+        Column("case", "text", lambda each: each.row.case.label),
+        Column("params", "text", lambda each: written(each.row.case.params)),
+        Column("dtype", "text", lambda each: each.row.case.dtype),
+        Column("device", "text", lambda each: each.row.case.device),
+        Column("variant", "text", lambda each: each.row.variant),
+        Column("variant_kind", "text", lambda each: each.row.variant_kind),
+        Column("metric", "text", lambda each: each.row.metric),
+        Column("unit", "text", lambda each: each.row.unit),
+        Column("direction", "text", lambda each: each.row.direction),
+        Column("machine", "text", lambda each: each.row.machine),
+        Column("machine_fingerprint", "text", lambda each: each.row.machine_fingerprint),
+        Column("series_id", "integer", lambda each: each.row.series_id),
+        Column("outcome", "text", lambda each: each.row.outcome),
+        Column("kind", "text", lambda each: each.row.kind),
+        Column("log_ratio", "number", lambda each: each.row.log_ratio),
+        Column("low", "number", lambda each: each.row.low),
+        Column("high", "number", lambda each: each.row.high),
+        Column("factor", "number", lambda each: factor(each.row.log_ratio)),
+        Column("n", "integer", lambda each: each.row.n),
+        Column("threshold", "number", lambda each: each.row.threshold),
+        Column("significance", "number", lambda each: each.row.significance),
+        Column("hint", "text", lambda each: each.row.hint),
+        Column("hint_basis", "text", lambda each: each.row.hint_basis),
+        Column("reason", "text", lambda each: each.row.reason),
+        Column("same_program", "flag", lambda each: each.row.same_program),
+        Column("reference_value", "number", lambda each: each.row.reference.value if each.row.reference else None),
+        Column("candidate_value", "number", lambda each: each.row.candidate.value if each.row.candidate else None),
+    ],
+)

@@ -1,0 +1,61 @@
+"""What people decide about jobs that exist: run it again, let it run, let it run sooner.
+
+Each locks the job's row first, so that it happens before or after a claim or a cancellation, never in between. Deciding the same twice changes nothing, and says so.
+"""
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql.functions import now
+
+from pullback_service.errors import ConflictError
+from pullback_service.ids import JobId
+from pullback_service.jobs.bell import ring
+from pullback_service.jobs.queries import UNFINISHED, lock_job
+
+ATTEMPTS = 3
+
+
+async def retry(session: AsyncSession, job_id: JobId) -> bool:
+    """Queue a failed, lost or cancelled job again, with three more attempts; what was tried before stays its history.
+
+    One that is on its way already stays as it is.
+    """
+    job = await lock_job(session, job_id)
+    if job.state in UNFINISHED:
+        return False
+    if job.state == "done":
+        raise ConflictError(
+            f"Job {job_id} is done and has its result: to measure once more, make another one with force=true."
+        )
+    job.state = "queued"
+    job.max_attempts = job.attempts + ATTEMPTS
+    job.origin = "asked"  # a machine that is idle may be given another thing to do meanwhile
+    job.failure_kind = job.failure_message = job.cancel_requested_at = job.finished_at = None
+    await session.flush()
+    await ring(session)
+    return True
+
+
+async def approve(session: AsyncSession, job_id: JobId, *, by: str) -> bool:
+    """Let an untrusted job run, on machines that accept such. A trusted one needs no approval and stays as it is."""
+    job = await lock_job(session, job_id)
+    if job.trust == "trusted" or job.approved_at is not None:
+        return False
+    if job.state != "queued":
+        raise ConflictError(f"Job {job_id} is {job.state} and waits for no approval: retry it first, then approve it.")
+    job.approved_at = await session.scalar(select(now()))
+    job.approved_by = by
+    await session.flush()
+    await ring(session)
+    return True
+
+
+async def set_priority(session: AsyncSession, job_id: JobId, priority: int) -> bool:
+    """Let a job that has not ended run sooner or later than others; one at work keeps it for when it comes back."""
+    job = await lock_job(session, job_id)
+    if job.state not in UNFINISHED:
+        raise ConflictError(f"Job {job_id} is {job.state}: only jobs that have not ended have a place in the queue.")
+    changed = job.priority != priority
+    job.priority = priority
+    await session.flush()
+    return changed

@@ -1,0 +1,1 @@
+"""The matrix: the newest state of a project, workloads by variants."""

@@ -1,0 +1,81 @@
+"""Reading the newest state of a project."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.addresses import API
+from pullback_service.answers import UNCHANGED, KnownAnswering
+from pullback_service.commits.naming import branch_by_name
+from pullback_service.database import OpenedReading, ReadSession
+from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError
+from pullback_service.exports.formats import EXPORTED, WantedFormat
+from pullback_service.exports.sending import in_batches, send
+from pullback_service.fields import Name
+from pullback_service.ids import ProjectId
+from pullback_service.machines.queries import machines_called
+from pullback_service.matrix import queries
+from pullback_service.matrix.schemas import WorkloadSummary
+from pullback_service.matrix.tables import MATRIX, ExportedCell, exported_cells
+from pullback_service.paging import Cursor, Page, read_cursor, write_cursor
+from pullback_service.problems import documented
+from pullback_service.projects.queries import project_by_name
+
+router = APIRouter(prefix=f"{API}/matrix", tags=["matrix"])
+
+WorkloadPlace = TypeAdapter(tuple[Name])
+MOST_WORKLOADS = 100
+
+
+@router.get(
+    "",
+    operation_id="read_matrix",
+    summary="Newest results, workloads by variants",
+    response_model=Page[WorkloadSummary],
+    responses={**EXPORTED, **UNCHANGED, **documented(NotFoundError, InvalidInputError, NotAcceptableError)},
+)
+async def read_matrix(
+    session: ReadSession,
+    opened: OpenedReading,
+    answer: KnownAnswering,
+    form: WantedFormat,
+    project: Annotated[Name, Query(examples=["demo"])],
+    machine: Annotated[Name | None, Query(description="Name or fingerprint.")] = None,
+    metric: Annotated[Name | None, Query(examples=["time"])] = None,
+    branch: Annotated[
+        Name | None, Query(description="Only commits among the first parents of this branch.", examples=["main"])
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_WORKLOADS, description="Most workloads of one page.")] = 20,
+    cursor: Cursor = None,
+) -> Response:
+    """Every case of a project, each at the newest commit that has it on that machine, by workload."""
+    project_id = ProjectId((await project_by_name(session, project)).id)
+    machines = None if machine is None else await machines_called(session, project_id, machine)
+    branch_id = None if branch is None else (await branch_by_name(session, project_id, branch)).id
+
+    async def workloads(
+        session: AsyncSession, after: str | None, limit: int
+    ) -> tuple[Sequence[queries.MatrixWorkload], str | None]:
+        names = await queries.workload_names(session, project_id, after=after, limit=limit + 1)
+        found = await queries.matrix_of(
+            session, project_id, names[:limit], machines=machines, metric=metric, branch_id=branch_id
+        )
+        return found, names[limit - 1] if len(names) > limit else None
+
+    async def read(session: AsyncSession, after: str | None) -> tuple[Sequence[ExportedCell], str | None]:
+        found, following = await workloads(session, after, limit)
+        return list(exported_cells(project, found)), following
+
+    if form is not None:
+        return await send(form, MATRIX, in_batches(opened, read), name=project, headers=answer.headers)
+    place = read_cursor(cursor, WorkloadPlace)
+    found, following = await workloads(session, place[0] if place else None, limit)
+    return answer(
+        Page[WorkloadSummary](
+            items=[WorkloadSummary.of(workload) for workload in found],
+            next=None if following is None else write_cursor((following,)),
+        )
+    )

@@ -1,0 +1,89 @@
+"""The newest state of a project, some workloads at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.errors import InvalidInputError
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.series.models import Case
+from pullback_service.series.queries import (
+    MOST_MATRIX_POINTS,
+    CaseFacts,
+    CommitFacts,
+    FailedCase,
+    MachineFacts,
+    MeasuredCell,
+    latest_matrix,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """A case on a machine: its cells at the newest commit that has any, and what failed there or since.
+
+    `commit` is None for a case that never gave a measurement.
+    """
+
+    case: CaseFacts
+    machine: MachineFacts
+    commit: CommitFacts | None
+    cells: Sequence[MeasuredCell]
+    failures: Sequence[FailedCase]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixWorkload:
+    """A workload and the rows of its cases, in the order in which they were first seen."""
+
+    workload: str
+    rows: Sequence[MatrixRow]
+
+
+async def workload_names(
+    session: AsyncSession, project_id: ProjectId, *, after: str | None, limit: int
+) -> Sequence[str]:
+    """Names of workloads in order. Index: ix_case_workload."""
+    statement = select(Case.workload).where(Case.project_id == project_id).distinct().order_by(Case.workload)
+    if after is not None:
+        statement = statement.where(Case.workload > after)
+    return (await session.scalars(statement.limit(limit))).all()
+
+
+async def matrix_of(
+    session: AsyncSession,
+    project_id: ProjectId,
+    workloads: Sequence[str],
+    *,
+    machines: Sequence[MachineId] | None = None,
+    metric: str | None = None,
+    branch_id: int | None = None,
+) -> Sequence[MatrixWorkload]:
+    """The newest state of some workloads, in the order given. Index: as `latest_matrix`."""
+    matrix = await latest_matrix(
+        session, project_id, machines=machines, workloads=workloads, metric=metric, branch_id=branch_id
+    )
+    if not matrix.complete:
+        raise InvalidInputError(
+            f"These {len(workloads)} workloads have more than {MOST_MATRIX_POINTS} points: ask for fewer with limit=, or "
+            "for one machine= or metric=."
+        )
+    failures: dict[tuple[int, int], list[FailedCase]] = {}
+    for failure in matrix.failures:
+        failures.setdefault((failure.case.id, failure.machine.id), []).append(failure)
+    rows = [
+        MatrixRow(cells[0].case, cells[0].machine, cells[0].commit, cells, failures.pop(key, ()))
+        for key, cells in (
+            (key, list(group))
+            for key, group in groupby(
+                sorted(matrix.cells, key=lambda cell: (cell.case.id, cell.machine.id)),
+                key=lambda cell: (cell.case.id, cell.machine.id),
+            )
+        )
+    ]
+    rows += [MatrixRow(failed[0].case, failed[0].machine, None, (), failed) for failed in failures.values()]
+    rows.sort(key=lambda row: (row.case.id, row.machine.id))
+    return [MatrixWorkload(name, [row for row in rows if row.case.workload == name]) for name in workloads]

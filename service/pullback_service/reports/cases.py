@@ -1,0 +1,112 @@
+"""Which report speaks of a case at a commit, and which do at the commits measured before and after it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, lateral, select, true, tuple_, union
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.commits import history
+from pullback_service.commits.models import Commit
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import ProjectId
+from pullback_service.machines.models import Machine
+from pullback_service.reports.models import Failure, Report
+from pullback_service.series.models import Case, Point, Series
+
+
+@dataclass(frozen=True, slots=True)
+class CaseReport:
+    """The newest upload that speaks of a case at a commit on a machine."""
+
+    report_id: UUID
+    machine: Machine
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class CasePlace:
+    """A case at a commit, with its neighbours in history on the same machine; a commit at which it failed is none."""
+
+    case: Case
+    here: CaseReport
+    before: CaseReport | None
+    after: CaseReport | None
+
+
+async def place_of_case(
+    session: AsyncSession, project_id: ProjectId, label: str, commit: Commit, *, machine: str | None = None
+) -> CasePlace:
+    """A case at a commit, on the machine of that name or else on the one whose report came last.
+
+    Index: ix_case_workload, then one probe of ix_point_series_history for each series of the case;
+    ix_failure_case_history.
+    """
+    case = await session.scalar(select(Case).where(Case.project_id == project_id, Case.label == label).limit(1))
+    if case is None:
+        raise NotFoundError(f"No upload of this project has a case {label!r}.")
+    here = await _newest_report(session, case, commit, machine=machine)
+    if here is None:
+        on = "" if machine is None else f" on machine {machine!r}"
+        raise NotFoundError(f"No upload measured {label!r} at {commit.sha[:9]}{on}.")
+    return CasePlace(
+        case,
+        here,
+        before=await _neighbour(session, case, here, later=False),
+        after=await _neighbour(session, case, here, later=True),
+    )
+
+
+async def _newest_report(
+    session: AsyncSession, case: Case, commit: Commit, *, machine: str | None
+) -> CaseReport | None:
+    series = select(Series.id).where(Series.case_id == case.id).subquery("series_of_case")
+    point = lateral(select(Point.report_id).where(Point.series_id == series.c.id, _at(Point, commit)))
+    speaking = union(
+        select(point.c.report_id).join_from(series, point, true()),
+        select(Failure.report_id).where(Failure.case_id == case.id, _at(Failure, commit)),
+    ).subquery("speaking")
+    statement = (
+        select(Report.id, Machine)
+        .join(speaking, speaking.c.report_id == Report.id)
+        .join(Machine, Machine.id == Report.machine_id)
+        .order_by(Report.received_at.desc(), Report.id.desc())
+        .limit(1)
+    )
+    if machine is not None:
+        statement = statement.where(Machine.name == machine)
+    row = (await session.execute(statement)).one_or_none()
+    return CaseReport(row[0], row[1], commit) if row else None
+
+
+async def _neighbour(session: AsyncSession, case: Case, here: CaseReport, *, later: bool) -> CaseReport | None:
+    """The nearest commit on that side at which the machine measured any variant of the case."""
+    place = here.commit.ordered_at, here.commit.id
+    order = history.oldest_first if later else history.newest_first
+    series = (
+        select(Series.id)
+        .where(Series.case_id == case.id, Series.machine_id == here.machine.id)
+        .subquery("series_of_case")
+    )
+    nearest = lateral(
+        select(Point.commit_id)
+        .where(
+            Point.series_id == series.c.id,
+            history.after(Point, *place) if later else history.before(Point, *place),
+        )
+        .order_by(*order(Point))
+        .limit(1)
+    )
+    commit = await session.scalar(
+        select(Commit)
+        .select_from(series)
+        .join(nearest, true())
+        .join(Commit, Commit.id == nearest.c.commit_id)
+        .order_by(*order(Commit))
+        .limit(1)
+    )
+    return None if commit is None else await _newest_report(session, case, commit, machine=here.machine.name)
+
+
+def _at(of: type[Point] | type[Failure], commit: Commit) -> ColumnElement[bool]:
+    return tuple_(*history.place(of)) == tuple_(commit.ordered_at, commit.id)

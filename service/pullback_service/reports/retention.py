@@ -1,0 +1,133 @@
+"""Keeping raw values and uploaded files for as long as a project wants them, and what follows from them for ever.
+
+After `raw_days` the process values of a report's points become five numbers and a count; values, ratios, outcomes,
+comparisons and exact metrics stay as they are. After `body_days` the uploaded file goes. Both are off unless a project
+says otherwise.
+
+It is done in small batches, a transaction each, so that no lock is held for long. What is left to do is read from the
+rows themselves: a worker that is killed has lost nothing but its last batch, several workers take different reports, and
+doing it again finds nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Double, Integer, cast, column, func, literal, or_, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
+from sqlalchemy.sql.functions import now
+from sqlalchemy.types import BigInteger
+
+from pullback_service.database import Database
+from pullback_service.ids import ProjectId
+from pullback_service.projects.models import Project
+from pullback_service.reports.models import Report
+from pullback_service.series.models import Point
+from pullback_service.series.pooling import Spread, spread_of
+
+REPORTS_AT_ONCE = 50
+POINTS_AT_ONCE = 1_000
+
+
+async def apply(database: Database) -> None:
+    """Everything that is due, batch by batch."""
+    async with database.reading() as session:
+        limited = (
+            await session.execute(
+                select(Project.id, Project.raw_days, Project.body_days)
+                .where(or_(Project.raw_days.is_not(None), Project.body_days.is_not(None)))
+                .order_by(Project.id)
+            )
+        ).all()
+    for project in limited:
+        project_id = ProjectId(project.id)
+        for days, do_batch in ((project.raw_days, roll_up), (project.body_days, drop_bodies)):
+            more = days is not None
+            while more:
+                async with database.writing.begin() as session:
+                    more = await do_batch(session, project_id)
+
+
+async def roll_up(session: AsyncSession, project_id: ProjectId, *, points_at_once: int = POINTS_AT_ONCE) -> bool:
+    """Roll one batch of a project's old process values up; whether there may be more. Index: ix_report_raw."""
+    reports = (
+        await session.scalars(
+            select(Report.id)
+            .join(Project, Project.id == Report.project_id)
+            .where(
+                Report.project_id == project_id,
+                Report.rolled_up_at.is_(None),
+                Report.received_at < _days_ago(Project.raw_days),
+            )
+            .order_by(Report.received_at)
+            .limit(REPORTS_AT_ONCE)
+            .with_for_update(of=Report, skip_locked=True, key_share=True)
+        )
+    ).all()
+    if not reports:
+        return False
+    raw = (
+        await session.execute(
+            select(Point.id, Point.process_values)
+            .where(Point.report_id.in_(reports), Point.process_values.is_not(None))
+            .limit(points_at_once)
+        )
+    ).all()
+    if raw:
+        await _write([row.id for row in raw], [spread_of(row.process_values) for row in raw], session)
+    if len(raw) < points_at_once:
+        await session.execute(update(Report).where(Report.id.in_(reports)).values(rolled_up_at=now()))
+    return True
+
+
+async def drop_bodies(session: AsyncSession, project_id: ProjectId) -> bool:
+    """Drop one batch of a project's old files; whether there may be more. Index: ix_report_body."""
+    old = (
+        select(Report.id)
+        .join(Project, Project.id == Report.project_id)
+        .where(
+            Report.project_id == project_id,
+            Report.body.is_not(None),
+            Report.received_at < _days_ago(Project.body_days),
+        )
+        .order_by(Report.received_at)
+        .limit(REPORTS_AT_ONCE)
+        .with_for_update(of=Report, skip_locked=True, key_share=True)
+    )
+    dropped = await session.execute(
+        update(Report)
+        .where(Report.id.in_((await session.scalars(old)).all()))
+        .values(body=None, document=None)
+        .returning(Report.id)
+        .execution_options(synchronize_session=False)
+    )
+    return len(dropped.all()) > 0
+
+
+async def _write(ids: Sequence[int], spreads: Sequence[Spread], session: AsyncSession) -> None:
+    """Five numbers and a count in the place of process values, all in one statement. Index: pk_point."""
+    named = ("n", "low", "q25", "q75", "high")
+    arrays = [
+        literal(ids, ARRAY(BigInteger)),
+        literal([spread.n for spread in spreads], ARRAY(BigInteger)),
+        *(literal([getattr(spread, name) for spread in spreads], ARRAY(Double)) for name in named[1:]),
+    ]
+    given = func.unnest(*arrays).table_valued(*(column(name) for name in ("id", *named)), name="given").render_derived()
+    await session.execute(
+        update(Point)
+        .where(Point.id == given.c.id)
+        .values(
+            process_values=None,
+            process_count=cast(given.c.n, BigInteger),
+            process_low=given.c.low,
+            process_q25=given.c.q25,
+            process_q75=given.c.q75,
+            process_high=given.c.high,
+        )
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _days_ago(days: InstrumentedAttribute[int | None]) -> ColumnElement[Any]:
+    return now() - func.make_interval(0, 0, 0, cast(days, Integer))

@@ -1,0 +1,78 @@
+"""What is not as it should be, in sentences with what to do. Pure: figures in, sentences out."""
+
+from collections.abc import Iterator, Sequence
+
+from pullback_service.chores.queries import ChoreState
+from pullback_service.status.schemas import QueueStatus
+
+# A chore that waits or runs longer than this is stuck: the longest ones work in batches of moments.
+WAITS_TOO_LONG_S = 300
+RUNS_TOO_LONG_S = 1800
+JOB_WAITS_TOO_LONG_S = 3600
+
+
+def about_workers(chores: Sequence[ChoreState], *, workers: int, unfollowed: int, overdue: int) -> Iterator[str]:
+    """Whether chores are done, and those that are not."""
+    waiting = sum(chore.waiting for chore in chores)
+    if workers == 0:
+        yield f"No worker runs and {waiting} chores wait: start `pullback worker`, any number of them."
+        return
+    for chore in chores:
+        if (chore.waiting_s or 0) > WAITS_TOO_LONG_S:
+            yield (
+                f"{chore.waiting} {chore.task} {_wait(chore.waiting)}, the oldest for {age(chore.waiting_s)}: "
+                "start more workers, and look into the log of those that run."
+            )
+    if unfollowed:
+        yield f"{unfollowed} uploads wait for their follow-up: it is deferred again every minute while a worker runs."
+    if overdue:
+        yield f"{overdue} leases ran out and were not taken back: look into the worker's log for expire_leases."
+
+
+def about_chores(chores: Sequence[ChoreState]) -> Iterator[str]:
+    """Chores that run for too long, and those that gave up."""
+    for chore in chores:
+        if (chore.running_s or 0) > RUNS_TOO_LONG_S:
+            yield (
+                f"{chore.task} (chore {chore.running_chore}) has run for {age(chore.running_s)}: look into its worker's "
+                "log; when that worker is ended another one takes it over within a minute."
+            )
+        if chore.failed:
+            yield (
+                f"{chore.failed} {chore.task} failed, the last {age(chore.failed_s)} ago (chore {chore.failed_chore}): "
+                "the worker's log says why; it is tried again in its next round, or for uploads within minutes."
+            )
+
+
+def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
+    """Jobs that wait for a person, or for an agent that is not there."""
+    if jobs.awaiting_approval:
+        yield (
+            f"{jobs.awaiting_approval} jobs of forks wait for approval: `pullback job list --awaiting-approval`, look "
+            "at their commits, then `pullback job approve ID` or `pullback job cancel ID`."
+        )
+    if jobs.lost:
+        yield (
+            f"Jobs were lost ({', '.join(map(str, jobs.lost))}): their agents died at every attempt; "
+            f"read `pullback job show {jobs.lost[0]}`, then `pullback job retry {jobs.lost[0]}`."
+        )
+    if jobs.unservable:
+        yield (
+            f"{jobs.unservable} waiting jobs fit no agent: start one with the labels they require (`pullback job list "
+            "--state queued`), or let a machine accept untrusted jobs."
+        )
+    elif (jobs.waiting_s or 0) > JOB_WAITS_TOO_LONG_S and not agents:
+        yield f"No agent asks for work and a job waits for {age(jobs.waiting_s)}: start `pullback agent`."
+
+
+def age(seconds: float | None) -> str:
+    """A time for people: two digits are enough."""
+    left = seconds or 0.0
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if left >= 2 * size:
+            return f"{left / size:.0f} {unit}"
+    return f"{left:.0f} s"
+
+
+def _wait(count: int) -> str:
+    return "waits" if count == 1 else "wait"

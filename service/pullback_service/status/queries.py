@@ -1,0 +1,90 @@
+"""Reading how the service is doing."""
+
+from sqlalchemy import exists, func, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql.functions import now
+
+from pullback_service.agents.models import Agent
+from pullback_service.chores.following_up import MISSED_AFTER_S
+from pullback_service.chores.queries import chore_states, live_workers
+from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
+from pullback_service.jobs.queries import ACTIVE, AWAITS_APPROVAL
+from pullback_service.machines.models import Machine
+from pullback_service.reports.models import Report
+from pullback_service.status.findings import about_chores, about_jobs, about_workers
+from pullback_service.status.schemas import ChoreStatus, QueueStatus, Status
+
+WORKER_SILENT_AFTER_S = 60
+AGENT_SILENT_AFTER_S = 300
+OFFERED_WITHIN_S = 3600
+RECENT_S = 7 * 24 * 3600
+MOST_LOST = 10
+
+
+async def read_status(session: AsyncSession) -> Status:
+    """How the service is doing, and what to do about it."""
+    chores = await chore_states(session, horizon_s=RECENT_S)
+    workers = await live_workers(session, within_s=WORKER_SILENT_AFTER_S)
+    agents = await session.scalar(
+        select(func.count()).where(Agent.last_seen_at > now() - _seconds(AGENT_SILENT_AFTER_S))
+    )
+    jobs = await _queue(session)
+    unfollowed = await session.scalar(
+        select(func.count()).where(
+            Report.followed_up_at.is_(None), Report.received_at < now() - _seconds(MISSED_AFTER_S)
+        )
+    )
+    overdue = await session.scalar(
+        select(func.count()).where(Attempt.state.in_(ACTIVE), Attempt.lease_expires_at < now() - _seconds(60))
+    )
+    found = [
+        *about_workers(chores, workers=workers, unfollowed=unfollowed or 0, overdue=overdue or 0),
+        *about_chores(chores),
+        *about_jobs(jobs, agents=agents or 0),
+    ]
+    return Status(
+        status="attention" if found else "well",
+        findings=found,
+        workers=workers,
+        agents=agents or 0,
+        chores=[ChoreStatus.model_validate(chore) for chore in chores],
+        jobs=jobs,
+        unfollowed_reports=unfollowed or 0,
+        overdue_leases=overdue or 0,
+    )
+
+
+async def _queue(session: AsyncSession) -> QueueStatus:
+    """Index: ix_job_state, ix_job_queue."""
+    by_state = await session.execute(select(Job.state, func.count().label("jobs")).group_by(Job.state))
+    waiting_s = await session.scalar(
+        select(func.extract("epoch", now() - func.min(Job.created_at))).where(text(CLAIMABLE), Job.origin != "idle")
+    )
+    offered = exists().where(
+        Agent.machine_id == Machine.id,
+        Agent.last_seen_at > now() - _seconds(OFFERED_WITHIN_S),
+        Job.requires.contained_by(Agent.labels),
+        (Job.machine_id.is_(None)) | (Job.machine_id == Machine.id),
+        (Job.trust == "trusted") | (Machine.accepts == "untrusted"),
+    )
+    anybody = exists().where(Agent.last_seen_at > now() - _seconds(OFFERED_WITHIN_S))
+    unservable = await session.scalar(
+        select(func.count()).select_from(Job).where(text(CLAIMABLE), Job.origin != "idle", anybody, ~offered)
+    )
+    lost = await session.scalars(
+        select(Job.id)
+        .where(Job.state == "lost", Job.finished_at > now() - _seconds(RECENT_S))
+        .order_by(Job.id.desc())
+        .limit(MOST_LOST)
+    )
+    return QueueStatus(
+        by_state={row.state: row.jobs for row in by_state},
+        waiting_s=None if waiting_s is None else float(waiting_s),
+        awaiting_approval=await session.scalar(select(func.count()).select_from(Job).where(AWAITS_APPROVAL)) or 0,
+        unservable=unservable or 0,
+        lost=list(lost),
+    )
+
+
+def _seconds(seconds: float) -> object:
+    return func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -1,0 +1,228 @@
+"""`pullback job` and the guide to it, against a service that listens."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+from structlog.testing import capture_logs
+from typer.testing import CliRunner
+
+from pullback_cli.app import create_app
+from pullback_cli.job import _ids_that
+from pullback_cli.main import app, main
+from pullback_cli.serve import listen
+from pullback_service.settings import Settings
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)
+MACHINE = {"fingerprint": "f", "name": "box"}
+
+
+@pytest.fixture
+def service(database_url):
+    """Address of a service that listens."""
+    listening = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(create_app(Settings(database_url=database_url)), log_config=None))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    with capture_logs():  # what the service says goes to the standard output of this process, which the commands share
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+    listening.close()
+
+
+@pytest.fixture
+def clone(tmp_path):
+    repository = tmp_path / "clone"
+    repository.mkdir()
+
+    def git(*arguments):
+        identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(["git", *identity, "-C", str(repository), *arguments], check=True, capture_output=True)
+        return done.stdout.decode().strip()
+
+    git("init", "--quiet", "--initial-branch=main")
+    for title in ("one", "two", "three"):
+        git("commit", "--quiet", "--allow-empty", "-m", title)
+    return repository
+
+
+@pytest.fixture
+def pullback(service, clone, monkeypatch, capfd, database_url):
+    """Run the command in the clone, in this process."""
+
+    def run(*arguments, server=service):
+        monkeypatch.chdir(clone)
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setenv("PULLBACK_SERVER", server)
+        monkeypatch.setenv("DATABASE_URL", database_url)
+        monkeypatch.setattr(sys, "argv", ["pullback", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return subprocess.CompletedProcess(arguments, ended.value.code, *capfd.readouterr())
+
+    return run
+
+
+def sha_of(clone, revision="HEAD"):
+    done = subprocess.run(["git", "-C", str(clone), "rev-parse", revision], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("command", ["list", "show", "create", "cancel", "retry", "approve", "priority", "backfill"])
+def test_every_command_shows_how_it_is_used(command):
+    shown = CliRunner().invoke(app, ["job", command, "--help"])
+    assert shown.exit_code == 0
+    assert "Examples" in shown.stdout
+    assert f"pullback job {command}" in shown.stdout
+    assert "--json" in shown.stdout
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_every_example_of_the_guide_works(pullback, service, clone):
+    httpx.post(f"{service}/api/v1/agents/enroll", json={"name": "a", "machine": MACHINE})
+    names = {"URL": service}
+    ran = 0
+    for line in (line for block in BLOCKS for line in block.splitlines() if line.strip()):
+        if line.startswith("curl"):
+            shown = subprocess.run(  # noqa: S602 - the guide's own lines, which a shell has to read
+                line, shell=True, env={**names, "PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False
+            )
+        else:
+            words = shlex.split(os.path.expandvars(line).replace("$ID", names.get("ID", "")), comments=True)
+            shown = pullback(*words[1:])
+            if "--fork" in words:
+                names["ID"] = shown.stdout.split()[0]
+        assert shown.returncode == 0, (line, shown.stderr)
+        ran += 1
+    assert ran >= 17
+
+
+def test_a_job_is_asked_for_shown_listed_and_decided_about(pullback, clone):
+    made = json.loads(pullback("job", "create", "--project", "demo", "--suite", "quick", "--json").stdout)
+    assert (made["commit"]["sha"], made["commit"]["title"]) == (sha_of(clone), "three")
+    assert made["commit"]["parents"] == [sha_of(clone, "HEAD~1")]
+    again = json.loads(pullback("job", "create", "--project", "demo", "--suite", "quick", "--json").stdout)
+    assert again["id"] == made["id"]
+    assert pullback("job", "cancel", made["id"]).stdout.startswith(f"{made['id']}  cancelled  demo")
+    assert pullback("job", "retry", made["id"]).stdout.startswith(f"{made['id']}  queued  demo")
+    assert "priority 7" in pullback("job", "priority", made["id"], 7).stdout
+    assert json.loads(pullback("job", "priority", "--json", made["id"], "--", "-7").stdout)["priority"] == -7
+    listed = json.loads(pullback("job", "list", "--project", "demo", "--state", "queued", "--json").stdout)
+    assert [job["id"] for job in listed] == [made["id"]]
+    assert "no such jobs" in pullback("job", "list", "--project", "other").stdout
+    shown = pullback("job", "show", made["id"])
+    assert f"commit     {sha_of(clone)}  three" in shown.stdout
+    assert pullback("job", "show", made["id"], "--log").stdout == ""
+
+
+def test_commits_are_compared_and_forks_are_approved(pullback, clone):
+    compared = json.loads(
+        pullback(
+            "job", "create", "--project", "demo", "--against", "HEAD~2", "--require", "device=cpu", "--json"
+        ).stdout
+    )
+    assert (compared["kind"], compared["reference"]) == ("compare", sha_of(clone, "HEAD~2"))
+    assert compared["requires"] == {"device": "cpu"}
+    arguments = ["--project", "demo", "--commit", "b" * 40, "--fork", "someone/gradients"]
+    made = json.loads(pullback("job", "create", *arguments, "--json").stdout)
+    assert (made["trust"], made["awaits_approval"]) == ("untrusted", True)
+    assert f"{made['id']}  awaits approval" in pullback("job", "list", "--awaiting-approval").stdout
+    assert "approved by nobody yet" in pullback("job", "show", made["id"]).stdout
+    assert f"{made['id']}  queued" in pullback("job", "approve", made["id"]).stdout
+    assert pullback("job", "list", "--awaiting-approval", "--json").stdout.strip() == "[]"
+
+
+def test_the_commits_of_a_branch_are_filled_in(pullback, clone):
+    assert pullback("log", "--project", "demo").returncode == 0
+    told = pullback("job", "backfill", "--project", "demo", "--dry-run", "--limit", "2")
+    first, *commits = told.stdout.splitlines()
+    assert first == "3 of 3 commits have no results of standard"
+    assert [line.split()[:2] for line in commits] == [
+        [sha_of(clone)[:10], "three"],
+        [sha_of(clone, "HEAD~1")[:10], "two"],
+    ]
+    assert all(line.endswith("would get a job") for line in commits)
+    made = json.loads(pullback("job", "backfill", "--project", "demo", "--order", "bisect", "--json").stdout)
+    assert [job["commit"] for job in made["jobs"]] == [sha_of(clone, f"HEAD~{age}") for age in (0, 2, 1)]
+    again = pullback("job", "backfill", "--project", "demo").stdout
+    assert again.splitlines() == ["0 of 3 commits have no results of standard, 3 jobs under way"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["job", "show", "77"], "There is no job 77"),
+        (["job", "retry", "77"], "There is no job 77"),
+        (["job", "create", "--project", "demo", "--commit", "nowhere"], "name a branch or commit this clone has"),
+        (["job", "create", "--project", "demo", "--require", "cpu"], "name=value"),
+        (["job", "backfill", "--project", "nowhere"], "no project 'nowhere'"),
+        (["job", "list", "--server", "nowhere"], "is not an address"),
+        (["job", "list", "--server", "http://127.0.0.1:1"], "does not answer"),
+        (["job", "list", "--token-file", "nothing"], "cannot be read"),
+    ],
+)
+def test_what_does_not_hold_is_one_sentence(pullback, arguments, said):
+    shown = pullback(*arguments)
+    assert (shown.returncode, shown.stderr.count("\n")) == (2, 1), shown.stderr
+    assert said in shown.stderr
+
+
+def test_ids_complete_with_what_they_are_and_silently_without_a_service(pullback, service, clone):
+    made = [
+        json.loads(pullback("job", "create", "--project", "demo", "--suite", s, "--json").stdout)["id"]
+        for s in ("quick", "full")
+    ]
+    pullback("job", "cancel", made[0])
+    (only,) = _ids_that("cancelled")("")
+    assert only == (str(made[0]), f"cancelled demo {sha_of(clone)[:10]} quick")
+    assert [found for found, _ in _ids_that()("")] == [str(made[1]), str(made[0])]
+    assert _ids_that()("9") == []
+    pullback("job", "list", server="http://127.0.0.1:1")
+    assert _ids_that()("") == []
+
+
+def test_a_shell_is_offered_states(tmp_path):
+    environment = {
+        **os.environ,
+        "_PULLBACK_COMPLETE": "complete_bash",
+        "COMP_WORDS": "pullback job list --state ",
+        "COMP_CWORD": "4",
+    }
+    shown = subprocess.run(
+        [sys.executable, "-c", "from pullback_cli.main import app; app(prog_name='pullback')"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert {"queued", "lost"} <= set(shown.stdout.split()), shown.stderr
+
+
+def test_values_are_recomputed_and_policies_set(pullback, service):
+    assert pullback("project", "create", "demo").returncode == 0
+    changed = json.loads(
+        pullback(
+            "project", "set", "demo", "--raw-days", 180, "--body-days", 365, "--backfill", "quick", "--json"
+        ).stdout
+    )
+    assert (changed["raw_days"], changed["body_days"], changed["backfill"]["suite"]) == (180, 365, "quick")
+    back = json.loads(pullback("project", "set", "demo", "--raw-days", 0, "--backfill", "", "--json").stdout)
+    assert (back["raw_days"], back["body_days"], back["backfill"]) == (None, 365, None)
+    assert json.loads(pullback("db", "recompute", "--json").stdout) == {"looked_at": 0, "changed": 0, "dry_run": False}
+    assert "0 would change" in pullback("db", "recompute", "--dry-run").stdout

@@ -1,0 +1,133 @@
+"""A case in two reports: every number beside what it was, and nothing accused that the numbers do not show."""
+
+import copy
+import math
+
+import pytest
+
+from pullback_dashboards.case.view import Told, case_view
+from pullback_dashboards.history import Commit
+
+CASE = {"workload": "dense", "params": {"n": 8}, "dtype": "f4", "device": "cpu"}
+
+
+def metric(value, unit="B"):
+    return {"unit": unit, "value": value, "method": "nep49"}
+
+
+def variant(name, seconds, arrays, *, listing=("a", "b")):
+    return {
+        "variant": name,
+        "kind": "tier",
+        "metrics": {
+            "time": {"unit": "s", "clock": "cpu", "processes": [seconds, seconds * 1.01], "slices": [[1.0], [1.0]]},
+            "array_allocs": metric(arrays, "1"),
+            "array_bytes": metric(1024 * arrays),
+            "python_bytes": metric(None),
+        },
+        "program_hash": f"hash of {listing}",
+        "plan": {"arrays": arrays, "bytes": 1024 * arrays, "fallbacks": [], "listing": list(listing)},
+    }
+
+
+def told(ratio=0.5, arrays=3, **plan):
+    paired = {
+        "variant": "fused", "baseline": "unfused", "metric": "time", "n": 2, "outcome": "faster",
+        "log_ratio": math.log(ratio), "low": math.log(ratio) - 0.01, "high": math.log(ratio) + 0.01,
+    }  # fmt: skip
+    entry = {
+        "case": CASE,
+        "gradient": {"ok": True, "max_rel_error": 1e-7},
+        "error": None,
+        "variants": [variant("unfused", 1e-3, 9), variant("fused", 1e-3 * ratio, arrays, **plan)],
+        "paired": [paired],
+    }
+    document = {
+        "commit": {"dirty": False},
+        "machine": {"facts": {"cpu": "A", "numpy": "2.4"}},
+        "harness": {"version": "1", "suite": "quick:dense*", "quality": "clean"},
+        "cases": [entry],
+    }
+    return Told(document, entry)
+
+
+@pytest.fixture
+def view():
+    def made(now, before):
+        return case_view(
+            now,
+            before,
+            project="p",
+            case="dense[n=8,f4,cpu]",
+            commit=Commit("b" * 40),
+            machine="lab",
+            report_id="id",
+            steps=(None, None),
+        )
+
+    return made
+
+
+def test_an_array_more_is_told_with_both_programs(view):
+    page = view(told(arrays=4, listing=("a", "copy", "b")), told())
+    assert [(said.variant, said.tone) for said in page.sentences] == [("fused", "worse")]
+    assert page.sentences[0].text.startswith("arrays +1, now 4")
+    plan = page.variants[1].plan
+    assert plan.changed
+    assert [line.text for line in plan.lines if line.kind == "new"] == ["copy"]
+    assert ("arrays", "3", "4") in {(fact.name, fact.before, fact.now) for fact in plan.counts}
+
+
+def test_nothing_is_said_where_nothing_moved(view):
+    page = view(told(0.5), told(0.504))
+    assert page.sentences == ()
+    assert page.variants[1].since_tone == ""
+    assert not page.variants[1].plan.changed
+
+
+def test_a_ratio_moves_only_with_intervals_apart(view):
+    page = view(told(0.6), told(0.5))
+    assert page.variants[1].since_tone == "worse"
+    assert page.variants[1].since == "+20.0 %"
+    assert page.sentences[0].text == "time against unfused +20.0 %, now 0.60×"
+
+
+def test_the_first_measurement_has_nothing_beside_it(view):
+    page = view(told(), None)
+    assert (page.sentences, page.environment) == ((), ())
+    assert all(block.time_before == "" and block.groups_before is None for block in page.variants)
+
+
+def test_groups_are_ratios_inside_a_group(view):
+    groups = view(told(0.25), None).variants[1].groups
+    assert groups.log_ratios == pytest.approx([math.log(0.25)] * 2)
+
+
+def test_unequal_numbers_of_processes_make_no_groups(view):
+    now = copy.deepcopy(told())
+    now.entry["variants"][1]["metrics"]["time"]["processes"].pop()
+    assert view(now, None).variants[1].groups.log_ratios == ()
+
+
+def test_layers_that_nobody_counted_are_left_out(view):
+    assert [layer.name for layer in view(told(), told()).variants[1].layers] == ["arrays"]
+
+
+def test_what_changed_around_the_measurement_is_told(view):
+    before = copy.deepcopy(told())
+    before.document["machine"]["facts"]["numpy"] = "2.3"
+    before.document["commit"]["dirty"] = True
+    differences = {(fact.name, fact.before, fact.now) for fact in view(told(), before).environment}
+    assert differences == {("numpy", "2.3", "2.4"), ("uncommitted changes", "yes", "no")}
+
+
+def test_it_is_measured_again_by_one_workload_of_its_suite(view):
+    assert view(told(), None).reproduce.endswith("pullback run --suite 'quick:dense*' -o report.json")
+
+
+def test_a_failed_variant_keeps_its_reason(view):
+    now = copy.deepcopy(told())
+    now.entry["variants"][1] |= {"metrics": {}, "error": {"kind": "gradient", "message": "off by 1e-3"}, "plan": None}
+    page = view(now, told())
+    assert page.variants[1].failure == "gradient: off by 1e-3"
+    assert page.sentences == ()

@@ -1,0 +1,58 @@
+"""Stills: the marks of a figure as an SVG that stands alone."""
+
+import itertools
+import re
+from xml.etree import ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.still import HEIGHT, WIDTH, Axes, Curve, Spot, standalone, still
+
+AXES = Axes("time, variant ÷ unfused", "×", 4, "aaaaaaa", "ddddddd", baseline=1.0, baseline_name="unfused")
+heights = st.floats(0, 1e6, allow_subnormal=False)
+
+
+def curve(*heights, name="fused"):
+    spots = [None if h is None else Spot(place, h, h * 0.9, h * 1.1) for place, h in enumerate(heights)]
+    return Curve(name, look_of(name), tuple(spots))
+
+
+def test_a_failure_breaks_the_line():
+    assert still([curve(0.5, 0.5, 0.4, 0.4)], AXES).count('fill="none"') == 1
+    assert still([curve(0.5, 0.5, None, 0.4)], AXES).count('fill="none"') == 1
+    assert still([curve(0.5, 0.5, None, 0.4, 0.4)], AXES).count('fill="none"') == 2
+
+
+def test_an_ambiguous_mark_is_hollow():
+    spots = (Spot(0, 0.5), Spot(1, 0.5, hollow=True))
+    assert still([Curve("fused", look_of("fused"), spots)], AXES).count('fill="var(--surface)"') == 1
+
+
+def test_names_at_the_ends_do_not_overlap():
+    drawn = still([curve(0.5, name="one"), curve(0.5, name="two"), curve(0.501, name="three")], AXES)
+    heights = [float(y) for y in re.findall(r'y="([\d.]+)" fill="var\(--series-[1-8]\)" font-weight', drawn)]
+    assert len(heights) == 3
+    assert min(b - a for a, b in itertools.pairwise(heights)) >= 14
+
+
+def test_a_file_has_its_own_colours_and_a_title_without_markup():
+    axes = Axes("<script>alert(1)</script>", "×", 1, "<a>", "", baseline=1.0, baseline_name="&")
+    document = ET.fromstring(standalone([curve(0.5, name="<b>")], axes))  # noqa: S314 - our own text
+    assert document.find("{http://www.w3.org/2000/svg}title").text == "<script>alert(1)</script>"
+    assert not list(document.iter("{http://www.w3.org/2000/svg}script"))
+    assert "prefers-color-scheme:dark" in document.find("{http://www.w3.org/2000/svg}style").text
+
+
+def test_many_marks_are_a_line_with_an_end():
+    assert still([curve(*[0.5] * 200)], AXES).count("<circle") == 1
+
+
+@given(st.lists(st.none() | heights, max_size=20))
+def test_everything_lies_on_the_canvas(values):
+    axes = Axes("t", "×", max(1, len(values)), "a", "b", baseline=1.0)
+    drawn = still([curve(*values)], axes)
+    for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn):
+        assert 0 <= float(x) <= WIDTH
+        assert 0 <= float(y) <= HEIGHT

@@ -1,0 +1,154 @@
+"""The compare page: what the service judged, in words that claim no more."""
+
+import math
+
+import pytest
+
+from pullback_dashboards.compare.view import markdown, metric_rows, rows_of, verdict
+from pullback_dashboards.history import Commit
+from pullback_service.comparisons.judging import Doubt, Judgement, Side
+from pullback_service.comparisons.queries import Compared, Shown, ShownSide, summarize
+from pullback_service.machines.models import Machine
+from pullback_service.series.models import Case
+
+OLD, NEW = Commit("a" * 40), Commit("b" * 40, "Add <a> copy")
+WORKLOAD = "dense"
+
+
+def compared(judgement, *, variant="fused", metric="array_allocs", older=3.0, newer=4.0, number=1, direction="smaller"):
+    exact = judgement.kind == "exact"
+    return Compared(
+        key=(number, 1, variant, metric),
+        order=(0, 0.0, number),
+        series_id=number,
+        kind="tier",
+        unit="1" if exact else "s",
+        direction=direction,
+        exact=exact,
+        reference=None if older is None else Side(older),
+        candidate=None if newer is None else Side(newer),
+        judgement=judgement,
+    )
+
+
+ONE_MORE = math.log(4 / 3)
+
+
+def exact(outcome, ratio=ONE_MORE, **about):
+    return compared(Judgement(outcome, "exact", ratio), **about)
+
+
+def paired(outcome, ratio, **about):
+    judgement = Judgement(outcome, "paired", ratio, ratio - 0.004, ratio + 0.004, 20, 0.005)
+    return compared(judgement, metric="time", older=1e-3, newer=1e-3 * math.exp(ratio), **about)
+
+
+def unpaired(ratio, **about):
+    reason = "Measured at different times: only groups that hold both commits can tell."
+    return compared(
+        Judgement("ambiguous", "unpaired", ratio, reason=reason), metric="time", older=1.0, newer=2.0, **about
+    )
+
+
+def shown(each, doubt=None):
+    case = Case(workload=WORKLOAD, label="dense[n=8,f4,cpu]", params={"n": 8})
+    sides = [None if side is None else ShownSide(side, None, ()) for side in (each.reference, each.candidate)]
+    return Shown(each, case, Machine(name="lab", fingerprint="f"), *sides, doubt)
+
+
+def row(each, doubt=None):
+    return rows_of([shown(each, doubt)], project="p", candidate=NEW)[0]
+
+
+def test_an_array_more_is_said_first():
+    said = verdict([exact("more"), paired("faster", -0.1, number=2)], OLD)
+    assert (said.tone, said.mark) == ("worse", "▲")
+    assert said.text == "1 series is worse, 1 is better: fused arrays +33.3 %."
+
+
+def test_alike_changes_are_said_together_with_the_largest():
+    said = verdict([exact("more", math.log(2)), exact("more", math.log(3), number=2)], OLD)
+    assert said.text == "2 series are worse: fused arrays up to +200.0 % in 2 series."
+
+
+def test_something_where_there_was_nothing_has_no_ratio():
+    said = verdict([exact("more", None, older=0.0)], OLD)
+    assert said.text == "1 series is worse: fused has arrays where it had none."
+
+
+def test_a_failure_is_worse_than_anything():
+    failed = compared(Judgement("failed", reason="gradient off by 1e-3"), newer=None)
+    assert verdict([failed], OLD).text == "1 series fails: fused fails."
+    assert row(failed).tone == "failed"
+
+
+def test_better_alone_is_told_as_nothing_worse():
+    said = verdict([paired("faster", -0.2)], OLD)
+    assert (said.tone, said.text) == ("better", "Nothing is worse, 1 series is better.")
+
+
+def test_what_was_not_paired_claims_nothing_and_says_how_to_know():
+    said = verdict([unpaired(math.log(2))], OLD)
+    assert said.tone == "unsure"
+    assert f"pullback compare --against {OLD.short}" in said.then
+    hinted = row(unpaired(math.log(2)), Doubt(0.5, 0.9, 0.1, "slower", "values"))
+    assert hinted.hint == "a hint of slower, no claim"
+    assert hinted.mark == "?"
+    assert hinted.tone == "unsure"
+
+
+def test_nothing_measured_is_said_so():
+    assert verdict([], OLD).text == "Nothing was measured at either commit."
+
+
+def test_a_row_shows_the_change_its_interval_and_how_far_beyond_doubt_it_is():
+    found = row(paired("slower", 0.05))
+    assert (found.mark, found.tone, found.kind, found.groups) == ("▲", "worse", "in the same groups", 20)
+    assert found.change == "+5.1 %"
+    assert found.doubt == "+4.7 % to +5.5 %"
+    assert (found.threshold, found.significance) == ("±0.5 %", "10.0×")
+
+
+def test_counts_show_their_difference():
+    assert row(exact("more")).change == "+33.3 %, +1"
+    assert row(exact("equal", 0.0, newer=3.0)).change == "±0"
+
+
+def test_more_is_better_where_the_metric_says_so():
+    assert row(exact("more", direction="bigger")).tone == "better"
+
+
+def test_metrics_are_summed_up_one_by_one():
+    found = metric_rows(summarize([exact("more"), exact("more", math.log(2), number=2), unpaired(0.1, number=3)]))
+    counts, time = found
+    assert (counts.metric, counts.worse, counts.worse_range) == (
+        "array_allocs",
+        "2, mean +63.3 %",
+        "+33.3 % to +100.0 %",
+    )
+    assert (time.metric, time.worse, time.ambiguous) == ("time", "0", 1)
+
+
+@pytest.mark.parametrize("text", ["a|b", "<script>", "*x*", "`", "new\nline", "[x](y)"])
+def test_markdown_takes_no_markup_from_names(text, compare_view):
+    view = compare_view(project=text, rows=rows_of([shown(exact("more", variant=text))], project="p", candidate=NEW))
+    lines = markdown(view).splitlines()
+    table = [line for line in lines if line.startswith("| ▲")]
+    assert len(table) == 1
+    assert table[0].replace("\\|", "").count("|") == 10
+    assert "<script>" not in markdown(view)
+
+
+@pytest.fixture
+def compare_view():
+    from pullback_dashboards.compare.view import CompareView  # noqa: PLC0415 - used by one fixture
+
+    def made(**changes):
+        parts = {
+            "project": "p", "reference": OLD, "candidate": NEW, "verdict": verdict([exact("more")], OLD), "notes": (),
+            "metrics": metric_rows(summarize([exact("more")])), "rows": (), "found": 1, "hidden": 3, "all_href": "", "relevant_href": "",
+            "showing_all": False, "next_href": None, "turned_href": "", "commands": "",
+        }  # fmt: skip
+        return CompareView(**{**parts, **changes})
+
+    return made

@@ -1,0 +1,253 @@
+"""Two commits over HTTP."""
+
+import pytest
+
+from pullback_service.comparisons import pairs, queries
+from pullback_service.ids import ProjectId
+from pullback_service.series.choosing import SeriesChoice
+
+pytestmark = pytest.mark.anyio
+
+URL = "/api/v1/comparisons"
+CASE = {"workload": "dense_bias_act", "params": {"n": 100, "act": "tanh"}, "dtype": "f4", "device": "cpu"}
+
+
+@pytest.fixture
+def upload(client):
+    async def upload(*reports):
+        for report in reports:
+            response = await client.post("/api/v1/reports", json=report)
+            assert response.status_code == 201, response.text
+
+    return upload
+
+
+@pytest.fixture
+def compare(client):
+    async def compare(status=200, **asked):
+        response = await client.get(URL, params={"project": "demo", **asked})
+        assert response.status_code == status, response.text
+        return response.json()
+
+    return compare
+
+
+def statement(reports, *, reference=1, candidate=2, **said):
+    said = {"variant": "fused", "metric": "time", "log_ratio": 0.05, "low": 0.04, "high": 0.06, "n": 20} | said
+    return {
+        "case": CASE,
+        "reference": reports.sha(reference),
+        "candidate": reports.sha(candidate),
+        "outcome": "slower",
+        "claim": 0.01,
+        "margin": 0.01,
+        "margin_is_provisional": False,
+    } | said
+
+
+def rows(answer):
+    return {(row["variant"], row["metric"]): row for row in answer["items"]}
+
+
+async def test_pairs_are_believed_counts_compared_and_the_rest_is_ambiguous(upload, compare, reports):
+    newer = reports.report(2, cases=[reports.case()], comparisons=[statement(reports)])
+    newer["cases"][0]["variants"][1]["metrics"]["array_bytes"]["value"] = 2048.0
+    await upload(reports.report(1), newer)
+    answer = await compare(base=reports.sha(1), head=reports.sha(2))
+    assert (answer["reference"]["sha"], answer["candidate"]["sha"]) == (reports.sha(1), reports.sha(2))
+    assert (answer["reference"]["series"], answer["candidate"]["series"]) == (4, 4)
+    found = rows(answer)
+    paired = found["fused", "time"]
+    assert (paired["kind"], paired["outcome"], paired["log_ratio"], paired["n"]) == ("paired", "slower", 0.05, 20)
+    assert (paired["threshold"], paired["significance"]) == (pytest.approx(0.01), pytest.approx(5))
+    assert (paired["reference"]["value"], paired["candidate"]["spread"]["n"]) == (0.6, 3)
+    counted = found["fused", "array_bytes"]
+    assert (counted["kind"], counted["outcome"], counted["threshold"]) == ("exact", "more", None)
+    assert (counted["reference"]["value"], counted["candidate"]["value"]) == (1024, 2048)
+    assert found["unfused", "array_bytes"]["outcome"] == "equal"
+    apart = found["unfused", "time"]
+    assert (apart["kind"], apart["outcome"], apart["log_ratio"]) == ("unpaired", "ambiguous", 0.0)
+    assert apart["low"] < 0 < apart["high"]
+    assert "different times" in apart["reason"]
+    # A doubled count is worse than 5 % of time.
+    assert [row["outcome"] for row in answer["items"]] == ["more", "slower", "ambiguous", "equal"]
+    summary = answer["summary"]
+    assert (summary["series"], summary["worse"], summary["unchanged"], summary["ambiguous"]) == (4, 2, 1, 1)
+    time = next(metric for metric in summary["metrics"] if metric["metric"] == "time")
+    assert time["worse"] == {"count": 1, "mean": 0.05, "smallest": 0.05, "largest": 0.05}
+    assert time["outcomes"] == {"slower": 1, "ambiguous": 1}
+    assert answer["notes"] == []
+
+
+async def test_the_other_way_round_turns_what_was_paired(upload, compare, reports):
+    await upload(reports.report(1), reports.report(2, comparisons=[statement(reports)]))
+    paired = rows(await compare(base=reports.sha(2), head=reports.sha(1)))["fused", "time"]
+    assert (paired["outcome"], paired["log_ratio"], paired["low"], paired["high"]) == ("faster", -0.05, -0.06, -0.04)
+
+
+async def test_an_upload_alone_is_compared_though_the_reference_was_never_uploaded(upload, compare, reports):
+    said = [statement(reports), statement(reports, variant="native", outcome="failed", log_ratio=None, n=0)]
+    await upload(reports.report(2, comparisons=said))
+    found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))
+    assert (found["fused", "time"]["outcome"], found["fused", "time"]["reference"]) == ("slower", None)
+    failed = found["native", "time"]
+    assert (failed["outcome"], failed["series_id"], failed["unit"]) == ("failed", None, None)
+
+
+async def test_failures_come_first_and_what_is_missing_last(upload, compare, reports):
+    broken = reports.case("a", error={"kind": "workload", "message": "broke"}, variants=[], paired=[])
+    await upload(
+        reports.report(1, cases=[reports.case("a"), reports.case("gone")]),
+        reports.report(2, cases=[broken, reports.case("new")]),
+    )
+    answer = await compare(base=reports.sha(1), head=reports.sha(2), variant="fused", metric="time")
+    assert [(row["case"]["workload"], row["outcome"], row["reason"]) for row in answer["items"]] == [
+        ("a", "failed", "broke"),
+        ("gone", "not_comparable", "Not measured at the candidate."),
+        ("new", "not_comparable", "Not measured at the reference."),
+    ]
+    assert (answer["summary"]["failed"], answer["summary"]["worse"], answer["summary"]["not_comparable"]) == (1, 1, 2)
+
+
+async def test_machines_are_never_compared_with_each_other(upload, compare, reports):
+    await upload(reports.report(1, machine="big"), reports.report(2, machine="small"), reports.report(2, machine="big"))
+    answer = await compare(base=reports.sha(1), head=reports.sha(2), metric="array_bytes")
+    assert {(row["machine"], row["outcome"]) for row in answer["items"]} == {
+        ("big", "equal"),
+        ("small", "not_comparable"),
+    }
+    assert len((await compare(base=reports.sha(1), head=reports.sha(2), machine="big"))["items"]) == 4
+
+
+async def test_commits_are_named_by_branch_or_beginning_and_the_parent_is_the_default(upload, compare, reports):
+    older, newer = reports.report(1), reports.report(2)
+    older["commit"] |= {"sha": "abcdef1" + "0" * 33}
+    newer["commit"] |= {"parents": [older["commit"]["sha"]]}
+    await upload(older, newer)
+    by_default = await compare(head="main")
+    assert (by_default["reference"]["sha"], by_default["candidate"]["branch"]) == (older["commit"]["sha"], "main")
+    assert (await compare(base="abcdef1", head="main"))["reference"]["sha"] == older["commit"]["sha"]
+
+
+async def test_a_branch_is_held_against_where_it_parted(client, upload, compare, reports):
+    topic = reports.report(4)
+    topic["commit"] |= {"sha": reports.sha(104), "branch": "topic", "parents": [reports.sha(2)]}
+    await upload(*(reports.report(number) for number in (1, 2, 3)), topic)
+    apart = await compare(base="main", head="topic")
+    assert apart["reference"]["sha"] == reports.sha(3)
+    parted = await compare(base="main", head="topic", merge_base=True)
+    assert (parted["reference"]["sha"], parted["reference"]["branch"]) == (reports.sha(2), "main")
+    assert parted["notes"] == []
+    log = {
+        "project": "demo",
+        "branch": "main",
+        "commits": [
+            {
+                "sha": reports.sha(number),
+                "parents": [reports.sha(number - 1)],
+                "authored_at": f"2026-03-0{number}T00:00:00Z",
+            }
+            for number in (6, 5)
+        ]
+        + [{"sha": reports.sha(4), "parents": [reports.sha(3)]}],
+    }
+    assert (await client.post("/api/v1/commits", json=log)).status_code == 200
+    ahead = await compare(base="main", head="topic")
+    assert ahead["reference"]["sha"] == reports.sha(3)
+    assert ahead["notes"] == [
+        f"{reports.sha(3)} is the newest commit of branch 'main' with results, not its newest one."
+    ]
+    unmeasured = await compare(base=reports.sha(5), head="topic")
+    assert unmeasured["reference"]["series"] == 0
+    assert f"name {reports.sha(3)}, its nearest ancestor with results" in unmeasured["notes"][0]
+    assert unmeasured["summary"]["not_comparable"] == 4
+
+
+async def test_pages_follow_each_other_and_outcomes_can_be_chosen(upload, compare, reports):
+    cases = [reports.case(f"workload {number}") for number in range(5)]
+    newer = reports.report(2, cases=[reports.case(f"workload {number}") for number in range(5)])
+    for number, measured in enumerate(newer["cases"]):
+        measured["variants"][0]["metrics"]["array_bytes"]["value"] = 4096.0 + number - 2
+    await upload(reports.report(1, cases=cases), newer)
+    asked = {"base": reports.sha(1), "head": reports.sha(2), "metric": "array_bytes", "variant": "unfused"}
+    page = await compare(**asked, limit=2)
+    seen = [row["candidate"]["value"] for row in page["items"]]
+    while page["next"]:
+        page = await compare(**asked, limit=2, cursor=page["next"])
+        seen += [row["candidate"]["value"] for row in page["items"]]
+    assert seen == [4098, 4097, 4094, 4095, 4096]
+    chosen = await compare(**asked, outcome=["less", "equal"])
+    assert [row["outcome"] for row in chosen["items"]] == ["less", "less", "equal"]
+    assert chosen["summary"]["series"] == 5
+
+
+async def test_several_reports_of_a_commit_are_pooled_and_must_count_alike(upload, compare, reports):
+    other = reports.report(2)
+    other["cases"][0]["variants"][1]["metrics"]["array_bytes"]["value"] = 999.0
+    await upload(reports.report(1), reports.report(2), other)
+    found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))
+    assert found["unfused", "array_bytes"]["outcome"] == "equal"
+    assert found["fused", "array_bytes"]["outcome"] == "ambiguous"
+    assert "do not count alike" in found["fused", "array_bytes"]["reason"]
+    assert len(found["fused", "time"]["candidate"]["report_ids"]) == 2
+    assert found["fused", "time"]["candidate"]["spread"]["n"] == 6
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({"head": "nowhere"}, 404, "neither a commit nor a branch"),
+        ({"head": "main", "base": "main"}, 422, "there is nothing to compare"),
+        ({"head": "main", "merge_base": True}, 422, "give `base` too"),
+        ({"head": "main", "project": "nothing"}, 404, "'nothing'"),
+        ({"base": "main"}, 422, "query.head"),
+        ({"head": "main", "base": f"{1:040x}", "outcome": "slow"}, 422, "query.outcome"),
+        ({"head": "main", "base": f"{1:040x}", "cursor": "x"}, 422, "not a cursor"),
+        ({"head": f"{1:040x}"}, 404, "Nothing is known of commit"),
+    ],
+)
+async def test_what_does_not_hold_is_refused(upload, compare, reports, asked, status, said):
+    await upload(reports.report(1), reports.report(2))
+    assert said in str(await compare(status=status, **asked))
+
+
+async def test_a_project_is_needed(client):
+    response = await client.get(URL, params={"head": "main"})
+    assert (response.status_code, response.json()["errors"][0]["path"]) == (422, "query.project")
+
+
+async def test_commits_without_a_common_ancestor_are_not_held_against_one(upload, compare, reports):
+    alone = reports.report(4)
+    alone["commit"] |= {"sha": reports.sha(104), "branch": "topic", "parents": []}
+    older = reports.report(1)
+    older["commit"] |= {"parents": []}
+    await upload(older, alone)
+    assert "both descend from" in (await compare(status=422, base="main", head="topic", merge_base=True))["detail"]
+
+
+async def test_too_many_points_are_refused(upload, compare, reports, monkeypatch):
+    monkeypatch.setattr("pullback_service.comparisons.queries.MOST_COMPARED_POINTS", 7)
+    await upload(reports.report(1), reports.report(2))
+    problem = await compare(status=422, base=reports.sha(1), head=reports.sha(2))
+    assert "narrow the comparison" in problem["detail"]
+    assert len((await compare(base=reports.sha(1), head=reports.sha(2), metric="time"))["items"]) == 2
+
+
+async def test_an_unchanged_comparison_is_not_sent_again(client, upload, reports):
+    await upload(reports.report(1), reports.report(2))
+    url = f"{URL}?project=demo&base={reports.sha(1)}&head={reports.sha(2)}"
+    tag = (await client.get(url)).headers["etag"]
+    assert (await client.get(url, headers={"If-None-Match": tag})).status_code == 304
+    await upload(reports.report(3, comparisons=[statement(reports)]))
+    assert (await client.get(url, headers={"If-None-Match": tag})).status_code == 200
+
+
+async def test_a_comparison_takes_a_fixed_number_of_statements(client, upload, session, count_statements, reports):
+    cases = [reports.case(f"workload {index}") for index in range(10)]
+    await upload(reports.report(1, cases=cases), reports.report(2, cases=cases))
+    async with count_statements() as statements:
+        pair = await pairs.find_pair(session, ProjectId(1), reports.sha(1), reports.sha(2), merge_base=False)
+        commits = pair.reference.commit, pair.candidate.commit
+        compared = await queries.compare(session, *commits, SeriesChoice(project="demo"))
+        shown = await queries.show(session, *commits, compared[:5])
+    assert (len(compared), len(shown), len(statements)) == (40, 5, 11)

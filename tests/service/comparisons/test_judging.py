@@ -1,0 +1,209 @@
+"""What may be said of a series at two commits: no claim without numbers that bear it out."""
+
+from dataclasses import replace
+from math import isfinite
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pullback_service.comparisons.judging import LEAST_CLAIM, Side, Stated, doubt, judge, trend, urgency
+from pullback_service.series.pooling import spread_of
+
+SLOWER = Stated("slower", 0.05, 0.04, 0.06, 20, claim=0.01, margin=0.01)
+ratios = st.floats(-3, 3)
+outcomes = st.sampled_from(["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"])
+stated = st.builds(
+    Stated,
+    outcome=outcomes,
+    log_ratio=st.none() | ratios,
+    low=st.none() | ratios,
+    high=st.none() | ratios,
+    n=st.none() | st.integers(0, 100),
+    claim=st.none() | st.floats(0, 1),
+    margin=st.none() | st.floats(0, 1),
+    provisional=st.booleans(),
+    quality=st.sampled_from(["clean", "contaminated"]),
+    dirty=st.booleans(),
+)
+sides = st.builds(
+    Side, value=st.floats(0, 1e9), quality=st.sampled_from(["clean", "contaminated"]), dirty=st.booleans()
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ({}, "slower"),
+        ({"low": -0.01}, "ambiguous"),  # the interval holds zero
+        ({"claim": 0.06}, "ambiguous"),  # less than the machine's floor
+        ({"outcome": "faster"}, "ambiguous"),  # the other way round
+        ({"outcome": "same"}, "ambiguous"),
+        ({"outcome": "more"}, "more"),  # of counts any difference is one
+        ({"low": None}, "ambiguous"),
+        ({"quality": "contaminated"}, "ambiguous"),
+        ({"dirty": True}, "ambiguous"),
+        ({"outcome": "ambiguous"}, "ambiguous"),
+        ({"outcome": "nonsense"}, "ambiguous"),
+        ({"log_ratio": 0.004, "low": 0.003, "high": 0.005, "claim": None}, "ambiguous"),  # below anybody's claim
+    ],
+)
+def test_an_upload_is_believed_when_its_numbers_bear_it_out(change, outcome):
+    judgement = judge(None, None, [replace(SLOWER, **change)], exact=False)
+    assert judgement.outcome == outcome
+    assert (judgement.reason is None) == (outcome in {"slower", "more"})
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "provisional", "outcome"),
+    [
+        (-0.009, 0.009, None, False, "same"),
+        (-0.02, 0.009, None, False, "ambiguous"),
+        (-0.02, 0.009, 0.03, False, "same"),
+        (-0.009, 0.009, None, True, "ambiguous"),
+    ],
+)
+def test_same_is_an_interval_inside_a_margin_that_is_known(low, high, margin, provisional, outcome):
+    said = Stated("same", 0.0, low, high, 20, margin=margin, provisional=provisional)
+    assert judge(None, None, [said], exact=False).outcome == outcome
+
+
+def test_where_bigger_is_better_slower_is_less():
+    fewer = Stated("slower", -0.05, -0.06, -0.04, 20)
+    assert judge(None, None, [fewer], exact=False, bigger_is_better=True).outcome == "slower"
+    assert judge(None, None, [fewer], exact=False).outcome == "ambiguous"
+
+
+def test_the_threshold_is_the_claim_or_half_the_interval():
+    assert judge(None, None, [SLOWER], exact=False).threshold == pytest.approx(0.01)
+    assert judge(None, None, [replace(SLOWER, claim=None)], exact=False).threshold == pytest.approx(0.01)
+    assert judge(None, None, [replace(SLOWER, claim=0.03)], exact=False).threshold == pytest.approx(0.03)
+
+
+def test_the_statement_with_the_most_groups_speaks_unless_others_contradict_it():
+    more = replace(SLOWER, log_ratio=0.06, high=0.07, n=40)
+    assert judge(None, None, [more, SLOWER], exact=False).log_ratio == 0.06
+    faster = Stated("faster", -0.05, -0.06, -0.04, 6)
+    contradicted = judge(None, None, [more, faster], exact=False)
+    assert (contradicted.outcome, contradicted.reason) == ("ambiguous", "Reports contradict each other.")
+    busy = replace(faster, quality="contaminated")
+    assert judge(None, None, [more, busy], exact=False).outcome == "slower"
+
+
+def test_counts_compare_by_difference():
+    for older, newer, outcome, ratio in (
+        (100, 100, "equal", 0.0),
+        (0, 0, "equal", None),
+        (0, 8, "more", None),
+        (8, 0, "less", None),
+        (100, 200, "more", pytest.approx(0.693147)),
+    ):
+        judgement = judge(Side(older), Side(newer), [], exact=True)
+        assert (judgement.kind, judgement.outcome, judgement.log_ratio) == ("exact", outcome, ratio)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "outcome", "said"),
+    [
+        (Side(1, agree=False), Side(2), "ambiguous", "Reports of the reference do not count alike."),
+        (Side(1), Side(2, agree=False), "ambiguous", "Reports of the candidate do not count alike."),
+        (Side(1, dirty=True), Side(2), "ambiguous", "Counted with uncommitted changes."),
+        (Side(1, method="nep49"), Side(2, method="pool"), "not_comparable", "different methods, 'nep49' and 'pool'"),
+        (None, Side(2), "not_comparable", "Not measured at the reference."),
+        (Side(1), None, "not_comparable", "Not measured at the candidate."),
+    ],
+)
+def test_counts_that_do_not_compare_are_not_compared(older, newer, outcome, said):
+    judgement = judge(older, newer, [], exact=True)
+    assert judgement.outcome == outcome
+    assert said in judgement.reason
+
+
+def test_what_failed_at_the_candidate_is_a_failure():
+    assert judge(Side(1), None, [], exact=False, failure="broke").reason == "broke"
+    assert judge(Side(1), None, [], exact=False, failure="broke").outcome == "failed"
+    assert judge(None, None, [Stated("failed")], exact=False).outcome == "failed"
+    assert judge(Side(1), Side(2), [Stated("failed")], exact=False).kind == "unpaired"  # it ran elsewhere
+    was = judge(None, Side(1), [], exact=False, reference_failure="broke")
+    assert (was.outcome, was.reason) == ("not_comparable", "Not measured at the reference: broke")
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1e-9, 1e9))
+def test_values_of_different_times_claim_nothing_however_far_apart(older, newer):
+    judgement = judge(Side(older), Side(newer), [], exact=False)
+    assert (judgement.outcome, judgement.kind) == ("ambiguous", "unpaired")
+
+
+@given(st.none() | sides, st.none() | sides, st.lists(stated, max_size=4), st.booleans(), st.booleans())
+def test_a_claim_always_has_its_numbers(older, newer, said, exact, bigger):
+    judgement = judge(older, newer, said, exact=exact, bigger_is_better=bigger)
+    if judgement.outcome in {"slower", "faster"}:
+        assert judgement.kind == "paired"
+        assert judgement.low > 0 or judgement.high < 0
+        assert abs(judgement.log_ratio) >= LEAST_CLAIM
+        assert (judgement.outcome == "slower") == ((judgement.log_ratio > 0) != bigger)
+    if judgement.kind == "paired" and judgement.outcome in {"slower", "faster"}:
+        assert abs(judgement.log_ratio) >= judgement.threshold - 1e-12 or judgement.low * judgement.high > 0
+    rank, size = urgency(judgement, bigger_is_better=bigger)
+    assert 0 <= rank <= 5
+    assert isfinite(size)
+
+
+@given(stated)
+def test_turned_twice_is_the_same_and_turned_once_the_opposite(said):
+    assert said.turned().turned() == said
+    opposite = {"slower": "faster", "faster": "slower", "less": "more", "more": "less"}
+    one, other = (judge(None, None, [each], exact=False).outcome for each in (said, said.turned()))
+    assert other == opposite.get(one, one)
+
+
+def test_the_worst_comes_first():
+    said = [
+        judge(Side(1), None, [], exact=False, failure="broke"),
+        judge(Side(0), Side(9), [], exact=True),
+        judge(None, None, [replace(SLOWER, log_ratio=0.5, high=0.6)], exact=False),
+        judge(None, None, [SLOWER], exact=False),
+        judge(Side(1), Side(2), [], exact=False),
+        judge(Side(2), Side(1), [], exact=False),
+        judge(Side(4), Side(1), [], exact=True),
+        judge(Side(2), Side(1), [], exact=True),
+        judge(Side(1), Side(1), [], exact=True),
+        judge(None, Side(1), [], exact=True),
+    ]
+    keys = [urgency(judgement, bigger_is_better=False) for judgement in said]
+    assert keys == sorted(keys)
+    assert len(set(keys)) == len(keys)
+
+
+def test_more_is_worse_unless_bigger_is_better():
+    assert trend("more", bigger_is_better=False) == trend("less", bigger_is_better=True) == "worse"
+    assert trend("less", bigger_is_better=False) == trend("more", bigger_is_better=True) == "better"
+    assert trend("ambiguous", bigger_is_better=False) == "neither"
+
+
+QUIET, LOUD = spread_of([1.0, 1.01, 1.02, 1.03]), spread_of([0.5, 1.0, 1.5, 2.0])
+
+
+def test_values_hint_when_they_lie_further_apart_than_drift_and_scatter():
+    older, newer = Side(1.0), Side(1.5)
+    hinted = doubt(older, newer, QUIET, QUIET)
+    assert (hinted.hint, hinted.basis) == ("slower", "values")
+    assert hinted.low < 0.405 < hinted.high
+    assert doubt(older, newer, QUIET, QUIET, bigger_is_better=True).hint == "faster"
+    assert doubt(older, Side(1.05), QUIET, QUIET).hint is None  # less than machines drift
+    assert doubt(older, newer, LOUD, LOUD).hint is None
+    assert doubt(older, newer, QUIET, None).hint is None  # nothing is known of its scatter
+
+
+def test_ratios_to_the_baseline_hint_before_values_do():
+    older = Side(1.0, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
+    drifted = Side(2.0, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
+    assert doubt(older, drifted, QUIET, QUIET).hint is None  # the machine: both variants took twice as long
+    slower = replace(drifted, log_ratio=-0.4, low=-0.41, high=-0.39)
+    assert (doubt(older, slower, QUIET, QUIET).hint, doubt(older, slower, QUIET, QUIET).basis) == ("slower", "ratios")
+    assert doubt(older, replace(slower, baseline="other"), None, None).hint is None
+
+
+def test_the_same_program_hints_at_nothing():
+    older, newer = Side(1.0, program_hash="a"), Side(1.5, program_hash="a")
+    assert doubt(older, newer, QUIET, QUIET).hint is None
