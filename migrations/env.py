@@ -1,5 +1,7 @@
 """Alembic's environment: run by `pullback_service.migrating`, and by the `alembic` command for new migrations."""
 
+import time
+
 from alembic import context
 from sqlalchemy import Connection
 
@@ -8,14 +10,33 @@ from pullback_service.models import Base
 from pullback_service.settings import load_settings
 
 LOCK_KEY = 0x70756C6C  # "pull": two processes that migrate at once take turns
+ASK_AGAIN_AFTER_S = 0.1
 
 
 def run(connection: Connection) -> None:
-    """Bring the database of this connection to the revision that was asked for, in one transaction."""
-    context.configure(connection=connection, target_metadata=Base.metadata, compare_server_default=True)
-    with context.begin_transaction():
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK_KEY})")
-        context.run_migrations()
+    """Bring the database of this connection to the revision that was asked for, each step in a transaction of its own.
+
+    Steps may build indexes concurrently, which no transaction can and which waits for all others to end: so whose turn
+    it is not asks again and again and holds nothing meanwhile.
+    """
+    connection.commit()
+    while not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({LOCK_KEY})").scalar_one():
+        connection.commit()
+        time.sleep(ASK_AGAIN_AFTER_S)
+    connection.commit()
+    try:
+        context.configure(
+            connection=connection,
+            target_metadata=Base.metadata,
+            compare_server_default=True,
+            transaction_per_migration=True,
+        )
+        with context.begin_transaction():
+            context.run_migrations()
+    finally:
+        connection.rollback()
+        connection.exec_driver_sql(f"SELECT pg_advisory_unlock({LOCK_KEY})")
+        connection.commit()
 
 
 given = context.config.attributes.get("connection")

@@ -69,7 +69,7 @@ async def _work(url: str, action: str, work: "Callable[[AsyncSession], Awaitable
             belongs_to(session, COMMAND_LINE)
             done = await work(session)
             if was_noted(session):
-                write_line(session, COMMAND_LINE, action=action, path=action, address=None)
+                await write_line(session, COMMAND_LINE, action=action, path=action, address=None)
         return done
     finally:
         await database.close()

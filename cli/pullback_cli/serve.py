@@ -56,6 +56,8 @@ def serve(
         log_config=None,  # the application logs its requests itself
         access_log=False,
         timeout_graceful_shutdown=SHUTDOWN_S,
+        # Agents and CI jobs keep their connections between requests; at the usual 5 s they would find them just closed.
+        timeout_keep_alive=75,
     )
     listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
     collect_seldom()

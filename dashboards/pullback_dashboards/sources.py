@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -13,16 +12,29 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.series import queries
-from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, WorkloadHistory
+from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, MeasuringMachine, WorkloadHistory
+
+CASES_ON_A_PAGE = 100
+
+
+async def machines_of(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
+    """The machines with results of a project, the one with the newest commit first."""
+    return await queries.measuring_machines(session, project_id)
 
 
 @dataclass(frozen=True)
-class MachineChoice:
-    """A machine that has measured something of a project, and when its newest commit was."""
+class Cases:
+    """Which of a project's cases a page shows, by number from 1, and of how many."""
 
-    id: MachineId
-    name: str
-    newest: datetime
+    first: int
+    last: int
+    of: int
+    page: int
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are."""
+        return max(1, -(-self.of // CASES_ON_A_PAGE))
 
 
 def newest_of(projects: Iterable[Project]) -> Project:
@@ -36,29 +48,27 @@ async def newest_project(session: AsyncSession) -> Project | None:
     return newest_of(projects) if projects else None
 
 
-async def machines_of(session: AsyncSession, project_id: ProjectId) -> tuple[MachineChoice, ...]:
-    """The machines with results of a project, the one with the newest commit first."""
-    matrix = await queries.latest_matrix(session, project_id)
-    found: dict[int, MachineChoice] = {}
-    seen = [(cell.machine, cell.commit) for cell in matrix.cells]
-    seen += [(failed.machine, failed.commit) for failed in matrix.failures]
-    for machine, commit in seen:
-        known = found.get(machine.id)
-        if known is None or known.newest < commit.ordered_at:
-            found[machine.id] = MachineChoice(MachineId(machine.id), machine.name, commit.ordered_at)
-    return tuple(sorted(found.values(), key=lambda machine: (machine.newest, -machine.id), reverse=True))
-
-
-async def project_history(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, commits: int
-) -> History:
-    """All workloads of a project over their newest commits."""
-    names = await queries.workloads(session, project_id)
-    parts = [
-        await queries.workload_history(session, project_id, name, machine_id=machine_id, commits=commits)
-        for name in names
-    ]
-    return as_history(parts)
+async def recent_history(
+    session: AsyncSession,
+    project_id: ProjectId,
+    machine_id: MachineId,
+    *,
+    metric: str,
+    commits: int,
+    lately: int,
+    page: int,
+) -> tuple[History, Cases]:
+    """A page of cases over the newest commits: one metric over all of these, the others over the last of them."""
+    skip = (page - 1) * CASES_ON_A_PAGE
+    recent = await queries.recent_history(
+        session, project_id, machine_id, metric=metric, commits=commits, lately=lately, skip=skip, limit=CASES_ON_A_PAGE
+    )
+    if page > 1 and skip >= recent.cases:
+        raise NotFoundError(
+            f"There is no page {page}: this project has {recent.cases} cases, {CASES_ON_A_PAGE} on a page."
+        )
+    history = as_history([WorkloadHistory(recent.commits, recent.cells, recent.failures)])
+    return history, Cases(skip + 1, min(skip + CASES_ON_A_PAGE, recent.cases), recent.cases, page)
 
 
 async def workload_history(
@@ -128,7 +138,7 @@ def _reading(cell: MeasuredCell) -> Reading:
     )
 
 
-def chosen(machines: Sequence[MachineChoice], name: str | None) -> MachineChoice:
+def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringMachine:
     """The machine of that name, or the one with the newest commit."""
     if name is None:
         return machines[0]

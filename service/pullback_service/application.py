@@ -52,7 +52,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = Database(url, pool_size=settings.pool_size)
-        bell = JobBell(url)
+        bell = JobBell(database)
         bell.open()
         app.state.runtime = Runtime(settings, database, bell, gate, metrics)
         try:

@@ -91,7 +91,7 @@ def _dump_json(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
-def _database(request: Request) -> Database:
+async def _database(request: Request) -> Database:
     database = request.app.state.runtime.database
     assert isinstance(database, Database)  # noqa: S101 - the application's lifespan puts it there
     return database
@@ -125,7 +125,7 @@ async def _write_session(request: Request, database: KnownDatabase) -> AsyncIter
         yield session
         route = request.scope["route"]
         if need_of(request.method, route.path).audited and request.method not in SAFE_METHODS:
-            write_line(session, caller, action=route.name, path=request.url.path, address=address_of(request))
+            await write_line(session, caller, action=route.name, path=request.url.path, address=address_of(request))
 
 
 def _caller(request: Request) -> Caller:

@@ -32,18 +32,18 @@ def runtime_of(app: FastAPI) -> Runtime:
     return runtime
 
 
-def _runtime(request: Request) -> Runtime:
+async def _runtime(request: Request) -> Runtime:
     return runtime_of(request.app)
 
 
 KnownRuntime = Annotated[Runtime, Depends(_runtime)]
 
 
-def _settings(runtime: KnownRuntime) -> Settings:
+async def _settings(runtime: KnownRuntime) -> Settings:
     return runtime.settings
 
 
-def _bell(runtime: KnownRuntime) -> JobBell:
+async def _bell(runtime: KnownRuntime) -> JobBell:
     return runtime.bell
 
 

@@ -5,7 +5,7 @@ from fastapi import APIRouter, Request, Response
 from pullback_dashboards import links, sources
 from pullback_dashboards.feed.view import feed
 from pullback_dashboards.history import History
-from pullback_dashboards.overview.view import SPARK_COMMITS, news
+from pullback_dashboards.overview.view import LATELY, SPARK_COMMITS, news
 from pullback_service.database import ReadSession
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
@@ -22,7 +22,9 @@ async def project_feed(request: Request, project: str, session: ReadSession, mac
     history = History()
     if machines:
         chosen = sources.chosen(machines, machine)
-        history = await sources.project_history(session, project_id, chosen.id, commits=SPARK_COMMITS)
+        history, _ = await sources.recent_history(
+            session, project_id, chosen.id, metric="time", commits=SPARK_COMMITS, lately=LATELY + 1, page=1
+        )
     body = feed(
         project,
         news(history, project=project, machine=machine),

@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.choices import Empty, Question, question, questions
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, History, Metric
-from pullback_dashboards.overview.view import SPARK_COMMITS, HeatMap, News, heat_map, news
+from pullback_dashboards.overview.view import LATELY, SPARK_COMMITS, HeatMap, News, heat_map, news
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
-from pullback_service.ids import ProjectId
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
 
 router = APIRouter(include_in_schema=False)
@@ -24,6 +25,7 @@ router = APIRouter(include_in_schema=False)
 COLUMNS = (
     "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "commit",
 )  # fmt: skip
+FIRST_METRIC = "time"
 _FIRST_STEPS = """pullback run --suite quick -o report.json
 curl -X POST {base}/api/v1/reports -H 'content-type: application/json' --data-binary @report.json"""
 
@@ -35,6 +37,16 @@ class State:
     project: str | None = None
     machine: str | None = None
     metric: str | None = None
+    page: int = 1
+
+
+async def _asked(
+    project: str | None = None,
+    machine: str | None = None,
+    metric: str | None = None,
+    page: Annotated[int, Query(ge=1, le=1_000_000, description="Cases come a hundred on a page.")] = 1,
+) -> State:
+    return State(project, machine, metric, page)
 
 
 @dataclass(frozen=True)
@@ -50,9 +62,12 @@ class OverviewView:
     news: tuple[News, ...] = ()
     questions: tuple[Question, ...] = ()
     empty: Empty | None = None
+    cases: sources.Cases | None = None
+    earlier: str | None = None
+    later: str | None = None
 
 
-async def _read(request: Request, session: ReadSession, state: Annotated[State, Depends()]) -> OverviewView:
+async def _read(request: Request, session: ReadSession, state: Annotated[State, Depends(_asked)]) -> OverviewView:
     base = str(request.base_url).rstrip("/")
     fleet = await fleet_now(session, datetime.now(UTC))
     projects = await list_projects(session)
@@ -67,8 +82,12 @@ async def _read(request: Request, session: ReadSession, state: Annotated[State, 
         asked = questions(_which_project(project.name, [p.name for p in projects]))
         return OverviewView(fleet, project=project.name, questions=asked, empty=_nothing_yet(fleet, base))
     machine = sources.chosen(machines, state.machine)
-    history = await sources.project_history(session, ProjectId(project.id), machine.id, commits=SPARK_COMMITS)
-    metric = _chosen_metric(history, state.metric)
+    metric = state.metric or FIRST_METRIC
+    history, cases = await _history(session, ProjectId(project.id), machine.id, metric, state.page)
+    if state.metric is None and history.metrics and FIRST_METRIC not in {known.name for known in history.metrics}:
+        metric = history.metrics[0].name
+        history, cases = await _history(session, ProjectId(project.id), machine.id, metric, state.page)
+    chosen = _chosen_metric(history, state.metric)
     named = machine.name if state.machine else None  # links keep a machine only where the reader chose it
     return OverviewView(
         fleet,
@@ -76,14 +95,30 @@ async def _read(request: Request, session: ReadSession, state: Annotated[State, 
         machine=machine.name,
         commit=history.commits[-1],
         commits=len(history.commits),
-        heat=heat_map(history, project=project.name, metric=metric, machine=named),
+        heat=heat_map(history, project=project.name, metric=chosen, machine=named),
         news=news(history, project=project.name, machine=named),
+        cases=cases,
+        earlier=_page(state, cases.page - 1) if cases.page > 1 else None,
+        later=_page(state, cases.page + 1) if cases.page < cases.pages else None,
         questions=questions(
             _which_project(project.name, [p.name for p in projects]),
             _which_machine(state, machine.name, [m.name for m in machines]),
-            _which_metric(state, metric, history.metrics),
+            _which_metric(state, chosen, history.metrics),
         ),
     )
+
+
+async def _history(
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, metric: str, page: int
+) -> tuple[History, sources.Cases]:
+    return await sources.recent_history(
+        session, project_id, machine_id, metric=metric, commits=SPARK_COMMITS, lately=LATELY + 1, page=page
+    )
+
+
+def _page(state: State, number: int) -> str:
+    page = None if number == 1 else str(number)
+    return links.overview(state.project, machine=state.machine, metric=state.metric, page=page)
 
 
 AskedView = Annotated[OverviewView, Depends(_read)]

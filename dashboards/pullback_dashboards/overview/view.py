@@ -13,7 +13,7 @@ from pullback_dashboards.wording import factors, units
 
 SPARK_COMMITS = 30
 _NEWS_ITEMS = 8
-_LATELY = 5  # commits
+LATELY = 5  # commits
 _NEWS_CASES = 3
 
 
@@ -312,7 +312,7 @@ def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
     """The changes of a line at the newest commits, each against the commit measured before it."""
     measured = [(place, reading) for place, reading in enumerate(line.readings) if reading is not None]
     for (_, before), (place, now) in pairwise(measured):
-        if place < len(commits) - _LATELY:
+        if place < len(commits) - LATELY:
             continue
         if now.failure:
             if not before.failure and line.metric.name == "time":

@@ -174,7 +174,7 @@ class Gate:
         )
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     caller = request.state.caller
     assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
     return caller

@@ -37,6 +37,12 @@ def caller_of(session: AsyncSession) -> Caller | None:
     return found
 
 
+def own_projects(session: AsyncSession) -> list[int] | None:
+    """The projects a session may see, None for all of them: for statements that are no ORM's, which nobody else limits."""
+    caller = caller_of(session)
+    return None if caller is None or caller.projects is None else sorted(caller.projects)
+
+
 @event.listens_for(LimitedSession, "do_orm_execute")
 def _limit(state: ORMExecuteState) -> None:
     caller = state.session.info.get(CALLER)

@@ -1,6 +1,5 @@
 """Agents introduce themselves and ask for work."""
 
-import random
 import time
 
 from fastapi import APIRouter, Request, Response
@@ -21,6 +20,7 @@ from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundE
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs import leases
+from pullback_service.jobs.bell import Seat
 from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.machines.queries import ensure_machine
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
@@ -30,10 +30,6 @@ from pullback_service.settings import Settings
 from pullback_service.tokens.queries import redeem_code
 
 router = APIRouter(prefix=f"{API}/agents", tags=["agents"])
-
-# Without hearing the bell a waiting claim looks again after this long, give or take a third: agents that started
-# together do not look together.
-LOOK_AGAIN_AFTER_S = 6.0
 
 Place = TypeAdapter(tuple[KnownId])
 
@@ -97,30 +93,32 @@ async def claim_job(
     if caller.agent_id not in {None, agent_id}:
         raise ForbiddenError(f"This token is agent {caller.agent_id}'s: it cannot claim jobs for agent {agent_id}.")
     deadline = time.monotonic() + asked.wait_s
-    while True:
-        ticket = bell.ticket()
-        claimed = await _claim_once(database, settings, caller, AgentId(agent_id), asked)
-        if claimed is not None:
-            return claimed
-        left_s = deadline - time.monotonic()
-        if left_s <= 0 or bell.closed or await request.is_disconnected():
-            return Response(status_code=204)
-        look_again_s = LOOK_AGAIN_AFTER_S * random.uniform(2 / 3, 4 / 3)  # noqa: S311 - spreads load, guards nothing
-        await bell.wait(ticket, min(left_s, look_again_s))
+    with bell.seat() as seat:
+        while True:
+            claimed = await _claim_once(database, settings, caller, AgentId(agent_id), asked, seat)
+            if claimed is not None:
+                return claimed
+            left_s = deadline - time.monotonic()
+            # Nobody is there to take a job, in the second case: the call goes to the next seat.
+            if left_s <= 0 or not await bell.wait(seat, left_s) or await request.is_disconnected() or bell.closed:
+                return Response(status_code=204)
 
 
 async def _claim_once(
-    database: Database, settings: Settings, caller: Caller, agent_id: AgentId, asked: ClaimRequest
+    database: Database, settings: Settings, caller: Caller, agent_id: AgentId, asked: ClaimRequest, seat: Seat
 ) -> Claim | None:
     async with database.writing.begin() as session:
         belongs_to(session, caller)
+        look = await queries.look_for_work(session, agent_id, asked.labels)
+        seat.labels = look.labels
+        if not look.promising:
+            return None
         agent = await queries.agent_by_id(session, agent_id)
-        await queries.note_seen(session, agent_id)
         lease = await leases.claim(
             session,
             agent_id,
             MachineId(agent.machine_id),
-            agent.labels if asked.labels is None else asked.labels,
+            look.labels,
             settings.lease_s,
             asked.kinds,
         )

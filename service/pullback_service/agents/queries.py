@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import and_, func, select, update
+import orjson
+from sqlalchemy import and_, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.agents.models import Agent
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import AgentId, MachineId
@@ -46,14 +48,46 @@ async def agent_by_id(session: AsyncSession, agent_id: AgentId) -> Agent:
     """An agent. Index: pk_agent."""
     found = await session.get(Agent, agent_id)
     if found is None:
-        raise NotFoundError(f"There is no agent {agent_id}: enroll it with POST /api/v1/agents/enroll.")
+        raise _unknown(agent_id)
     return found
 
 
-async def note_seen(session: AsyncSession, agent_id: AgentId) -> None:
-    """Write down that an agent asked for work, at most once in a while. Index: pk_agent."""
-    stale = Agent.last_seen_at < func.now() - func.make_interval(0, 0, 0, 0, 0, 0, SEEN_AGAIN_AFTER_S)
-    await session.execute(update(Agent).where(Agent.id == agent_id, stale).values(last_seen_at=func.now()))
+_LOOK = """
+  WITH seen AS (
+       UPDATE agent SET last_seen_at = now()
+        WHERE id = %(agent)s AND last_seen_at < now() - make_interval(secs => %(seen_again_after_s)s))
+SELECT coalesce(%(labels)s::jsonb, a.labels),
+       EXISTS (SELECT FROM attempt t WHERE t.machine_id = a.machine_id AND t.state IN ('leased', 'running'))
+       OR EXISTS (SELECT FROM job j WHERE j.state = 'queued' AND j.requires <@ coalesce(%(labels)s::jsonb, a.labels))
+  FROM agent a
+ WHERE a.id = %(agent)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """An agent's labels, and whether anything waits for which it is worth to claim."""
+
+    labels: Mapping[str, Any]
+    promising: bool
+
+
+async def look_for_work(session: AsyncSession, agent_id: AgentId, labels: Mapping[str, Any] | None) -> Look:
+    """See whether there may be work for an agent, and write down now and then that it asked.
+
+    Locks nothing that others wait for, so that an agent which finds nothing costs one statement.
+    Index: pk_agent, uq_attempt_machine_active, ix_job_queue.
+    """
+    told = None if labels is None else orjson.dumps(labels).decode()
+    values = {"agent": agent_id, "labels": told, "seen_again_after_s": SEEN_AGAIN_AFTER_S}
+    found = await statements.row(session, _LOOK, values)
+    if found is None:
+        raise _unknown(agent_id)
+    return Look(*found)
+
+
+def _unknown(agent_id: AgentId) -> NotFoundError:
+    return NotFoundError(f"There is no agent {agent_id}: enroll it with POST /api/v1/agents/enroll.")
 
 
 async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[SeenAgent]:

@@ -7,13 +7,18 @@ nothing. Reads, and what agents say every few seconds, leave no line.
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.access.caller import Caller
-from pullback_service.audit.models import Audit
 
 _NOTED = "audit"
+_WRITE_LINE = """
+INSERT INTO audit (actor, token_id, action, subject, project, address, request_id, details)
+VALUES (%(actor)s, %(token_id)s, %(action)s, %(subject)s, %(project)s, %(address)s, %(request_id)s, %(details)s::jsonb)
+"""
 
 
 @dataclass(slots=True)
@@ -34,22 +39,24 @@ def note_nothing(session: AsyncSession) -> None:
     session.info[_NOTED] = _Noted(changed=False)
 
 
-def write_line(session: AsyncSession, caller: Caller, *, action: str, path: str, address: str | None) -> None:
+async def write_line(session: AsyncSession, caller: Caller, *, action: str, path: str, address: str | None) -> None:
     """Add the line of a request to its transaction."""
     noted = session.info.get(_NOTED) or _Noted()
     if not noted.changed:
         return
-    session.add(
-        Audit(
-            actor=caller.name,
-            token_id=caller.token_id,
-            action=action,
-            subject=noted.subject or path,
-            project=noted.project,
-            address=address,
-            request_id=structlog.contextvars.get_contextvars().get("request_id"),
-            details=noted.details,
-        )
+    await statements.run(
+        session,
+        _WRITE_LINE,
+        {
+            "actor": caller.name,
+            "token_id": caller.token_id,
+            "action": action,
+            "subject": noted.subject or path,
+            "project": noted.project,
+            "address": address,
+            "request_id": structlog.contextvars.get_contextvars().get("request_id"),
+            "details": orjson.dumps(noted.details).decode(),
+        },
     )
 
 

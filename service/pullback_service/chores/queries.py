@@ -13,6 +13,9 @@ import orjson
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
+from pullback_service.ids import ProjectId
+
 QUEUE = "chores"
 NAMESPACE = "pullback"
 FOLLOW_UP_REPORT = f"{NAMESPACE}:follow_up_report"
@@ -32,16 +35,27 @@ async def defer(session: AsyncSession, task: str, args: Mapping[str, Any], *, lo
     )
 
 
-async def waiting_reports(session: AsyncSession) -> Sequence[UUID]:
-    """Reports whose follow-up waits or runs: the longer the queue, the fewer are forgotten."""
-    rows = await session.scalars(
-        text(
-            "SELECT CAST(args->>'report_id' AS uuid) FROM procrastinate.procrastinate_jobs "
-            "WHERE task_name = :task AND status IN ('todo', 'doing') ORDER BY id LIMIT :most"
-        ),
-        {"task": FOLLOW_UP_REPORT, "most": MOST_WAITING},
-    )
-    return rows.all()
+_DEFER_FOLLOW_UP = """
+  WITH waiting AS MATERIALIZED (
+       SELECT id FROM procrastinate.procrastinate_jobs
+        WHERE status = 'todo' AND task_name = %(task)s AND lock = %(lock)s
+        LIMIT 1 FOR KEY SHARE SKIP LOCKED)
+SELECT procrastinate.procrastinate_defer_jobs_v1(ARRAY[
+       ROW(%(queue)s, %(task)s, 0, %(lock)s, NULL, %(args)s::jsonb, NULL)::procrastinate.procrastinate_job_to_defer_v1])
+ WHERE NOT EXISTS (SELECT FROM waiting)
+"""
+
+
+async def defer_follow_up(session: AsyncSession, project_id: ProjectId, report_id: UUID) -> None:
+    """Have a report followed up once this transaction is stored, by the chore of its project that waits, or a new one.
+
+    A chore follows up all reports of its project that wait, so that one of them serves every upload that comes before it
+    begins. It cannot begin before this transaction ends: workers pass over what is locked, be it shared.
+    Index: procrastinate_jobs_priority_idx_v1, of chores that wait.
+    """
+    args = orjson.dumps({"report_id": str(report_id)}).decode()
+    values = {"queue": QUEUE, "task": FOLLOW_UP_REPORT, "lock": f"project {project_id}", "args": args}
+    await statements.run(session, _DEFER_FOLLOW_UP, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,8 +123,12 @@ def _place(member: Member) -> tuple[datetime, int]:
 
 
 async def _ensure_branch(session: AsyncSession, project_id: ProjectId, name: str) -> int:
-    await session.execute(upsert(Branch).values(project_id=project_id, name=name).on_conflict_do_nothing())
-    return (await session.scalars(select(Branch.id).where(Branch.project_id == project_id, Branch.name == name))).one()
+    statement = select(Branch.id).where(Branch.project_id == project_id, Branch.name == name)
+    found: int | None = await session.scalar(statement)
+    if found is None:
+        await session.execute(upsert(Branch).values(project_id=project_id, name=name).on_conflict_do_nothing())
+        found = (await session.scalars(statement)).one()
+    return found
 
 
 async def _members(session: AsyncSession, branch_id: int) -> list[Member]:

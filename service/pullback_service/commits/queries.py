@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.commits import branches, history
 from pullback_service.commits.graph import MergeBase, merge_base
 from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
@@ -16,6 +17,18 @@ from pullback_service.errors import NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 
 MOST_ANCESTORS = 200_000
+
+_TOLD_COMMIT = """
+SELECT c.id, c.ordered_at
+  FROM commit c
+ WHERE c.project_id = %(project)s AND c.sha = %(sha)s
+   AND (%(branch)s::text IS NULL OR c.branch IS NOT NULL OR c.fork IS NOT NULL)
+   AND (%(author)s::text IS NULL OR c.author IS NOT NULL)
+   AND (%(title)s::text IS NULL OR c.title IS NOT NULL)
+   AND (%(authored_at)s::timestamptz IS NULL OR c.authored_at IS NOT NULL)
+   AND (NOT %(has_parents)s OR EXISTS (SELECT FROM commit_parent p WHERE p.commit_id = c.id))
+   FOR SHARE OF c
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +57,47 @@ async def ensure_commit(session: AsyncSession, project_id: ProjectId, told: Told
     Nothing that is known is overwritten. When its time or its parents become known, everything measured at it, and the
     commits that follow it, move along. Telling nothing new takes no lock but that on the commit's place.
     """
-    found = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == told.sha))
-    if found is not None and found.fork is not None:
+    placed = await _told_commit(session, project_id, told)
+    if placed is not None:
+        return placed
+    await lock_graph(session, project_id)
+    if told.branch is not None and await _is_of_fork(session, project_id, told.sha):
         told = replace(told, branch=None)  # a fork names its branches as it likes: a log alone puts its commits on ours
-    if not await _is_told(session, found, told):
-        await lock_graph(session, project_id)
-        await learn_commits(session, project_id, [told])
-        if told.branch is not None:
-            await branches.add_commit(session, project_id, told.branch, told.sha)
-    # Shared, so that nobody moves the commit between this reading of its place and the points that repeat it.
-    row = (
-        await session.execute(
-            select(Commit.id, Commit.ordered_at)
-            .where(Commit.project_id == project_id, Commit.sha == told.sha)
-            .with_for_update(read=True)
-        )
-    ).one()
-    return PlacedCommit(CommitId(row.id), row.ordered_at)
+    await learn_commits(session, project_id, [told])
+    if told.branch is not None:
+        await branches.add_commit(session, project_id, told.branch, told.sha)
+    placed = await _told_commit(session, project_id, ToldCommit(told.sha))
+    assert placed is not None  # noqa: S101 - it was made, or was there
+    return placed
+
+
+async def _is_of_fork(session: AsyncSession, project_id: ProjectId, sha: str) -> bool:
+    """Whether a commit came from a fork. Index: uq_commit_project_id_sha."""
+    fork = select(Commit.fork).where(Commit.project_id == project_id, Commit.sha == sha)
+    return await session.scalar(fork) is not None
+
+
+async def _told_commit(session: AsyncSession, project_id: ProjectId, told: ToldCommit) -> PlacedCommit | None:
+    """A commit of which nothing told is news, its place locked; None leaves nothing locked. Index: uq_commit_project_id_sha.
+
+    The lock is shared: nobody moves the commit between this reading of its place and the points that repeat it. It is
+    taken on what the condition lets through alone, for whoever held it and went on to learn the news would wait, with
+    the graph locked, for another who does the same.
+    """
+    found = await statements.row(
+        session,
+        _TOLD_COMMIT,
+        {
+            "project": project_id,
+            "sha": told.sha,
+            "branch": told.branch,
+            "author": told.author,
+            "title": told.title,
+            "authored_at": told.authored_at,
+            "has_parents": bool(told.parents),
+        },
+    )
+    return None if found is None else PlacedCommit(CommitId(found[0]), found[1])
 
 
 async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequence[ToldCommit]) -> int:
@@ -84,20 +121,21 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
             ]
         )
         .on_conflict_do_nothing()
-        .returning(Commit.sha)
+        .returning(Commit.sha, Commit.id)
     )
-    new = set(made.scalars())
-    ids = {}
-    stored = await session.execute(
-        select(Commit.id, Commit.sha, Commit.branch, Commit.author, Commit.title, Commit.authored_at).where(
-            Commit.project_id == project_id, Commit.sha.in_([commit.sha for commit in in_order])
+    ids = {row.sha: row.id for row in made}
+    new = set(ids)
+    by_sha = {commit.sha: commit for commit in in_order if commit.sha not in new}
+    if by_sha:
+        stored = await session.execute(
+            select(Commit.id, Commit.sha, Commit.branch, Commit.author, Commit.title, Commit.authored_at).where(
+                Commit.project_id == project_id, Commit.sha.in_(by_sha)
+            )
         )
-    )
-    by_sha = {commit.sha: commit for commit in in_order}
-    for row in stored.all():
-        ids[row.sha] = row.id
-        if row.sha not in new and _has_news(by_sha[row.sha], row):
-            await _fill_in(session, (Commit.id == row.id,), by_sha[row.sha])
+        for row in stored.all():
+            ids[row.sha] = row.id
+            if _has_news(by_sha[row.sha], row):
+                await _fill_in(session, (Commit.id == row.id,), by_sha[row.sha])
     edges = [
         {"commit_id": ids[commit.sha], "position": position, "parent_sha": sha}
         for commit in in_order
@@ -111,13 +149,6 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     if moved:
         await branches.place_again(session, project_id, moved)
     return len(new)
-
-
-async def _is_told(session: AsyncSession, found: Commit | None, told: ToldCommit) -> bool:
-    """Whether nothing about a commit is news. Index: pk_commit_parent."""
-    if found is None or _has_news(told, found):
-        return False
-    return not told.parents or found.id in await parents_of(session, [found.id])
 
 
 def _has_news(told: ToldCommit, stored: object) -> bool:

@@ -1,56 +1,108 @@
-"""The bell that wakes waiting claims: one LISTEN connection per process, however many agents wait.
+"""The bell that calls waiting agents to the queue: one LISTEN connection per process, however many agents wait.
 
-It only shortens the wait. A claim that hears nothing looks again by itself after a moment, so a lost notification, a
-dropped connection or a pool that does not pass NOTIFY on costs seconds and no job.
+A ring makes one query for what is queued, and calls as many seats as there are jobs, those that fit, the longest waiting
+first. Whoever was called and got nothing (another process was faster, or the job was not for that machine) passes the
+call on. So a job costs two or three transactions, not one for each agent, and waiting costs none.
+
+Ringing only shortens the wait: the bell looks by itself every few seconds. A lost notification, a dropped connection or
+a pool that does not pass NOTIFY on costs seconds and no job.
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import psycopg
 from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service.database import Database
+from pullback_service.jobs.offers import Offer, waiting_offers
 from pullback_service.logs import logger
 
 CHANNEL = "pullback_jobs"
 RECONNECT_AFTER_S = 2.0
-# Notices that a connection has died without a word.
+# Notices that the listening connection has died without a word.
 QUIET_CHECK_S = 30.0
+# Without a ring the bell looks at the queue again after this long, if somebody waits.
+LOOK_AGAIN_AFTER_S = 6.0
+MOST_CALLED = 8
+
+
+class Seat:
+    """Where one agent waits. `labels` are None until they are known: then everything fits."""
+
+    def __init__(self) -> None:
+        self.labels: Mapping[str, Any] | None = None
+        self.called = asyncio.Event()
+        self.answers = False
+        """Whether it was called and is looking for a job on that account."""
+        self.round = 0
+        """The round it was called in last."""
+
+    def fits(self, offer: Offer) -> bool:
+        """Whether it may be able to take a job."""
+        return self.labels is None or offer.fits(self.labels)
 
 
 class JobBell:
-    """Rings for everybody who waits when a job was queued."""
+    """Calls those who wait when a job was queued."""
 
-    def __init__(self, conninfo: str) -> None:
-        self._conninfo = conninfo
-        self._task: asyncio.Task[None] | None = None
-        self._rung = asyncio.Event()
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tasks: list[asyncio.Task[None]] = []
+        self._seats: dict[Seat, None] = {}  # a set that keeps its order: the longest waiting first
+        self._round = 1
+        self._look = asyncio.Event()
         self._closed = False
 
     def open(self) -> None:
         """Begin to listen."""
-        self._task = asyncio.create_task(self._listen(), name="job-bell")
+        self._tasks = [
+            asyncio.create_task(self._listen(), name="job-bell"),
+            asyncio.create_task(self._attend(), name="job-bell-attendant"),
+        ]
 
     async def close(self) -> None:
         """Stop listening and let everybody who waits go."""
         self._closed = True
-        self._ring()
-        if self._task is not None:
-            self._task.cancel()
+        for seat in self._seats:
+            seat.called.set()
+        for task in self._tasks:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._task
+                await task
 
-    def ticket(self) -> asyncio.Event:
-        """Take one before looking for a job: a ring between the looking and the waiting is then not missed."""
-        return self._rung
+    @contextmanager
+    def seat(self) -> Iterator[Seat]:
+        """Take a seat before looking for a job: a ring between the looking and the waiting is then not missed."""
+        seat = Seat()
+        self._seats[seat] = None
+        try:
+            yield seat
+        finally:
+            del self._seats[seat]
+            self._pass_on(seat)  # there may be more where its job came from, or it went without
 
-    async def wait(self, ticket: asyncio.Event, timeout_s: float) -> None:
-        """Return when a job was queued since the ticket was taken, when the time is over, or when the service stops."""
+    async def wait(self, seat: Seat, timeout_s: float) -> bool:
+        """Return when the seat is called, or the service stops; False when the time is over.
+
+        Whoever comes back to wait after a call has got nothing by it, and the call goes to the next seat.
+        """
         if self._closed:
-            return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(ticket.wait(), timeout_s)
+            return True
+        if not seat.called.is_set():
+            self._pass_on(seat)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await seat.called.wait()
+        except TimeoutError:
+            return False
+        seat.called.clear()
+        seat.answers = True
+        return True
 
     @property
     def closed(self) -> bool:
@@ -58,14 +110,49 @@ class JobBell:
         return self._closed
 
     def _ring(self) -> None:
-        # Whoever waits holds the old event; whoever comes later waits for the next ringing.
-        rung, self._rung = self._rung, asyncio.Event()
-        rung.set()
+        self._round += 1
+        self._look.set()
+
+    def _pass_on(self, seat: Seat) -> None:
+        if seat.answers or seat.called.is_set():
+            seat.answers = False
+            self._look.set()
+
+    def _call(self, offers: Sequence[Offer]) -> None:
+        """Call a seat for every offer, of those that were not called in this round."""
+        called = sum(seat.answers or seat.called.is_set() for seat in self._seats)
+        free = [seat for seat in self._seats if seat.round < self._round and not seat.called.is_set()]
+        for offer in offers[: max(0, MOST_CALLED - called)]:
+            seat = next((seat for seat in free if seat.fits(offer)), None)
+            if seat is not None:
+                free.remove(seat)
+                seat.round = self._round
+                seat.called.set()
+
+    async def _attend(self) -> None:
+        """Look at the queue when it rings, when a call came to nothing, and now and then."""
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_AGAIN_AFTER_S):
+                    await self._look.wait()
+            except TimeoutError:
+                self._round += 1
+            self._look.clear()
+            if not self._seats:
+                continue
+            try:
+                async with self._database.reading() as session:
+                    offers = await waiting_offers(session)
+            except (SQLAlchemyError, psycopg.Error) as error:
+                logger.warning("job_bell_blind", reason=str(error).splitlines()[0])
+                await asyncio.sleep(RECONNECT_AFTER_S)
+            else:
+                self._call(offers)
 
     async def _listen(self) -> None:
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True) as connection:
+                async with await psycopg.AsyncConnection.connect(self._database.url, autocommit=True) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}")
                     self._ring()  # something may have been queued while nobody listened
                     while True:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import and_, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -22,20 +22,27 @@ SEEN_AGAIN_AFTER_S = 10
 
 async def ensure_machine(session: AsyncSession, fingerprint: str, name: str, facts: Mapping[str, Any]) -> MachineId:
     """The machine with this fingerprint, made or brought up to date. Index: uq_machine_fingerprint."""
+    found = await session.scalar(select(Machine.id).where(Machine.fingerprint == fingerprint, ~is_news(name, facts)))
+    if found is not None:
+        return MachineId(found)
     await session.execute(
         insert(Machine).values(fingerprint=fingerprint, name=name, facts=dict(facts)).on_conflict_do_nothing()
     )
     # Facts that an upload does not tell stay as they were told before.
-    told = dict(facts)
-    stale = Machine.last_seen_at < func.now() - func.make_interval(0, 0, 0, 0, 0, 0, SEEN_AGAIN_AFTER_S)
-    changed = Machine.name != name if not told else or_(Machine.name != name, Machine.facts != told)
     await session.execute(
         update(Machine)
-        .where(and_(Machine.fingerprint == fingerprint, or_(stale, changed)))
-        .values(name=name, last_seen_at=func.now(), **({"facts": told} if told else {}))
+        .where(Machine.fingerprint == fingerprint, is_news(name, facts))
+        .values(name=name, last_seen_at=func.now(), **({"facts": dict(facts)} if facts else {}))
     )
     statement = select(Machine.id).where(Machine.fingerprint == fingerprint)
     return MachineId((await session.scalars(statement)).one())
+
+
+def is_news(name: str, facts: Mapping[str, Any]) -> ColumnElement[bool]:
+    """Whether a machine must be written for what is told of it: it changed, or was not seen for a while."""
+    stale = Machine.last_seen_at < func.now() - func.make_interval(0, 0, 0, 0, 0, 0, SEEN_AGAIN_AFTER_S)
+    news = or_(stale, Machine.name != name)
+    return or_(news, Machine.facts != dict(facts)) if facts else news
 
 
 async def list_machines(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[Machine]:

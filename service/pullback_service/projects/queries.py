@@ -1,6 +1,8 @@
 """Finding and making projects."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
 
 from sqlalchemy import func, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -69,8 +71,35 @@ def _unknown(session: AsyncSession, name: str) -> RequestError:
     return NotFoundError(f"There is no project {name!r}: the first upload or job for a project makes it.")
 
 
+async def count_reports(
+    session: AsyncSession, project_id: ProjectId, *, reports: Mapping[UUID, int], points: int, newest: datetime
+) -> None:
+    """Add new reports, given with their commits, to the counts of a project. Index: ix_report_commit_id.
+
+    Takes as long as there are new reports, not as long as there are reports. Removing some calls for `refresh_counts`.
+    """
+    known = await session.scalars(
+        select(Report.commit_id)
+        .where(
+            Report.commit_id.in_(set(reports.values())), Report.id.not_in(reports), Report.followed_up_at.is_not(None)
+        )
+        .distinct()
+    )
+    commits = len(set(reports.values()) - set(known))
+    await session.execute(
+        update(Project)
+        .where(Project.id == project_id)
+        .values(
+            reports=Project.reports + len(reports),
+            commits=Project.commits + commits,
+            points=Project.points + points,
+            last_report_at=func.greatest(Project.last_report_at, newest),
+        )
+    )
+
+
 async def refresh_counts(session: AsyncSession, project_id: ProjectId) -> None:
-    """Bring the counts of a project up to date. Index: ix_report_project_received, uq_commit_project_id_sha."""
+    """Count the reports of a project anew, those that were followed up. Index: ix_report_project_received, uq_commit_project_id_sha."""
     reports = (
         select(
             Report.project_id,
@@ -79,7 +108,7 @@ async def refresh_counts(session: AsyncSession, project_id: ProjectId) -> None:
             func.coalesce(func.sum(Report.points), 0).label("points"),
             func.max(Report.received_at).label("last_report_at"),
         )
-        .where(Report.project_id == project_id)
+        .where(Report.project_id == project_id, Report.followed_up_at.is_not(None))
         .group_by(Report.project_id)
         .subquery()
     )

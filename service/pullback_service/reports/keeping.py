@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-import psycopg
 from sqlalchemy import or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.chores.queries import FOLLOW_UP_REPORT, defer
+from pullback_service import statements
+from pullback_service.chores.queries import defer_follow_up
 from pullback_service.commits.queries import PlacedCommit, ToldCommit, ensure_commit, ensure_commits
 from pullback_service.errors import ConflictError, FieldError, InvalidInputError
 from pullback_service.ids import CaseId, JobId, MachineId, ProjectId
@@ -19,11 +19,12 @@ from pullback_service.machines.queries import ensure_machine
 from pullback_service.projects.queries import ensure_project
 from pullback_service.reports.copying import COPY_POINTS, ending_of, lines
 from pullback_service.reports.importing import read_upload
+from pullback_service.reports.meeting import meet
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.reports.parts import Parts, take_apart
 from pullback_service.reports.reading import ReadReport, read_report
 from pullback_service.reports.receiving import Stated
-from pullback_service.series.keeping import KnownSeries, ensure_cases, ensure_series
+from pullback_service.series.keeping import KnownSeries, ensure_cases_and_series
 
 # Samples compress to about a third at any level; the highest ones only take longer.
 COMPRESSION_LEVEL = 3
@@ -81,17 +82,17 @@ async def keep(
     """Store a report, or find that it is stored. The same key with another body is a conflict."""
     document = prepared.read.document
     key = idempotency_key or str(document.id)
-    project = await ensure_project(session, document.project)
-    project_id = ProjectId(project.id)
-    known = await _find(session, project_id, document.id, key)
-    if known is not None:
-        return _replay(known, prepared, key)
+    met = await meet(session, document, key)
+    project_id = met.project_id or ProjectId((await ensure_project(session, document.project)).id)
+    if met.stored:
+        known = await _find(session, project_id, document.id, key)
+        if known is not None:
+            return _replay(known, prepared, key)
     # Uncommitted changes are no commit's: such an upload is kept, and is on no history. What a job found instead of its
     # commit (files without git) is all that machine has, and is marked wherever it is shown.
     on_history = not document.commit.dirty or for_job is not None
-    machine_id = await ensure_machine(
-        session, document.machine.fingerprint, document.machine.name, document.machine.facts
-    )
+    machine = document.machine
+    machine_id = met.machine_id or await ensure_machine(session, machine.fingerprint, machine.name, machine.facts)
     commit = await ensure_commit(
         session,
         project_id,
@@ -104,36 +105,31 @@ async def keep(
             title=document.commit.title,
         ),
     )
-    created = await session.scalar(
-        insert(Report)
-        .values(
-            id=document.id,
-            project_id=project_id,
-            commit_id=commit.id,
-            machine_id=machine_id,
-            job_id=for_job.job_id if for_job else None,
-            attempt=for_job.attempt if for_job else None,
-            status="late" if for_job and for_job.late else "accepted",
-            idempotency_key=key,
-            digest=prepared.read.digest,
-            body=prepared.body,
-            body_bytes=prepared.body_bytes,
-            document=prepared.document,
-            format=prepared.read.format,
-            version=document.version,
-            suite=document.harness.suite,
-            quality=document.harness.quality,
-            dirty=document.commit.dirty,
-            cases=prepared.parts.measured_cases,
-            points=len(prepared.parts.points) if on_history else 0,
-            failures=len(prepared.parts.failures) if on_history else 0,
-            started_at=document.started_at,
-            duration_s=document.duration_s,
-        )
-        .on_conflict_do_nothing()
-        .returning(Report.id)
+    report = Report(
+        id=document.id,
+        project_id=project_id,
+        commit_id=commit.id,
+        machine_id=machine_id,
+        job_id=for_job.job_id if for_job else None,
+        attempt=for_job.attempt if for_job else None,
+        status="late" if for_job and for_job.late else "accepted",
+        idempotency_key=key,
+        digest=prepared.read.digest,
+        body=prepared.body,
+        body_bytes=prepared.body_bytes,
+        document=prepared.document,
+        format=prepared.read.format,
+        version=document.version,
+        suite=document.harness.suite,
+        quality=document.harness.quality,
+        dirty=document.commit.dirty,
+        cases=prepared.parts.measured_cases,
+        points=len(prepared.parts.points) if on_history else 0,
+        failures=len(prepared.parts.failures) if on_history else 0,
+        started_at=document.started_at,
+        duration_s=document.duration_s,
     )
-    if created is None:  # somebody stored the same report between our looking and our writing
+    if not await _insert(session, report):  # somebody stored the same report between our looking and our writing
         known = await _find(session, project_id, document.id, key)
         if known is None and for_job is not None:
             raise ConflictError(f"Job {for_job.job_id} has an accepted result already.")
@@ -142,15 +138,29 @@ async def keep(
         return _replay(known, prepared, key)
     if on_history:
         await _keep_parts(session, prepared, project_id, machine_id, commit)
-    await defer(session, FOLLOW_UP_REPORT, {"report_id": str(document.id)}, lock=f"project {project_id}")
-    return KeptReport((await session.scalars(select(Report).where(Report.id == document.id))).one(), created=True)
+    await defer_follow_up(session, project_id, report.id)
+    return KeptReport(report, created=True)
+
+
+_STORED = tuple(name for name in Report.__table__.c.keys() if name not in {"received_at", "followed_up_at"})  # noqa: SIM118 - not a dictionary
+_INSERT = (
+    f"INSERT INTO report ({', '.join(_STORED)}) VALUES ({', '.join(f'%({name})s' for name in _STORED)}) "  # noqa: S608 - names of columns
+    "ON CONFLICT DO NOTHING RETURNING true"
+)
+
+
+async def _insert(session: AsyncSession, report: Report) -> bool:
+    """Whether the report is stored now; it is not where its id, its key or its job's result is taken."""
+    values = {name: getattr(report, name) for name in _STORED}
+    return await statements.row(session, _INSERT, values) is not None
 
 
 async def try_out(session: AsyncSession, prepared: PreparedReport, idempotency_key: str | None) -> KeptReport:
     """Store a report as `keep` does, with every check of the database, and take all of it back."""
     async with session.begin_nested() as attempt:
         kept = await keep(session, prepared, idempotency_key)
-        session.expunge(kept.report)
+        if kept.report in session:
+            session.expunge(kept.report)
         await attempt.rollback()
     return kept
 
@@ -185,10 +195,8 @@ async def _keep_parts(
     commit: PlacedCommit,
 ) -> None:
     parts, report_id = prepared.parts, prepared.read.document.id
-    case_ids = await ensure_cases(session, project_id, parts.cases.values())
-    series = await ensure_series(
-        session, project_id, machine_id, case_ids, {point.series.key: point.series for point in parts.points}.values()
-    )
+    wanted = {point.series.key: point.series for point in parts.points}
+    case_ids, series = await ensure_cases_and_series(session, project_id, machine_id, parts.cases, wanted)
     _refuse_other_units(parts, series)
     await _copy_points(session, prepared, series, commit)
     if parts.failures:
@@ -238,9 +246,7 @@ async def _copy_points(
         ordered_at=commit.ordered_at,
         quality=document.harness.quality,
     )
-    raw = await (await session.connection()).get_raw_connection()
-    driver = raw.driver_connection
-    assert isinstance(driver, psycopg.AsyncConnection)  # noqa: S101 - the engine names its driver
+    driver = await statements.driver_of(session)
     async with driver.cursor() as cursor, cursor.copy(COPY_POINTS) as copy:
         for piece in pieces:
             await copy.write(piece)

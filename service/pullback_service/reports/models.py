@@ -28,6 +28,7 @@ class Report(Base):
         Index("ix_report_commit_id", "commit_id"),
         Index("ix_report_raw", "project_id", "received_at", postgresql_where=text("rolled_up_at IS NULL")),
         Index("ix_report_body", "project_id", "received_at", postgresql_where=text("body IS NOT NULL")),
+        Index("ix_report_machine", "machine_id", "project_id", "received_at"),
         Index("ix_report_unfollowed", "received_at", postgresql_where=text("followed_up_at IS NULL")),
         # Whatever agents do: a job has one accepted result.
         Index(

@@ -4,7 +4,7 @@ What exists is read first: in the steady state an upload makes nothing, and read
 Rows are inserted in one order for everybody, so that two uploads never wait for each other in a circle.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -12,10 +12,18 @@ from sqlalchemy import ColumnClause, Text, cast, column, func, literal, select
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.base import Base
 from pullback_service.ids import CaseId, MachineId, ProjectId, SeriesId
 from pullback_service.reports.parts import CasePart, SeriesPart
 from pullback_service.series.models import Case, Series
+
+_CASES_AND_SERIES = """
+SELECT c.identity, c.id, s.variant, s.metric, s.id, s.unit, s.direction
+  FROM "case" c
+  LEFT JOIN series s ON s.case_id = c.id AND s.machine_id = %(machine)s
+ WHERE c.project_id = %(project)s AND c.identity = ANY (%(identities)s)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,33 @@ class KnownSeries:
     id: SeriesId
     unit: str
     direction: str
+
+
+async def ensure_cases_and_series(
+    session: AsyncSession,
+    project_id: ProjectId,
+    machine_id: MachineId,
+    cases: Mapping[bytes, CasePart],
+    series: Mapping[tuple[bytes, str, str], SeriesPart],
+) -> tuple[dict[bytes, CaseId], dict[tuple[bytes, str, str], KnownSeries]]:
+    """Ids of cases and series, made where they are missing: the usual upload misses none and asks once.
+
+    Index: uq_case_project_id_identity, uq_series_case_id_variant_metric_machine_id.
+    """
+    found = await statements.rows(
+        session, _CASES_AND_SERIES, {"project": project_id, "machine": machine_id, "identities": list(cases)}
+    )
+    case_ids: dict[bytes, CaseId] = {}
+    known: dict[tuple[bytes, str, str], KnownSeries] = {}
+    for identity, case_id, variant, metric, series_id, unit, direction in found:
+        case_ids[identity] = CaseId(case_id)
+        if series_id is not None:
+            known[identity, variant, metric] = KnownSeries(SeriesId(series_id), unit, direction)
+    if case_ids.keys() != cases.keys():
+        case_ids = await ensure_cases(session, project_id, cases.values())
+    if not series.keys() <= known.keys():
+        known = await ensure_series(session, project_id, machine_id, case_ids, series.values())
+    return case_ids, known
 
 
 async def ensure_cases(

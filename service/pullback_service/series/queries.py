@@ -1,13 +1,14 @@
 """Reading cases, series and points. Pages and API share these; every function is bounded and names its index."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, lateral, select, true, union
+from sqlalchemy import Row, Select, Subquery, and_, case, exists, func, lateral, or_, select, true, union
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -17,7 +18,7 @@ from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure, Report
-from pullback_service.series.models import Case, Point, Series
+from pullback_service.series.models import ROLLED_UP, Case, Point, Series
 from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker
 
 MOST_MATRIX_POINTS = 50_000
@@ -25,6 +26,7 @@ MOST_HISTORY_COMMITS = 1_000
 MOST_HISTORY_POINTS = 200_000
 MOST_FAILURES = 5_000
 MOST_WORKLOADS = 1_000
+LAST_UPLOADS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +156,14 @@ async def latest_matrix(
         _select_points()
         .join(newest, and_(newest.c.case_id == Series.case_id, newest.c.machine_id == Series.machine_id))
         .where(Point.ordered_at == newest.c.ordered_at, Point.commit_id == newest.c.commit_id)
-        .order_by(Case.workload, Case.id, Series.variant, Series.metric, Series.id, Point.id)
+        .order_by(Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
         .limit(MOST_MATRIX_POINTS + 1)
     )
     if metric is not None:
         points = points.where(Series.metric == metric)
-        newest = _newest_commit_of_cases(series.subquery("known"), branch_id)  # failures are of no metric
+    # Failures are of no metric; and few cases have any, so that few series are looked at for them.
+    failed = exists().where(Failure.case_id == Series.case_id, Failure.machine_id == Series.machine_id)
+    newest = _newest_commit_of_cases(series.where(failed).subquery("failing"), branch_id)
     failures = (
         _select_failures()
         .join(
@@ -184,7 +188,9 @@ async def latest_matrix(
         )
     rows = (await session.execute(points)).all()
     return Matrix(
-        cells=_pool(rows[:MOST_MATRIX_POINTS]),
+        cells=sorted(
+            await _pool(session, rows[:MOST_MATRIX_POINTS]), key=lambda cell: (cell.case.workload, cell.case.id)
+        ),
         failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
         complete=len(rows) <= MOST_MATRIX_POINTS,
     )
@@ -248,7 +254,7 @@ async def workload_history(
             Series.id.in_(known),
             history.since(Point, oldest.ordered_at, oldest.id),
         )
-        .order_by(*history.oldest_first(Point), Case.id, Series.variant, Series.metric, Series.id, Point.id)
+        .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
         .limit(MOST_HISTORY_POINTS)
     )
     failures = (
@@ -265,8 +271,120 @@ async def workload_history(
         failures = failures.where(Failure.machine_id == machine_id)
     return WorkloadHistory(
         commits=[_commit_facts(commit) for commit in reversed(rows)],
-        cells=_pool((await session.execute(points)).all()),
+        cells=await _pool(session, (await session.execute(points)).all()),
         failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringMachine:
+    """A machine that measures a project, and where in history the newest commit of its last uploads stands."""
+
+    id: MachineId
+    name: str
+    newest: datetime
+
+
+async def measuring_machines(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
+    """Machines with results of a project, the one with the newest commit first. Index: ix_report_machine.
+
+    Of each machine its last uploads are looked at, so that this takes as long as there are machines.
+    """
+    uploads = lateral(
+        select(Report.commit_id)
+        .where(
+            Report.project_id == project_id,
+            Report.machine_id == Machine.id,
+            or_(Report.points > 0, Report.failures > 0),
+        )
+        .order_by(Report.received_at.desc())
+        .limit(LAST_UPLOADS)
+    )
+    newest = func.max(Commit.ordered_at)
+    rows = await session.execute(
+        select(Machine.id, Machine.name, newest)
+        .join(uploads, true())
+        .join(Commit, Commit.id == uploads.c.commit_id)
+        .group_by(Machine.id, Machine.name)
+        .order_by(newest.desc(), Machine.id)
+    )
+    return [MeasuringMachine(MachineId(row[0]), row[1], row[2]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class RecentHistory:
+    """The newest commits that a machine measured, with a page of the project's cases; `cases` counts all of them."""
+
+    commits: Sequence[CommitFacts]
+    cells: Sequence[MeasuredCell]
+    failures: Sequence[FailedCase]
+    cases: int
+
+
+async def recent_history(
+    session: AsyncSession,
+    project_id: ProjectId,
+    machine_id: MachineId,
+    *,
+    metric: str,
+    commits: int,
+    lately: int,
+    skip: int = 0,
+    limit: int = 100,
+) -> RecentHistory:
+    """One metric over the newest `commits` commits of a machine, all metrics over the newest `lately` of them.
+
+    Cases come by workload, `limit` of them after `skip`, so that this takes as long as the page is large, however many
+    cases and points there are. Cells have no spread: only where several reports share one is it read, to pool them.
+    Index: ix_commit_history, ix_report_commit_id, ix_case_workload, uq_series_case_id_variant_metric_machine_id,
+    ix_point_series_history, ix_failure_case_history.
+    """
+    measured = exists().where(
+        Report.commit_id == Commit.id, Report.machine_id == machine_id, or_(Report.points > 0, Report.failures > 0)
+    )
+    newest = (
+        await session.scalars(
+            select(Commit)
+            .where(Commit.project_id == project_id, measured)
+            .order_by(*history.newest_first(Commit))
+            .limit(min(commits, MOST_HISTORY_COMMITS))
+        )
+    ).all()
+    if not newest:
+        return RecentHistory([], [], [], 0)
+    of_machine = exists().where(Series.case_id == Case.id, Series.machine_id == machine_id) | exists().where(
+        Failure.case_id == Case.id, Failure.machine_id == machine_id
+    )
+    cases = select(Case.id).where(Case.project_id == project_id, of_machine)
+    count = (await session.scalars(select(func.count()).select_from(cases.subquery()))).one()
+    page = (await session.scalars(cases.order_by(Case.workload, Case.id).offset(skip).limit(limit))).all()
+    oldest, late = newest[-1], newest[min(lately, len(newest)) - 1]
+    points = (
+        _select_points(spread=False)
+        .where(
+            Series.case_id.in_(page),
+            Series.machine_id == machine_id,
+            history.since(Point, oldest.ordered_at, oldest.id),
+            or_(Series.metric == metric, history.since(Point, late.ordered_at, late.id)),
+        )
+        .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
+        .limit(MOST_HISTORY_POINTS)
+    )
+    failures = (
+        _select_failures()
+        .where(
+            Failure.case_id.in_(page),
+            Failure.machine_id == machine_id,
+            history.since(Failure, oldest.ordered_at, oldest.id),
+        )
+        .order_by(*history.oldest_first(Failure), Failure.id)
+        .limit(MOST_FAILURES)
+    )
+    return RecentHistory(
+        commits=[_commit_facts(commit) for commit in reversed(newest)],
+        cells=await _pool(session, (await session.execute(points)).all()),
+        failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
+        cases=count,
     )
 
 
@@ -309,14 +427,41 @@ def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
     )
 
 
-def _select_points() -> Select[Point, Series, Case, Commit, Machine, bool]:
+def _select_points(*, spread: bool = True) -> Select[*tuple[Any, ...]]:
+    """Points with what their series are: columns, because 2,000 of them as objects of the ORM take 100 ms to make.
+
+    Without `spread` the values of processes are left where they are unless several points of a commit must be pooled.
+    """
+    together = func.count().over(partition_by=(Point.series_id, Point.commit_id))
     return (
-        select(Point, Series, Case, Commit, Machine, Report.dirty)
+        select(
+            Point.series_id,
+            Point.commit_id,
+            Point.report_id,
+            Point.value,
+            Point.process_values if spread else case((together > 1, Point.process_values)).label("process_values"),
+            *ROLLED_UP,
+            Point.baseline,
+            Point.log_ratio,
+            Point.low,
+            Point.high,
+            Point.n,
+            Point.outcome,
+            Point.quality,
+            Point.method,
+            Point.program_hash,
+            Series.case_id,
+            Series.machine_id,
+            Series.variant,
+            Series.variant_kind,
+            Series.metric,
+            Series.unit,
+            Series.direction,
+            Series.exact,
+            Report.dirty,
+        )
         .select_from(Point)
         .join(Series, Series.id == Point.series_id)
-        .join(Case, Case.id == Series.case_id)
-        .join(Commit, Commit.id == Point.commit_id)
-        .join(Machine, Machine.id == Series.machine_id)
         .join(Report, Report.id == Point.report_id)
     )
 
@@ -331,26 +476,30 @@ def _select_failures() -> Select[Failure, Case, Commit, Machine]:
     )
 
 
-def _pool(rows: Iterable[Row[Point, Series, Case, Commit, Machine, bool]]) -> list[MeasuredCell]:
-    """One cell per series and commit; the rows of one cell stand together, oldest report first."""
+async def _pool(session: AsyncSession, rows: Sequence[Row[*tuple[Any, ...]]]) -> list[MeasuredCell]:
+    """One cell per series and commit; the rows of one cell stand together, oldest report first.
+
+    What many cells share (cases, commits, machines) is read once each. Index: pk_case, pk_commit, pk_machine.
+    """
+    cases = await _facts(session, Case, {row.case_id for row in rows}, _case_facts)
+    commits = await _facts(session, Commit, {row.commit_id for row in rows}, _commit_facts)
+    machines = await _facts(session, Machine, {row.machine_id for row in rows}, _machine_facts)
     cells = []
-    for _, group in groupby(rows, key=lambda row: (row[0].series_id, row[0].commit_id)):
-        members = list(group)
-        points = [row[0] for row in members]
-        _, series, case, commit, machine, _ = members[0]
+    for _, group in groupby(rows, key=attrgetter("series_id", "commit_id")):
+        points = list(group)
         spoken = speaker(points)
         cells.append(
             MeasuredCell(
-                series_id=series.id,
-                case=_case_facts(case),
-                machine=MachineFacts(machine.id, machine.name, machine.fingerprint),
-                commit=_commit_facts(commit),
-                variant=series.variant,
-                variant_kind=series.variant_kind,
-                metric=series.metric,
-                unit=series.unit,
-                direction=series.direction,
-                exact=series.exact,
+                series_id=spoken.series_id,
+                case=cases[spoken.case_id],
+                machine=machines[spoken.machine_id],
+                commit=commits[spoken.commit_id],
+                variant=spoken.variant,
+                variant_kind=spoken.variant_kind,
+                metric=spoken.metric,
+                unit=spoken.unit,
+                direction=spoken.direction,
+                exact=spoken.exact,
                 value=pooled_value(points),
                 spread=pooled_spread(points),
                 baseline=spoken.baseline,
@@ -360,13 +509,23 @@ def _pool(rows: Iterable[Row[Point, Series, Case, Commit, Machine, bool]]) -> li
                 n=spoken.n,
                 outcome=spoken.outcome,
                 quality=spoken.quality,
-                dirty=any(row[5] for row in members),
+                dirty=any(point.dirty for point in points),
                 method=spoken.method,
                 program_hash=spoken.program_hash,
                 report_ids=tuple(point.report_id for point in points),
             )
         )
     return cells
+
+
+T = TypeVar("T", Case, Commit, Machine)
+F = TypeVar("F")
+
+
+async def _facts(session: AsyncSession, table: type[T], ids: Collection[int], made: Callable[[T], F]) -> dict[int, F]:
+    if not ids:
+        return {}
+    return {one.id: made(one) for one in await session.scalars(select(table).where(table.id.in_(ids)))}
 
 
 def _case_facts(case: Case) -> CaseFacts:
@@ -379,11 +538,15 @@ def _commit_facts(commit: Commit) -> CommitFacts:
     )
 
 
+def _machine_facts(machine: Machine) -> MachineFacts:
+    return MachineFacts(machine.id, machine.name, machine.fingerprint)
+
+
 def _failed_case(row: Row[Failure, Case, Commit, Machine]) -> FailedCase:
     failure, case, commit, machine = row
     return FailedCase(
         case=_case_facts(case),
-        machine=MachineFacts(machine.id, machine.name, machine.fingerprint),
+        machine=_machine_facts(machine),
         commit=_commit_facts(commit),
         variant=failure.variant,
         kind=failure.kind,

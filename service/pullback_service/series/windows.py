@@ -137,10 +137,10 @@ async def marks_in(
                 Point.commit_id,
                 Point.value,
                 case((several, Point.process_values)).label("process_values"),
-                *ROLLED_UP,
                 Point.quality,
                 Point.n,
                 Point.log_ratio,
+                *ROLLED_UP,
             ),
             window,
         )
