@@ -26,12 +26,17 @@ EXAMPLES = "examples.json"
 REPEATABLE = frozenset(
     {
         "append_log",
+        "approve_job",
         "cancel_job",
+        "change_job",
+        "change_machine",
         "change_project",
         "claim_job",
+        "create_backfill",
         "fail_attempt",
         "heartbeat",
         "report_result",
+        "retry_job",
         "revoke_token",
         "tell_log",
         "upload_report",

@@ -36,6 +36,14 @@ _SHA = r"^([0-9a-f]{40}|[0-9a-f]{64})$"
 Sha = Annotated[str, StringConstraints(pattern=_SHA)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 LogRatio = Annotated[Number, Field(ge=-LARGEST_LOG_RATIO, le=LARGEST_LOG_RATIO)]
+
+
+def _whole(value: object) -> object:
+    # To JSON 1.0 is as whole as 1, and to JSON Schema an integer.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole), Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT)]
 Flag = Annotated[bool, Field(strict=True)]
 KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]

@@ -211,7 +211,7 @@ def test_five_lines_of_ci_upload_and_errors_say_what_to_do(replicas, cluster, tm
         assert (status, said[1] in problem["detail"]) == (said[0], True), problem
     (tmp_path / "bench.json").write_text('{"a": 1}')
     status, problem = paste(RUN_ID="run-1743")
-    assert (status, "format=" in problem["detail"]) == (422, True), problem
+    assert (status, "name it with format=" in problem["detail"]) == (400, True), problem
 
 
 def test_a_replica_that_stops_finishes_uploads_and_answers_those_who_wait(cluster, replicas):

@@ -129,14 +129,23 @@ STORY = (
     Step("list_commits", query={"project": "demo", "branch": "main"}),
     Step("list_branches", query={"project": "demo"}),
     Step("find_merge_base", query={"project": "demo", "one": SHA, "other": PARENT}),
-    Step("list_machines"),
-    Step("list_series", query={"project": "demo", "metric": "time"}, learn={"series": "items.0.id"}),
+    Step("list_machines", learn={"machine": "items.0.id"}),
+    Step("change_machine", path={"machine_id": "{machine}"}, body={"accepts": "untrusted"}),
+    Step("read_noise", path={"machine_id": "{machine}"}, query={"days": 30}),
+    Step("list_series", query={"project": "demo", "metric": ["time"]}, learn={"series": "items.0.id"}),
+    Step("count_series", query={"project": "demo", "metric": ["time"]}),
     Step("list_points", path={"series_id": "{series}"}),
+    Step("list_points_of_series", query={"project": "demo", "metric": ["time"], "last": 20}),
+    Step("compare_commits", query={"project": "demo", "head": SHA, "base": PARENT}),
+    Step("read_matrix", query={"project": "demo"}),
     Step(
         "create_job",
         body={"project": "demo", "commit": COMMITS[0], "suite": "quick", "requires": {"gpu": False}, "timeout_s": 900},
         learn={"job": "id"},
     ),
+    Step("change_job", path={"job_id": "{job}"}, body={"priority": 50}),
+    Step("approve_job", path={"job_id": "{job}"}),
+    Step("retry_job", path={"job_id": "{job}"}),
     Step("list_jobs", query={"project": "demo", "state": "queued"}),
     Step("create_enrolment_code", body={"expires_in_minutes": 30}, learn={"code": "code"}),
     Step(
@@ -189,6 +198,7 @@ STORY = (
         body={"name": "ci", "scopes": ["upload"], "project": "demo", "expires_in_days": 90},
         learn={"token": "id"},
     ),
+    Step("create_backfill", body={"project": "demo", "branch": "main", "suite": "standard", "dry_run": True}),
     Step("list_tokens", query={"limit": 1}),
     Step("revoke_token", path={"token_id": "{token}"}),
     Step("tell_who_asks"),
@@ -196,6 +206,7 @@ STORY = (
     Step("report_liveness"),
     Step("report_readiness"),
     Step("report_metrics"),
+    Step("report_status"),
 )
 
 

@@ -76,7 +76,9 @@ class Client(SyncSender):
 
     def change_machine(self, machine_id: int, statement: models.MachineChange) -> models.MachineSummary:
         """Say whether a machine runs untrusted jobs: approved ones of forks. What it is at work on is not touched."""
-        return self._ask(models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement))
+        return self._ask(
+            models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement, repeatable=True)
+        )
 
     def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
         """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
@@ -514,7 +516,7 @@ class Client(SyncSender):
 
     def change_job(self, job_id: int, statement: models.JobChange) -> models.JobDetail:
         """Change the priority of a job that has not ended."""
-        return self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement))
+        return self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement, repeatable=True))
 
     def cancel_job(self, job_id: int) -> models.JobDetail:
         """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
@@ -525,14 +527,14 @@ class Client(SyncSender):
 
         One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
         """
-        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry"))
+        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 
     def approve_job(self, job_id: int) -> models.JobDetail:
         """Let a fork's code run: an untrusted job, on a machine that accepts untrusted ones and on no other.
 
         Look at the commit first. Trusted and approved jobs stay as they are; one that has ended is a conflict.
         """
-        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve"))
+        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve", repeatable=True))
 
     def read_log(self, job_id: int, *, offset: int | None = None, attempt: int | None = None) -> Content:
         """The log from a byte offset on, as it was sent, at most a mebibyte at once.
@@ -591,7 +593,7 @@ class Client(SyncSender):
 
         Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
         """
-        return self._ask(models.BackfillAnswer, Call("POST", "/api/v1/backfills", body=statement))
+        return self._ask(models.BackfillAnswer, Call("POST", "/api/v1/backfills", body=statement, repeatable=True))
 
     def enroll_agent(self, statement: models.Enrolment) -> models.Enrolled:
         """Become an agent; the same name on the same machine is the same agent again.
@@ -731,7 +733,9 @@ class AsyncClient(AsyncSender):
 
     async def change_machine(self, machine_id: int, statement: models.MachineChange) -> models.MachineSummary:
         """Say whether a machine runs untrusted jobs: approved ones of forks. What it is at work on is not touched."""
-        return await self._ask(models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement))
+        return await self._ask(
+            models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement, repeatable=True)
+        )
 
     async def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
         """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
@@ -1169,7 +1173,9 @@ class AsyncClient(AsyncSender):
 
     async def change_job(self, job_id: int, statement: models.JobChange) -> models.JobDetail:
         """Change the priority of a job that has not ended."""
-        return await self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement))
+        return await self._ask(
+            models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement, repeatable=True)
+        )
 
     async def cancel_job(self, job_id: int) -> models.JobDetail:
         """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
@@ -1180,14 +1186,14 @@ class AsyncClient(AsyncSender):
 
         One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
         """
-        return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry"))
+        return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 
     async def approve_job(self, job_id: int) -> models.JobDetail:
         """Let a fork's code run: an untrusted job, on a machine that accepts untrusted ones and on no other.
 
         Look at the commit first. Trusted and approved jobs stay as they are; one that has ended is a conflict.
         """
-        return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve"))
+        return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve", repeatable=True))
 
     async def read_log(self, job_id: int, *, offset: int | None = None, attempt: int | None = None) -> Content:
         """The log from a byte offset on, as it was sent, at most a mebibyte at once.
@@ -1248,7 +1254,9 @@ class AsyncClient(AsyncSender):
 
         Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
         """
-        return await self._ask(models.BackfillAnswer, Call("POST", "/api/v1/backfills", body=statement))
+        return await self._ask(
+            models.BackfillAnswer, Call("POST", "/api/v1/backfills", body=statement, repeatable=True)
+        )
 
     async def enroll_agent(self, statement: models.Enrolment) -> models.Enrolled:
         """Become an agent; the same name on the same machine is the same agent again.

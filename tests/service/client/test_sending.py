@@ -1,6 +1,7 @@
 """The client against answers of all kinds, and against the service itself."""
 
 import json
+from types import SimpleNamespace
 from uuid import uuid4
 
 import httpx
@@ -123,25 +124,15 @@ def test_members_of_a_newer_service_do_not_matter():
 
 
 def test_lists_are_read_page_after_page():
-    def line(number):
-        return {
-            "name": str(number), "reports": 0, "commits": 0, "points": 0, "last_report_at": None,
-            "created_at": "2026-01-01T00:00:00Z", "public_read": False,
-        }  # fmt: skip
+    pages = iter([SimpleNamespace(items=[1, 2], next="c"), SimpleNamespace(items=[3], next=None)])
+    asked = []
 
-    seen = []
-    pages = [
-        httpx.Response(200, json={"items": [line(1), line(2)], "next": "c"}),
-        httpx.Response(200, json={"items": [line(3)], "next": None}),
-    ]
-    asked = iter(pages)
+    def page(**query):
+        asked.append(query)
+        return next(pages)
 
-    def page(*, cursor=None):
-        seen.append(cursor)
-        return models.PageOfProjectSummary.model_validate_json(next(asked).content)
-
-    assert [project.name for project in every(page)] == ["1", "2", "3"]
-    assert seen == [None, "c"]
+    assert list(every(page, project="demo")) == [1, 2, 3]
+    assert asked == [{"project": "demo"}, {"project": "demo", "cursor": "c"}]
 
 
 @pytest.mark.anyio
@@ -157,7 +148,7 @@ async def test_both_clients_speak_to_a_service(database_url, report):
         assert names == ["box"]
         body = await client.read_body_of_report(first.id)
         assert (json.loads(body.content), body.media_type) == (report, "application/json")
-        commit = models.CommitStatement(sha=report["commit"]["sha"])
+        commit = models.JobCommit(sha=report["commit"]["sha"])
         job = await client.create_job(models.JobRequest(project="demo", commit=commit, suite="quick"))
         machine = models.MachineStatement(fingerprint="f", name="n")
         agent = await client.enroll_agent(models.Enrolment(name="a", machine=machine))
