@@ -22,7 +22,7 @@ def some_value(chance, depth=2):
 
 @pytest.mark.anyio
 async def test_containing_is_what_postgres_says_it_is(session):
-    chance = random.Random(1)  # noqa: S311 - examples
+    chance = random.Random(1)
     pairs = [
         tuple({name: some_value(chance) for name in chance.sample("abc", chance.randrange(3))} for _ in "wp")
         for _ in range(500)
