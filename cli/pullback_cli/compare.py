@@ -70,13 +70,14 @@ def compare(
 
     pullback compare --against HEAD --dirty --suite quick --json
     """
+    from pullback_runners.agent.engines import top_of  # noqa: PLC0415 - an extra
     from pullback_runners.comparing import compare_engines, failures, regressions  # noqa: PLC0415 - heavy, and an extra
     from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415 - as above
     from pullback_runners.report import write_report  # noqa: PLC0415
     from pullback_runners.revisions import build_engine, find_commit  # noqa: PLC0415
     from pullback_runners.suites import narrowed_suite  # noqa: PLC0415
 
-    clone = (repository or default_repository()).resolve()
+    clone = top_of((repository or default_repository()).resolve())
     if output is not None:
         check_output("compare", output)
     name, globs = narrowed_suite(suite)

@@ -72,6 +72,7 @@ def run(
 
     pullback run --suite standard --commits v1.0..HEAD -o history && pullback upload history/*.json
     """
+    from pullback_runners.agent.engines import top_of  # noqa: PLC0415 - as below
     from pullback_runners.errors import UsageError  # noqa: PLC0415 - as below
     from pullback_runners.runs import list_cases, run_suite  # noqa: PLC0415 - a runner's packages load when it runs
     from pullback_runners.suites import narrowed_suite  # noqa: PLC0415 - as above
@@ -102,7 +103,7 @@ def run(
     with progress(quiet=quiet) as tell, interrupts() as stop:
         if commits is not None:
             reports, status = _measure_commits(
-                repository or default_repository(), commits, output, lambda **e: measure(stop, tell, **e), stop
+                top_of(repository or default_repository()), commits, output, lambda **e: measure(stop, tell, **e), stop
             )
         else:
             reports, status = [measure(stop, tell, engine_dir=engine)], 0
@@ -145,9 +146,14 @@ def _check_places(
         raise RefusalError(
             "--commits goes with -o FOLDER, not with --engine, --html or --markdown: each commit is a report"
         )
-    for file, option in ((html, "--html"), (markdown, "--markdown"), (None if commits else output, "-o")):
+    taken: dict[Path, str] = {}
+    for file, option in ((None if commits else output, "-o"), (html, "--html"), (markdown, "--markdown")):
         if file is not None:
             check_output("run", file, option)
+            if (other := taken.setdefault(file.resolve(), option)) != option:
+                raise RefusalError(
+                    f"{other} and {option} are both {file}, where one would overwrite the other; name two files"
+                )
 
 
 def _measure_commits(

@@ -47,6 +47,8 @@ def workloads(
     from pullback_runners.workloads import find_workload, known_workloads, load_workload_files  # noqa: PLC0415
 
     _, refused = load_workload_files(file or ())
+    if name is not None:  # it may be in a file that was refused: then that is the reason
+        tell_refused("workloads", refused)
     shown = known_workloads() if name is None else [find_workload(name)]
     suites = tuple(SUITES)
     if as_json:
@@ -55,7 +57,8 @@ def workloads(
         _print_all(shown, suites)
     else:
         _print_one(shown[0], suites)
-    tell_refused("workloads", refused)
+    if name is None:
+        tell_refused("workloads", refused)
     if refused:
         raise typer.Exit(USAGE)
 

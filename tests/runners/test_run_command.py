@@ -60,6 +60,7 @@ def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
         (["--engine", "/nowhere"], "give a checkout"),
         (["--variant", "fussed"], "no variant 'fussed'; known: unfused, fused"),
         (["--html", "/nowhere/page.html"], "give --html a file"),
+        (["-o", "one.json", "--html", "one.json"], "-o and --html are both one.json"),
         (["--commits", "nowhere..HEAD"], "has no revision 'nowhere'"),
         (["--commits", "HEAD", "--html", "page.html"], "each commit is a report"),
         (["-o", "/nowhere/report.json"], "existing, writable folder"),

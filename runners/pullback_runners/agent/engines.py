@@ -40,7 +40,7 @@ class GitEngines:
     is_exact = True
 
     def __init__(self, repository: Path) -> None:
-        self.repository = repository
+        self.repository = top_of(repository)  # below it git takes the engine's path for one relative to the folder
 
     def extract(self, sha: str, target: Path) -> Path:
         """Read `engine/` of the commit out of the object store."""
@@ -94,6 +94,13 @@ def engine_source(repository: Path) -> EngineSource:
         return GitEngines(repository)
     nested = repository / ENGINE
     return FolderEngine(nested if (nested / _PACKAGE).is_file() else repository)
+
+
+def top_of(repository: Path) -> Path:
+    """The folder at the top of a clone, of which any folder may be named; a bare clone, or none, is its own."""
+    found = git(repository, "rev-parse", "--show-toplevel") if is_clone(repository) else None
+    top = found.stdout.decode(errors="surrogateescape").strip() if found and found.returncode == 0 else ""
+    return Path(top) if top else repository
 
 
 def is_clone(folder: Path) -> bool:

@@ -25,7 +25,7 @@ def converse(lines: BinaryIO, answers: BinaryIO, respond: Callable[[Message], An
 def _answer(line: bytes, respond: Callable[[Message], Answer]) -> Answer:
     try:
         message = json.loads(line, parse_constant=_refuse)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return {"id": None, "success": False, "error": f"this line is not JSON ({error}): {_shortened(line)}"}
     if not isinstance(message, dict) or "id" not in message or "kind" not in message:
         number = message.get("id") if isinstance(message, dict) else None
@@ -37,11 +37,12 @@ def encoded(answer: Answer) -> bytes:
     """An answer as its line; numbers that JSON does not have become a failure that names them."""
     try:
         return json.dumps(answer, allow_nan=False).encode() + b"\n"
-    except ValueError:
+    except (ValueError, RecursionError):
         sentence = (
             "the output holds NaN or infinity, which JSON cannot say; the input may be outside the function's domain"
         )
-        return json.dumps({"id": answer["id"], "success": False, "error": sentence}).encode() + b"\n"
+        number = answer["id"] if isinstance(answer["id"], int | str) else None
+        return json.dumps({"id": number, "success": False, "error": sentence}).encode() + b"\n"
 
 
 def _write(answers: BinaryIO, line: bytes) -> None:

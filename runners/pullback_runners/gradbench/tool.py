@@ -22,6 +22,8 @@ MODULES = (
 
 DETERMINANT = "expansion into minors along the rows, every minor computed once (2^n of them, not n!), all minors of a size at a time"
 
+LONGEST_S = 600  # that GradBench waits for an answer
+
 
 class Tool:
     """Answers messages with one engine."""
@@ -91,6 +93,8 @@ def _wanted_runs(given: Input) -> tuple[int, float]:
     runs, seconds = given.get("min_runs", 1), given.get("min_seconds", 0.0)
     if not isinstance(runs, int) or not isinstance(seconds, int | float) or runs < 0 or seconds < 0:
         raise ValueError(f"min_runs is {runs!r} and min_seconds {seconds!r}; both are numbers from 0 on")
+    if seconds > LONGEST_S:
+        raise ValueError(f"min_seconds is {seconds!r}; GradBench waits {LONGEST_S} s for an answer")
     return max(runs, 1), float(seconds)
 
 

@@ -125,7 +125,7 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline
                     timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
         for name in _alive(order, failures):
             with _noting(failures, name):
-                _end_stretch(workers[name], timings[name])
+                _end_stretch(workers[name], timings[name], last=True)
     finally:
         lineup.end()
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
@@ -148,9 +148,9 @@ def _renew(
             timings[name].delay_before_ns = workers[name].answer()["run_delay_ns"]
 
 
-def _end_stretch(worker: WorkerProcess, timing: Timing) -> None:
-    """Add what the process has waited in this stretch."""
-    after = worker.ask({"do": "end"})["run_delay_ns"]
+def _end_stretch(worker: WorkerProcess, timing: Timing, *, last: bool = False) -> None:
+    """Add what the process has waited in this stretch; after the last one its gradient is checked again."""
+    after = worker.ask({"do": "end", "last": last})["run_delay_ns"]
     if after is not None and timing.delay_before_ns is not None:
         timing.run_delay_s = (timing.run_delay_s or 0.0) + (after - timing.delay_before_ns) / 1e9
 

@@ -17,7 +17,7 @@ from typing import Any
 from pullback_runners.measurement.slices import run_delay_ns
 
 RENEWED = 75
-"""Exit status of a fork that makes room for the next one; EX_TEMPFAIL, which no program under test ends with by itself."""
+"""Exit status of a fork that makes room for the next one, which it says through a pipe as well: EX_TEMPFAIL may be anybody's."""
 
 
 class Renewal:
@@ -27,6 +27,7 @@ class Renewal:
         """`warm_up` is what a fork does before its first turn."""
         self._warm_up = warm_up
         self._is_fork = False
+        self._wish = -1
 
     def renew(self) -> dict[str, Any]:
         """Return in a new fork, warm, with what to answer. The process that forks waits, and ends as its fork does.
@@ -35,6 +36,7 @@ class Renewal:
         driver, BLAS with more than one.
         """
         if self._is_fork:
+            os.write(self._wish, b"r")
             os._exit(RENEWED)
         renewed = _has_one_thread()
         if renewed:
@@ -44,18 +46,33 @@ class Renewal:
 
     def _fork(self) -> None:
         while True:
+            wishes, wish = os.pipe()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who ignores it has no children to wait for
             process_id = os.fork()
             if process_id == 0:
                 die_with_parent()
-                self._is_fork = True
+                os.close(wishes)
+                self._is_fork, self._wish = True, wish
                 return
+            os.close(wish)
             status = os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1])
+            is_wished = _is_written(wishes)
+            os.close(wishes)
             if status < 0:
                 if -status != signal.SIGKILL:  # which has no handler that could be set
                     signal.signal(-status, signal.SIG_DFL)
                 os.kill(os.getpid(), -status)
-            if status != RENEWED:
+            if status != RENEWED or not is_wished:
                 os._exit(status)
+
+
+def _is_written(descriptor: int) -> bool:
+    """Whether something was written to a pipe, whoever may still hold its other end."""
+    os.set_blocking(descriptor, False)
+    try:
+        return bool(os.read(descriptor, 1))
+    except BlockingIOError:
+        return False
 
 
 def _has_one_thread() -> bool:

@@ -20,6 +20,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,12 @@ def main() -> int:
         if first["objects"] is not None:
             os.environ["PULLBACK_CACHE_DIR"] = first["objects"]
         _import_engine(first["engine"])
-        with _checked_variant(first) as (prepared, check):
+        with _checked_variant(first) as checked:
+            prepared, check = checked.prepared, checked.first
             if first["task"] == "examine":
-                answer({"gradient": check.document(), **_examine(prepared)})
+                examined = _examine(prepared)
+                checked.again()
+                answer({"gradient": check.document(), **examined})
             elif first["task"] == "instructions":
                 _warm_up(prepared.call)
                 call_counted(prepared.call)
@@ -71,7 +75,7 @@ def main() -> int:
                 answer({"ready": True, "gradient": check.document()})
                 renewal = Renewal(lambda: _warm_up(prepared.call, RENEWED_WARM_UP_S))
                 for order in orders:
-                    answer(renewal.renew() if order["do"] == "renew" else _obey(order, prepared))
+                    answer(renewal.renew() if order["do"] == "renew" else _obey(order, checked))
     except VariantError as error:
         answer({"failed": {"kind": error.kind, "message": error.message}})
     except Exception as error:  # noqa: BLE001 - whatever a workload or an engine raises is this case's failure
@@ -100,8 +104,18 @@ def _import_engine(engine: str | None) -> None:
         raise VariantError("unavailable", f"the engine came from {imported} and not from {engine}")
 
 
+@dataclass(frozen=True)
+class CheckedVariant:
+    """A variant whose first gradient was right and left its arguments alone."""
+
+    prepared: PreparedVariant
+    first: GradientCheck
+    again: Callable[[], object]
+    """Check one more call: memory kept between calls, forks and threads may go wrong later."""
+
+
 @contextlib.contextmanager
-def _checked_variant(order: dict[str, Any]) -> Iterator[tuple[PreparedVariant, GradientCheck]]:
+def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
     """Draw the arguments, open the variant and check its gradient; a wrong one raises."""
     for path in order["workload_files"]:
         load_workload_file(Path(path), beside_own=False)
@@ -111,12 +125,16 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[tuple[PreparedVariant, G
     before = bytes_of(inputs)
     expected = workload.closed_form(case, inputs)
     with open_variant(order["variant"], workload, case, inputs) as prepared:
-        found = prepared.differentiated(prepared.call())
-        complaint = check_restored(before, inputs)
-        check = check_gradient(found, expected, inputs, case.dtype)
-        if complaint or check.complaint:
-            raise VariantError("gradient", complaint or check.complaint or "")
-        yield prepared, check
+
+        def check(when: str) -> GradientCheck:
+            found = prepared.differentiated(prepared.call())
+            complaint = check_restored(before, inputs)
+            done = check_gradient(found, expected, inputs, case.dtype)
+            if complaint or done.complaint:
+                raise VariantError("gradient", f"{complaint or done.complaint}{when}")
+            return done
+
+        yield CheckedVariant(prepared, check(""), lambda: check(", in a call after the first"))
 
 
 def _examine(prepared: PreparedVariant) -> Answer:
@@ -129,7 +147,8 @@ def _examine(prepared: PreparedVariant) -> Answer:
     return {"counts": counts.document(), "plan": plan}
 
 
-def _obey(order: dict[str, Any], prepared: PreparedVariant) -> Answer:
+def _obey(order: dict[str, Any], checked: CheckedVariant) -> Answer:
+    prepared = checked.prepared
     match order["do"]:
         case "warm":
             if order["cpus"]:
@@ -142,7 +161,10 @@ def _obey(order: dict[str, Any], prepared: PreparedVariant) -> Answer:
             cpu_ns, wall_ns = time_slice(prepared.call, order["calls"])
             return {"cpu_ns": cpu_ns, "wall_ns": wall_ns}
         case "end":
-            return {"run_delay_ns": run_delay_ns()}
+            delay_ns = run_delay_ns()
+            if order["last"]:
+                checked.again()
+            return {"run_delay_ns": delay_ns}
         case unknown:
             raise ValueError(f"no order {unknown!r}")
 

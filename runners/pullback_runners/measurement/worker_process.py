@@ -172,11 +172,26 @@ class WorkerProcess:
         """Say how the worker ended and what it last wrote."""
         try:
             status = self._process.wait(timeout=5)
-            how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+            how = _signal_name(-status) if status < 0 else f"exit status {status}"
         except subprocess.TimeoutExpired:
             self._process.kill()
             how = "closed its output without ending"
         return VariantError("crash", f"the worker ended early ({how}){last_words(self._channel.errors)}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has none
+        return f"signal {number}"
+
+
+class _Session(subprocess.Popen[bytes]):
+    """A process with a session of its own, which ends with all that it has started and left running."""
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
 
 def start_worker(
@@ -184,7 +199,7 @@ def start_worker(
 ) -> WorkerProcess:
     """Start a worker as a fresh process, under another program if `under` is that one's command."""
     channel = Channel()
-    process = subprocess.Popen(  # noqa: S603 - our own module
+    process = _Session(
         [*under, sys.executable, "-P", "-m", "pullback_runners.measurement.worker"],
         stdin=channel.worker_orders,
         stdout=channel.worker_answers,

@@ -26,6 +26,9 @@ def main() -> NoReturn:
     """Fork, then wait for what is asked."""
     die_with_parent()
     adopt_orphans()
+    signal.signal(
+        signal.SIGCHLD, signal.SIG_DFL
+    )  # a caller that ignores it hands that on, and then nobody can be waited for
     channels = json.loads(sys.stdin.readline())["fork"]
     ids = [_forked(channel, channels) for channel in channels]
     _close(channels)
@@ -38,7 +41,8 @@ def main() -> NoReturn:
         _answer({"status": ended[wanted]})
     for each in ids:
         if each not in ended:
-            os.kill(each, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(each, signal.SIGKILL)  # with what a workload has started and left running
     with contextlib.suppress(ChildProcessError):  # when none is left
         while True:
             os.waitpid(-1, 0)

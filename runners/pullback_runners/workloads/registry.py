@@ -253,6 +253,7 @@ def find_workload(name: str) -> Workload:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The known name that is most like this one, or begins so, as the beginning of a remedy; nothing if none is."""
-    by_spelling = {word: each for each in known for word in (each.partition("_")[0], each)}
+    names = list(known)
+    by_spelling = {each.partition("_")[0]: each for each in names} | {each: each for each in names}
     near = difflib.get_close_matches(name, by_spelling, n=1)
     return f"did you mean {by_spelling[near[0]]}? " if near else ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_runners.agent.engines import FolderEngine, GitEngines, content_hash, engine_source
+from pullback_runners.agent.engines import FolderEngine, GitEngines, content_hash, engine_source, top_of
 from pullback_runners.agent.errors import JobFailedError
 
 
@@ -38,6 +38,14 @@ def test_the_engine_of_a_commit_is_that_commits(repository, tmp_path):
     first = _git(repository, "rev-parse", "HEAD~1")
     engine = engine_source(repository).extract(first, tmp_path / "target")
     assert (engine / "pullback" / "__init__.py").read_text() == "VALUE = 1\n"
+
+
+def test_any_folder_of_the_clone_may_be_named(repository, tmp_path):
+    inside = repository / "engine" / "pullback"
+    engine = GitEngines(inside).extract(_git(repository, "rev-parse", "HEAD"), tmp_path / "target")
+    assert (engine / "pullback" / "__init__.py").read_text() == "VALUE = 2\n"
+    assert top_of(inside) == repository
+    assert top_of(tmp_path) == tmp_path  # no clone
 
 
 def test_a_link_in_the_engine_leads_nowhere(repository, tmp_path):

@@ -24,6 +24,7 @@ def test_a_line_is_answered_by_a_line_with_the_same_id():
         ('{"id": 3', "not JSON"),
         ('{"id": 3, "kind": "evaluate", "input": NaN}', "NaN is no JSON"),
         ("[1, 2]", "an id and a kind"),
+        ("[" * 200_000, "not JSON"),
         ('{"kind": "start"}', "an id and a kind"),
     ],
 )
