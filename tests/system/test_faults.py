@@ -441,7 +441,7 @@ def test_every_acknowledged_write_is_there_once_whatever_is_killed_or_cut(cluste
 
     assert Counter(world.surprises) == {}
     assert "unexpected_error" not in cluster.said()
-    assert world.statuses.keys() <= {200, 201, 204, 400, 404, 409, 416, 422, 503}, world.statuses
+    assert world.statuses.keys() <= {200, 201, 204, 400, 404, 409, 415, 416, 422, 503}, world.statuses
     until(lambda: not rows("SELECT 1 FROM report WHERE followed_up_at IS NULL"), 240, "all chores to be done")
     _uploads_are_there_once(rows, uploads)
     _jobs_are_done_once(rows, jobs, work)
