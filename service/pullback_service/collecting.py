@@ -1,5 +1,6 @@
 """How often Python looks for reference cycles in a process of the service."""
 
+import ctypes
 import gc
 
 # New objects before a look at the young ones, and looks before one at older ones. A report of 10,000 results is about a
@@ -13,3 +14,14 @@ def collect_seldom() -> None:
     gc.collect()
     gc.freeze()  # modules and routes stay anyway
     gc.set_threshold(*THRESHOLDS)
+
+
+# Bytes of a body from which on what was taken for it is worth giving back: its objects were some ten times as many.
+LARGE_BODY_BYTES = 1024 * 1024
+
+
+def give_back_memory() -> None:
+    """Give free memory back to the system, which the C library keeps for the next large request; glibc only."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

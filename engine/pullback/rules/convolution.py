@@ -49,10 +49,11 @@ def _convolution(
     """The products of `conv`, and the types of the arrays they need."""
     sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
     dtype = np.result_type(w.dtype, x.dtype)
+    lined = lined and not sliding.is_pointwise
     products = WindowProducts(
-        sliding, x.shape[0], groups, x.shape[1], w.shape[0], dtype, lined=lined and not sliding.is_pointwise
+        sliding, x.shape[0], groups, x.shape[1], w.shape[0], dtype, lined=lined, x_is_lined=x_is_lined
     )
-    return products, {} if sliding.is_pointwise else products.spares(x.dtype, dtype, x_is_lined=x_is_lined)
+    return products, {} if sliding.is_pointwise else products.spares(x.dtype, dtype)
 
 
 def _convolve_into(y: Any, w: Any, x: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
@@ -96,12 +97,20 @@ def _data_gradient(
 ) -> tuple[WindowProducts, Spare]:
     sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
     dtype = np.result_type(w.dtype, y.dtype)
+    is_half = dtype == np.float16
     products = WindowProducts(
-        sliding, y.shape[0], groups, w.shape[1] * groups, y.shape[1], dtype, lined=lined, folds=True
+        sliding,
+        y.shape[0],
+        groups,
+        w.shape[1] * groups,
+        y.shape[1],
+        dtype,
+        lined=lined,
+        x_is_lined=not is_half,
+        folds=True,
     )
-    is_direct = dtype == products.dtype
-    spare = products.spares(products.dtype, y.dtype, x_is_lined=is_direct)
-    if not is_direct:
+    spare = products.spares(products.dtype, y.dtype)
+    if is_half:
         spare["padded"] = ArrayType((products.channels, *sliding.padded, products.count), products.dtype)
     return products, spare
 
@@ -142,10 +151,11 @@ def _weight_gradient(
 ) -> tuple[WindowProducts, Spare]:
     sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
     dtype = np.result_type(y.dtype, x.dtype)
-    products = WindowProducts(sliding, x.shape[0], groups, x.shape[1], y.shape[1], dtype, lined=lined)
+    products = WindowProducts(
+        sliding, x.shape[0], groups, x.shape[1], y.shape[1], dtype, lined=lined, x_is_lined=x_is_lined
+    )
     if not sliding.is_pointwise:
-        spare = products.spares(x.dtype, y.dtype, x_is_lined=x_is_lined)
-        return products, {**spare, **products.weighing_spares()}
+        return products, {**products.spares(x.dtype, y.dtype), **products.weighing_spares()}
     matrices = (groups, y.shape[1] // groups, products.depth)
     return products, {
         "products": ArrayType((products.count, *matrices), products.dtype),

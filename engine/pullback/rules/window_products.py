@@ -48,7 +48,7 @@ class WindowProducts:
     of examples in this order and with their padding; `turned`, the outputs of a band in this order; `folds`, windows that
     are added up along some axes only.
 
-    `lined`: for outputs that lie with their examples side by side.
+    `lined`: for outputs that lie with their examples side by side, where that can be done in these arrays.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class WindowProducts:
         dtype: np.dtype[Any],
         *,
         lined: bool = False,
+        x_is_lined: bool = False,
         folds: bool = False,
     ) -> None:
         self.sliding = sliding
@@ -74,6 +75,7 @@ class WindowProducts:
         self.depth = channels // groups * prod(sliding.kernel)
         self.row = prod(sliding.out[1:])
         self._row_bytes = max(1, groups * self.depth * self.row * self.dtype.itemsize)
+        self._is_copied = any(map(any, sliding.pad)) or not x_is_lined  # where the examples are to lie side by side
         self.lined = lined and self._examples_in_a_row() > 0
         # Where bands are single rows, most is added up along the other axes; else along this one, in runs of whole bands.
         axes = range(len(sliding.kernel))
@@ -92,18 +94,18 @@ class WindowProducts:
         self._blocks: dict[int, _Block] = {}
 
     def _examples_in_a_row(self) -> int:
-        """How many examples a band of one row has where they lie side by side; 0 where too few would."""
-        most = max(1, COLUMN_BYTES // self._row_bytes)
+        """How many examples a block has whose bands are single rows; 0 where too few would fit, with what is copied of them."""
+        each = self._row_bytes
+        if self._is_copied:
+            each = max(each, self.channels * prod(self.sliding.padded) * self.dtype.itemsize)
+        most = max(1, COLUMN_BYTES // each)
         count = -(-self.examples // -(-self.examples // most)) if self.examples else 0
         return count if count >= LONG_RUN or count == self.examples >= SHORTEST_RUN else 0
 
-    def spares(
-        self, x_dtype: np.dtype[Any], y_dtype: np.dtype[Any], *, x_is_lined: bool = False
-    ) -> dict[str, ArrayType]:
+    def spares(self, x_dtype: np.dtype[Any], y_dtype: np.dtype[Any]) -> dict[str, ArrayType]:
         """What is needed between x and y, which need not be turned where a block is one example, or lie as they should."""
         spare = {"columns": ArrayType((self.groups, self.depth, self.band * self.row * self.count), self.dtype)}
-        is_turned = not x_is_lined if self.lined else self.count > 1
-        if is_turned or any(map(any, self.sliding.pad)):
+        if self._is_copied if self.lined else self.count > 1 or any(map(any, self.sliding.pad)):
             spare["padded"] = ArrayType((self.channels, *self.sliding.padded, self.count), x_dtype)
         is_turned = self.count != self.examples if self.lined else self.count > 1
         if is_turned or y_dtype != self.dtype:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 import orjson
 from sqlalchemy import and_, func, select
@@ -13,7 +13,7 @@ from pullback_service import statements
 from pullback_service.agents.models import Agent
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import AgentId, MachineId
-from pullback_service.jobs.models import Attempt
+from pullback_service.jobs.models import CLAIMABLE, Attempt
 from pullback_service.jobs.queries import ACTIVE
 from pullback_service.machines.models import Machine
 from pullback_service.machines.queries import SEEN_AGAIN_AFTER_S
@@ -52,16 +52,16 @@ async def agent_by_id(session: AsyncSession, agent_id: AgentId) -> Agent:
     return found
 
 
-_LOOK = """
+_LOOK: LiteralString = f"""
   WITH seen AS (
        UPDATE agent SET last_seen_at = now()
         WHERE id = %(agent)s AND last_seen_at < now() - make_interval(secs => %(seen_again_after_s)s))
 SELECT coalesce(%(labels)s::jsonb, a.labels),
        EXISTS (SELECT FROM attempt t WHERE t.machine_id = a.machine_id AND t.state IN ('leased', 'running'))
-       OR EXISTS (SELECT FROM job j WHERE j.state = 'queued' AND j.requires <@ coalesce(%(labels)s::jsonb, a.labels))
+       OR EXISTS (SELECT FROM job j WHERE {CLAIMABLE} AND j.requires <@ coalesce(%(labels)s::jsonb, a.labels))
   FROM agent a
  WHERE a.id = %(agent)s
-"""
+"""  # noqa: S608 - our own words
 
 
 @dataclass(frozen=True, slots=True)

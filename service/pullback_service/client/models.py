@@ -878,7 +878,10 @@ class SeriesSummary(Answer):
 
 
 class RawPointSummary(Answer):
-    """What one report measured at a commit; `process_values` is null for exact metrics."""
+    """What one report measured at a commit.
+
+    `process_values` is null for exact metrics, and after the time for which the project keeps them.
+    """
 
     report_id: UUID
     value: float

@@ -110,7 +110,7 @@ async def compare(
 ) -> Sequence[Compared]:
     """Every chosen series that either commit has, worst first.
 
-    Index: ix_point_commit_id twice, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two commits
+    Index: ix_point_commit_id_series_id twice, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two commits
     have, whatever the length of history.
     """
     commits = [reference.id, candidate.id]
@@ -240,7 +240,7 @@ def _span(group: Iterable[Compared], which: str) -> Span:
 async def _points(
     session: AsyncSession, commits: Sequence[int], where: Collection[ColumnElement[bool]]
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Points of both commits, those of a series at a commit together and oldest first. Index: ix_point_commit_id."""
+    """Points of both commits, those of a series at a commit together and oldest first. Index: ix_point_commit_id_series_id."""
     several = func.count().over(partition_by=(Point.series_id, Point.commit_id)) > 1
     rows = (
         await session.execute(

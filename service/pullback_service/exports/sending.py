@@ -47,7 +47,11 @@ async def send(
     What goes wrong later cuts the answer, which clients notice: its last piece is missing.
     """
     writing = encoder(form, table)
-    first = await anext(batches, ())
+    # Not `anext` with a default: in CPython 3.11 an error in the first batch may come out as a SystemError.
+    try:
+        first = await anext(batches)
+    except StopAsyncIteration:
+        first = ()
     safe = re.sub(r"[^A-Za-z0-9_.-]", "-", f"{name}-{table.name}").strip("-.") or table.name
     return StreamingResponse(
         _pieces(writing, first, batches),

@@ -1,6 +1,6 @@
 """Tables `job`, `attempt` and `job_log`."""
 
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
@@ -16,7 +16,7 @@ TRUST_LEVELS = ("trusted", "untrusted")
 ORIGINS = ("asked", "backfill", "idle")
 
 # What a claim may take. Written out, so that the planner sees that the index below is enough, whatever is a parameter.
-CLAIMABLE = "state = 'queued' AND (trust = 'trusted' OR approved_at IS NOT NULL)"
+CLAIMABLE: LiteralString = "state = 'queued' AND (trust = 'trusted' OR approved_at IS NOT NULL)"
 
 
 def _one_of(column: str, values: tuple[str, ...]) -> str:

@@ -5,13 +5,14 @@ A first sieve only. Whoever is called claims by `leases.claim`, which alone deci
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.jobs.models import CLAIMABLE
 
-_WAITING = "SELECT requires FROM job WHERE state = 'queued' ORDER BY priority DESC, attempts, id LIMIT 100"
+_WAITING: LiteralString = f"SELECT requires FROM job WHERE {CLAIMABLE} ORDER BY priority DESC, attempts, id LIMIT 100"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)

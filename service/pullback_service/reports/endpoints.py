@@ -6,11 +6,12 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from anyio import to_thread
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, BackgroundTasks, Header, Query, Response
 from pydantic import TypeAdapter
 
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.collecting import LARGE_BODY_BYTES, give_back_memory
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import (
     ConflictError,
@@ -56,6 +57,7 @@ async def upload_report(
     session: WriteSession,
     stated: Annotated[Stated, Query()],
     settings: KnownSettings,
+    background: BackgroundTasks,
     idempotency_key: IdempotencyKey = None,
 ) -> UploadReceipt:
     """Store a report of ours, bare or as the key `pullback` of a pyperf file, or the file of another tool.
@@ -70,6 +72,8 @@ async def upload_report(
     )
     if not stated.allow_dirty:
         refuse_dirty(prepared.read)
+    if prepared.body_bytes > LARGE_BODY_BYTES:
+        background.add_task(give_back_memory)  # when this function and all it holds are gone
     kept = await (keeping.try_out if stated.dry_run else keeping.keep)(session, prepared, idempotency_key)
     receipt = UploadReceipt(
         **receipt_of(kept.report, prepared.read.document.project, prepared.read.document.commit.sha).model_dump(),

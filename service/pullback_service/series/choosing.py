@@ -136,7 +136,7 @@ def _begins_a_word(word: str, searched: Iterable[Column]) -> ColumnElement[bool]
 
 
 async def _on_branch(session: AsyncSession, project_id: ProjectId, name: str) -> ColumnElement[bool]:
-    """Measured at one of the newest commits of a branch. Index: pk_branch_commit, ix_report_commit_id, ix_point_commit_id."""
+    """Measured at one of the newest commits of a branch. Index: pk_branch_commit, ix_report_commit_id, ix_point_commit_id_series_id."""
     branch = await branch_by_name(session, project_id, name)
     newest = (
         select(Commit.id)

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Row, Select, Subquery, and_, case, exists, func, lateral, or_, select, true, union
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 
 from pullback_service.commits import history
 from pullback_service.commits.models import BranchCommit, Commit
@@ -152,11 +153,19 @@ async def latest_matrix(
         series = series.join(Case, Case.id == Series.case_id).where(Case.workload.in_(workloads))
     of_metric = series if metric is None else series.where(Series.metric == metric)
     newest = _newest_commit_of_cases(of_metric.subquery("known"), branch_id)
+    # Each series enters its own index: joined in one go, a planner may take all points of the commits and filter them.
+    newest_points = lateral(
+        select(Point)
+        .where(
+            Point.series_id == Series.id,
+            Point.ordered_at == newest.c.ordered_at,
+            Point.commit_id == newest.c.commit_id,
+        )
+        .offset(0)
+    )
     points = (
-        _select_points()
-        .join(newest, and_(newest.c.case_id == Series.case_id, newest.c.machine_id == Series.machine_id))
-        .where(Point.ordered_at == newest.c.ordered_at, Point.commit_id == newest.c.commit_id)
-        .order_by(Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
+        _select_points(of=aliased(Point, newest_points), after=newest)
+        .order_by(Series.case_id, Series.variant, Series.metric, Series.id, newest_points.c.id)
         .limit(MOST_MATRIX_POINTS + 1)
     )
     if metric is not None:
@@ -303,6 +312,7 @@ async def measuring_machines(session: AsyncSession, project_id: ProjectId) -> Se
     newest = func.max(Commit.ordered_at)
     rows = await session.execute(
         select(Machine.id, Machine.name, newest)
+        .select_from(Machine)
         .join(uploads, true())
         .join(Commit, Commit.id == uploads.c.commit_id)
         .group_by(Machine.id, Machine.name)
@@ -427,43 +437,50 @@ def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
     )
 
 
-def _select_points(*, spread: bool = True) -> Select[*tuple[Any, ...]]:
+def _select_points(
+    *, spread: bool = True, of: type[Point] = Point, after: Subquery | None = None
+) -> Select[*tuple[Any, ...]]:
     """Points with what their series are: columns, because 2,000 of them as objects of the ORM take 100 ms to make.
 
     Without `spread` the values of processes are left where they are unless several points of a commit must be pooled.
+    `after` the newest commits of cases, points are those that `of` finds for each of their series.
     """
-    together = func.count().over(partition_by=(Point.series_id, Point.commit_id))
-    return (
-        select(
-            Point.series_id,
-            Point.commit_id,
-            Point.report_id,
-            Point.value,
-            Point.process_values if spread else case((together > 1, Point.process_values)).label("process_values"),
-            *ROLLED_UP,
-            Point.baseline,
-            Point.log_ratio,
-            Point.low,
-            Point.high,
-            Point.n,
-            Point.outcome,
-            Point.quality,
-            Point.method,
-            Point.program_hash,
-            Series.case_id,
-            Series.machine_id,
-            Series.variant,
-            Series.variant_kind,
-            Series.metric,
-            Series.unit,
-            Series.direction,
-            Series.exact,
-            Report.dirty,
-        )
-        .select_from(Point)
-        .join(Series, Series.id == Point.series_id)
-        .join(Report, Report.id == Point.report_id)
+    together = func.count().over(partition_by=(of.series_id, of.commit_id))
+    columns = select(
+        of.series_id,
+        of.commit_id,
+        of.report_id,
+        of.value,
+        of.process_values if spread else case((together > 1, of.process_values)).label("process_values"),
+        *(getattr(of, column.key) for column in ROLLED_UP),
+        of.baseline,
+        of.log_ratio,
+        of.low,
+        of.high,
+        of.n,
+        of.outcome,
+        of.quality,
+        of.method,
+        of.program_hash,
+        Series.case_id,
+        Series.machine_id,
+        Series.variant,
+        Series.variant_kind,
+        Series.metric,
+        Series.unit,
+        Series.direction,
+        Series.exact,
+        Report.dirty,
     )
+    if after is None:
+        found = columns.select_from(of).join(Series, Series.id == of.series_id)
+    else:
+        found = (
+            columns.select_from(after)
+            .join(Series, and_(Series.case_id == after.c.case_id, Series.machine_id == after.c.machine_id))
+            .join(of, true())
+        )
+    return found.join(Report, Report.id == of.report_id)
 
 
 def _select_failures() -> Select[Failure, Case, Commit, Machine]:

@@ -103,7 +103,10 @@ class FacetsSummary(BaseModel):
 
 
 class RawPointSummary(BaseModel):
-    """What one report measured at a commit; `process_values` is null for exact metrics."""
+    """What one report measured at a commit.
+
+    `process_values` is null for exact metrics, and after the time for which the project keeps them.
+    """
 
     model_config = ConfigDict(from_attributes=True)
 

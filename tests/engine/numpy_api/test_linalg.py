@@ -52,9 +52,10 @@ FUNCTIONS = {
     "eigh, vectors": (lambda a: linalg.eigh(symmetric(a))[1], STACK),
     "eigh, both": (lambda a: linalg.eigh(symmetric(a), "U")[1] * linalg.eigh(symmetric(a))[0], SQUARE),
     "eigvalsh": (lambda a: linalg.eigvalsh(symmetric(a), UPLO="U"), STACK),
-    "eig, values": (lambda a: linalg.eig(separated(a)).eigenvalues, SQUARE),
-    "eig, vectors": (lambda a: linalg.eig(separated(a)).eigenvectors, SQUARE),
-    "eigvals": (lambda a: linalg.eigvals(separated(a)), SQUARE),
+    # The real parts are all there is, but NumPy 2.5 gives complex numbers for every matrix.
+    "eig, values": (lambda a: np.real(linalg.eig(separated(a)).eigenvalues), SQUARE),
+    "eig, vectors": (lambda a: np.real(linalg.eig(separated(a)).eigenvectors), SQUARE),
+    "eigvals": (lambda a: np.real(linalg.eigvals(separated(a))), SQUARE),
     "svd, u": (lambda a: linalg.svd(a, full_matrices=False).U, TALL),
     "svd, s": (lambda a: linalg.svd(a, full_matrices=False).S, STACK),
     "svd, vh": (lambda a: linalg.svd(a, full_matrices=False)[2], normal(2, 3, 4)),

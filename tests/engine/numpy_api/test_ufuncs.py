@@ -16,7 +16,7 @@ ANYWHERE = [
     np.negative, np.positive, np.square, np.reciprocal, np.absolute, np.fabs, np.exp, np.exp2, np.expm1, np.sin, np.cos,
     np.tan, np.sinh, np.cosh, np.tanh, np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arctanh, np.deg2rad, np.radians,
     np.rad2deg, np.degrees, np.cbrt, np.sinc, np.conj, np.sign, np.floor, np.ceil, np.trunc, np.rint, np.nan_to_num,
-    np.real, np.fix, np.unwrap,
+    np.real, np.unwrap,
 ]  # fmt: skip
 RIGHT_OF_ZERO = [np.log, np.log2, np.log10, np.log1p, np.sqrt]
 OF_TWO = [
@@ -29,6 +29,11 @@ OF_TWO = [
 @pytest.mark.parametrize("function", ANYWHERE, ids=lambda f: f.__name__)
 def test_of_one(function, like_numpy):
     like_numpy(function, X)
+
+
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")  # since NumPy 2.5
+def test_fix(like_numpy):
+    like_numpy(np.fix, X)
 
 
 @pytest.mark.parametrize("function", RIGHT_OF_ZERO, ids=lambda f: f.__name__)

@@ -5,7 +5,10 @@ from sqlalchemy import func, select, text
 
 from pullback_service import worker
 from pullback_service.chores import following_up
+from pullback_service.chores.queries import defer_follow_up
+from pullback_service.ids import ProjectId
 from pullback_service.models import Project, Report
+from pullback_service.projects.queries import refresh_counts
 
 pytestmark = pytest.mark.anyio
 
@@ -84,3 +87,39 @@ async def test_a_chore_of_a_killed_worker_is_given_to_another(client, report, da
         await app.tasks["pullback:free_stalled_chores"].defer_async(timestamp=0)
     await worker.run_once(database_url)
     assert await session.scalar(select(Project.points)) == 4
+
+
+async def test_one_chore_follows_up_all_uploads_that_wait(client, reports, database_url, session):
+    for number in (1, 2, 2, 3):
+        await client.post("/api/v1/reports", json=reports.report(number))
+    assert await waiting(session) == 1
+    await worker.run_once(database_url)
+    counts = (await session.execute(select(Project.reports, Project.commits, Project.points))).one()
+    assert tuple(counts) == (4, 3, 16)
+    assert await session.scalar(select(func.count()).where(Report.followed_up_at.is_(None))) == 0
+
+
+async def test_counts_added_up_are_those_counted_anew(client, reports, database_url, session, database):
+    for number in (1, 2):
+        await client.post("/api/v1/reports", json=reports.report(number))
+        await client.post("/api/v1/reports", json=reports.report(1))
+        await worker.run_once(database_url)
+    columns = (Project.reports, Project.commits, Project.points, Project.last_report_at)
+    added = (await session.execute(select(*columns))).one()
+    await refresh_counts(session, ProjectId(await session.scalar(select(Project.id))))
+    assert (await session.execute(select(*columns))).one() == added
+
+
+async def test_a_chore_cannot_begin_while_an_upload_leans_on_it(client, reports, database_url, database):
+    async def unfollowed():
+        async with database.reading() as now:
+            return await now.scalar(select(func.count()).where(Report.followed_up_at.is_(None)))
+
+    await client.post("/api/v1/reports", json=reports.report(1))
+    async with database.writing.begin() as uploading:
+        project_id, report_id = (await uploading.execute(select(Report.project_id, Report.id))).one()
+        await defer_follow_up(uploading, ProjectId(project_id), report_id)
+        await worker.run_once(database_url)
+        assert await unfollowed() == 1
+    await worker.run_once(database_url)
+    assert await unfollowed() == 0

@@ -135,10 +135,10 @@ async def test_pages_take_a_fixed_number_of_statements(client, reports, session,
     here = await project_id(session)
     async with count_statements() as statements:
         await queries.latest_matrix(session, here)
-    assert len(statements) == 2
+    assert len(statements) == 5  # points, failures, and the cases, commits and machines of them
     async with count_statements() as statements:
         await queries.workload_history(session, here, "workload 3")
-    assert len(statements) == 3
+    assert len(statements) == 6
 
 
 async def test_the_newest_point_of_a_series_is_found_by_its_index(client, reports, session):
@@ -155,3 +155,52 @@ async def test_the_newest_point_of_a_series_is_found_by_its_index(client, report
     )
     assert "ix_point_series_history" in plan
     assert "Sort" not in plan
+
+
+async def test_machines_are_listed_by_the_newest_commit_of_their_uploads(client, reports, session):
+    await upload(
+        client, reports.report(3, machine="small"), reports.report(2, machine="big"), reports.report(1, machine="big")
+    )
+    here = await project_id(session)
+    machines = await queries.measuring_machines(session, here)
+    assert [machine.name for machine in machines] == ["small", "big"]
+    assert machines[0].newest > machines[1].newest
+
+
+async def test_the_overview_reads_a_page_of_cases(client, reports, session):
+    cases = [reports.case(f"workload {index}") for index in range(5)]
+    await upload(client, *(reports.report(number, cases=cases) for number in range(1, 5)))
+    here = await project_id(session)
+    (machine,) = await queries.measuring_machines(session, here)
+    asked = {"metric": "time", "commits": 3, "lately": 1}
+    recent = await queries.recent_history(session, here, machine.id, **asked, skip=2, limit=2)
+    assert recent.cases == 5
+    assert [commit.sha for commit in recent.commits] == [reports.sha(number) for number in (2, 3, 4)]
+    assert {cell.case.workload for cell in recent.cells} == {"workload 2", "workload 3"}
+    by_metric = {
+        metric: {c.commit.sha for c in recent.cells if c.metric == metric} for metric in ("time", "array_bytes")
+    }
+    assert by_metric == {"time": {reports.sha(n) for n in (2, 3, 4)}, "array_bytes": {reports.sha(4)}}
+
+
+async def test_the_overview_pools_several_reports_of_a_commit_as_the_matrix_does(client, reports, session):
+    other = reports.case(variants=[reports.variant("unfused", seconds=(5.0, 6.0))], paired=[])
+    await upload(client, reports.report(1), reports.report(1, cases=[other]))
+    here = await project_id(session)
+    (machine,) = await queries.measuring_machines(session, here)
+    recent = await queries.recent_history(session, here, machine.id, metric="time", commits=3, lately=1)
+    matrix = await queries.latest_matrix(session, here)
+    assert (
+        times(recent.cells, "unfused")["dense_bias_act"].value == times(matrix.cells, "unfused")["dense_bias_act"].value
+    )
+
+
+async def test_each_series_enters_its_own_index_for_the_matrix(client, reports, session, count_statements):
+    cases = [reports.case(f"workload {index}") for index in range(10)]
+    await upload(client, *(reports.report(number, cases=cases) for number in range(1, 31)))
+    await session.execute(text("ANALYZE"))
+    here = await project_id(session)
+    async with count_statements() as statements:
+        await queries.latest_matrix(session, here)
+    assert "LATERAL" in statements[0]
+    assert "OFFSET" in statements[0]  # keeps the planner from joining points by commit alone
