@@ -50,7 +50,7 @@ async def follow_up(session: AsyncSession, report_id: UUID) -> None:
 
 
 async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S) -> int:
-    """Defer again what was never followed up; returns how many. Index: ix_report_unfollowed."""
+    """Defer chores for what was never followed up and waits for none; returns how many. Index: ix_report_unfollowed."""
     age = func.make_interval(0, 0, 0, 0, 0, 0, missed_after_s)
     rows = (
         await session.execute(
@@ -60,6 +60,5 @@ async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S
             .limit(MOST_SWEPT_AT_ONCE)
         )
     ).all()
-    for project_id, report_id in {row.project_id: row.id for row in rows}.items():
-        await defer_follow_up(session, ProjectId(project_id), report_id)
-    return len(rows)
+    oldest = {row.project_id: row.id for row in reversed(rows)}
+    return sum([await defer_follow_up(session, ProjectId(project), report) for project, report in oldest.items()])

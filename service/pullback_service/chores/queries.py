@@ -46,8 +46,8 @@ SELECT procrastinate.procrastinate_defer_jobs_v1(ARRAY[
 """
 
 
-async def defer_follow_up(session: AsyncSession, project_id: ProjectId, report_id: UUID) -> None:
-    """Have a report followed up once this transaction is stored, by the chore of its project that waits, or a new one.
+async def defer_follow_up(session: AsyncSession, project_id: ProjectId, report_id: UUID) -> bool:
+    """Have a report followed up once this transaction is stored, by the chore of its project that waits or (true) a new one.
 
     A chore follows up all reports of its project that wait, so that one of them serves every upload that comes before it
     begins. It cannot begin before this transaction ends: workers pass over what is locked, be it shared.
@@ -55,7 +55,7 @@ async def defer_follow_up(session: AsyncSession, project_id: ProjectId, report_i
     """
     args = orjson.dumps({"report_id": str(report_id)}).decode()
     values = {"queue": QUEUE, "task": FOLLOW_UP_REPORT, "lock": f"project {project_id}", "args": args}
-    await statements.run(session, _DEFER_FOLLOW_UP, values)
+    return await statements.row(session, _DEFER_FOLLOW_UP, values) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ async def sweep_reports(context: JobContext, timestamp: int) -> None:  # noqa: A
     async with _database(context).writing.begin() as session:
         missed = await following_up.sweep(session)
     if missed:
-        logger.warning("follow_ups_missed", reports=missed)
+        logger.warning("follow_ups_missed", projects=missed)
 
 
 async def read_mirrors(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention

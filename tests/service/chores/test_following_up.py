@@ -40,12 +40,12 @@ async def test_a_lost_follow_up_is_found_by_the_sweep(client, report, database, 
         assert await following_up.sweep(session, missed_after_s=0) == 0
 
 
-async def test_a_follow_up_that_still_waits_is_not_deferred_again(client, reports, database):
+async def test_a_project_whose_follow_up_still_waits_is_not_deferred_again(client, reports, database):
     for number in (1, 2, 3):
-        await client.post("/api/v1/reports", json=reports.report(number))
+        await client.post("/api/v1/reports", json=reports.report(number, project="demo" if number < 3 else "other"))
     async with database.writing.begin() as session:
-        await session.execute(text("DELETE FROM procrastinate.procrastinate_jobs WHERE id = 2"))
-        await session.execute(text("UPDATE procrastinate.procrastinate_jobs SET status = 'doing' WHERE id = 3"))
+        assert await following_up.sweep(session, missed_after_s=0) == 0
+        await session.execute(text("DELETE FROM procrastinate.procrastinate_jobs WHERE lock = 'project 1'"))
         assert await following_up.sweep(session, missed_after_s=0) == 1
         assert await following_up.sweep(session, missed_after_s=0) == 0
 

@@ -359,7 +359,7 @@ async def test_the_database_itself_refuses_a_second_active_attempt(enroll, queue
 async def test_when_the_database_drops_every_connection_nothing_is_lost(
     enroll, queue, postgres_server, database_url, monkeypatch
 ):
-    monkeypatch.setattr("pullback_service.agents.endpoints.LOOK_AGAIN_AFTER_S", 3.0)
+    monkeypatch.setattr("pullback_service.jobs.bell.LOOK_AGAIN_AFTER_S", 3.0)
     agent = await enroll()
     waiting = asyncio.create_task(agent.claim(wait_s=20))
     await asyncio.sleep(0.2)

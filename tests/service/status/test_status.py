@@ -78,7 +78,7 @@ async def test_without_a_worker_that_is_the_first_thing_said(client, read, repor
 
 async def test_chores_that_wait_run_or_failed_for_long_are_said_with_their_ages(client, read, reports, change):
     for number in (1, 2, 3):
-        await client.post("/api/v1/reports", json=reports.report(number))
+        await client.post("/api/v1/reports", json=reports.report(number, project=f"demo {number}"))
     await change("INSERT INTO procrastinate.procrastinate_workers DEFAULT VALUES")
     assert (await read())["findings"] == []
     await change("UPDATE procrastinate.procrastinate_jobs SET status = 'doing' WHERE id = 2")
