@@ -1,8 +1,11 @@
 """`pullback worker`: runs chores until it is told to stop. Any number of them may run on one database."""
 
 import asyncio
+import signal
+from contextlib import suppress
 
 import procrastinate
+import psycopg
 from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
@@ -17,6 +20,7 @@ POLL_EVERY_S = 5.0  # notifications come first; this is for those that get lost
 SHUTDOWN_S = 20.0
 TRY_AGAIN_AFTER_S = 2.0
 HEARTBEAT_S = 5.0
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run(url: str, *, idle_noise_hours: float = 0) -> None:
@@ -49,14 +53,38 @@ def build_app(url: str) -> procrastinate.App:
 
 
 async def _run(url: str, idle_noise_hours: float) -> None:
-    while True:
+    """Work until a signal comes.
+
+    Procrastinate's worker ends without a word when one of its own connections fails, and so after a restart of Postgres:
+    that it ended does not say that it was told to. So the signals are ours.
+    """
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        for number in STOP_SIGNALS:  # a second one ends the process at once
+            loop.remove_signal_handler(number)
+        stopping.set()
+
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop)
+    while not stopping.is_set():
+        work = asyncio.create_task(_work(url, idle_noise_hours, wait=True))
+        told = asyncio.create_task(stopping.wait())
+        await asyncio.wait({work, told}, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if stopping.is_set():
+            work.cancel()  # chores that run are finished first
         try:
-            await _work(url, idle_noise_hours, wait=True)
-        except (ConnectorException, OperationalError) as error:
-            logger.warning("worker_lost_database", reason=str(error).splitlines()[0])
-            await asyncio.sleep(TRY_AGAIN_AFTER_S)
-        else:
+            await work
+        except asyncio.CancelledError:
             return
+        except (ConnectorException, OperationalError, psycopg.OperationalError) as error:
+            logger.warning("worker_lost_database", reason=(str(error).split("\n") or [""])[0])
+        else:
+            logger.warning("worker_stopped_by_itself")
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), TRY_AGAIN_AFTER_S)
 
 
 async def _waiting(url: str) -> int:
@@ -80,7 +108,7 @@ async def _work(url: str, idle_noise_hours: float, *, wait: bool) -> None:
                 shutdown_graceful_timeout=SHUTDOWN_S,
                 delete_jobs="successful",
                 additional_context={"database": database, "idle_noise_hours": idle_noise_hours},
-                install_signal_handlers=wait,
+                install_signal_handlers=False,
                 listen_notify=wait,
                 update_heartbeat_interval=HEARTBEAT_S,
                 stalled_worker_timeout=STALLED_AFTER_S,
