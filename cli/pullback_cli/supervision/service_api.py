@@ -34,7 +34,7 @@ class ServiceApi:
         """Ask for a measurement; what is queued or measured already is returned as it stands."""
         wanted = {
             "project": "pullback",
-            "commit": commit,
+            "commit": {name: commit[name] for name in models.JobCommit.model_fields if name in commit},
             "suite": suite,
             "priority": priority,
             "requires": {},

@@ -373,7 +373,7 @@ def test_calls_leak_nothing():
         after = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert after - before < 500
+    assert after - before < 10_000  # a byte a call, less than any object: what Python keeps for itself is not ours
     assert [sys.getrefcount(thing) for thing in (w, x, b, plan, W.dtype)] == counts
 
 

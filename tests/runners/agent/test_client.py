@@ -75,11 +75,28 @@ def test_a_suite_may_be_narrowed_to_cases():
 
 def test_a_claim_says_what_the_agent_can_do_and_brings_the_commit_to_compare_with():
     asked = []
-    commit = {"sha": "a" * 40, "ordered_at": "2026-01-01T00:00:00Z", "title": "t"}
+    commit = {
+        "sha": "a" * 40,
+        "parents": [],
+        "branch": None,
+        "author": None,
+        "title": None,
+        "authored_at": None,
+        "ordered_at": "2026-01-01T00:00:00Z",
+    }
     answer = {
-        "job": {"id": 7, "project": "p", "commit": commit, "suite": "quick", "timeout_s": 60, "reference": commit},
+        "job": {
+            "id": 7,
+            "project": "p",
+            "commit": commit,
+            "suite": "quick",
+            "kind": "compare",
+            "timeout_s": 60,
+            "reference": commit,
+        },
         "attempt": 1,
-        "lease_token": "t",
+        "lease_token": LEASE.token,
+        "lease_s": 90,
         "heartbeat_s": 15,
     }
 
@@ -88,7 +105,7 @@ def test_a_claim_says_what_the_agent_can_do_and_brings_the_commit_to_compare_wit
         return httpx.Response(200, json=answer)
 
     with _client(serve) as client:
-        claim = client.claim("a", labels={}, wait_s=0)
+        claim = client.claim("1", labels={}, wait_s=0)
     assert asked[0]["kinds"] == ["run", "compare"]
     assert claim.job.reference == claim.job.commit
     assert set(claim.job.reference) == {"sha", "parents", "branch", "author", "authored_at", "title"}
