@@ -214,6 +214,7 @@ def test_a_job_that_outlives_no_agent_is_lost_until_somebody_retries_it(fleet, h
         fleet.until(fleet.measuring, what=f"measuring to begin for the {number}. time")
         agent.send_signal(signal.SIGKILL)
         agent.wait()
+        fleet.until(lambda: not fleet.measuring(), what="the measuring to end with its agent")
     workers[0].send_signal(signal.SIGKILL)
     workers[0].wait()
     fleet.agent()  # says what became of the third attempt, and gets nothing
