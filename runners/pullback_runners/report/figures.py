@@ -97,7 +97,7 @@ def memory_figure(report: Mapping[str, Any]) -> Figure:
     layout["xaxis"] |= {
         "tickvals": [none, *ticks],
         "ticktext": ["none", *(round_bytes_in_words(tick) for tick in ticks)],
-        "range": [math.log10(none / room), math.log10(max(max(positive), ticks[-1]) * room)],
+        "range": [math.log10(none / room), math.log10(max(*positive, ticks[-1]) * room)],
     }
     return {"data": traces, "layout": layout}
 
@@ -106,12 +106,12 @@ _MOST_BYTE_TICKS = 6
 
 
 def _byte_ticks(low: int, high: int) -> list[int]:
-    """Powers of two from `low` down to `high` up, as many as have room: 1, 2, 5 or 10 doublings apart, KiB and MiB among them."""
+    """Powers of two from `low` to `high`, as many as have room: 1, 2, 5 or 10 doublings apart, KiB and MiB among them."""
     for step in (1, 2, 5, 10, 20):
-        first, last = math.floor(math.log2(low) / step), math.ceil(math.log2(high) / step)
+        first, last = math.floor(math.log2(low) / step), math.floor(math.log2(high) / step)
         if last - first < _MOST_BYTE_TICKS:
             break
-    return [2 ** (step * k) for k in range(first, last + 1)]
+    return [2 ** (step * k) for k in range(first, max(first + 1, last) + 1)]
 
 
 def process_figure(case: Mapping[str, Any]) -> Figure:
