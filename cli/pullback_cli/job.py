@@ -3,7 +3,8 @@
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,9 +15,9 @@ from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 from pullback_cli.uploading.gitlog import first_parents, reason_of
 
 if TYPE_CHECKING:
-    from pullback_cli.calling import Service
+    from pullback_service.client import Answer, Client, models
 
-JOBS = "/api/v1/jobs"
+LARGEST_PAGE = 1000
 MOST_COMPLETED = 100
 COMPLETION_TIMEOUT_S = 2.0  # somebody waits at a prompt
 FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -47,19 +48,19 @@ def _ids_that(*states: str) -> Callable[[str], list[tuple[str, str]]]:
     """A completion of job ids in some of the states; without an answer of the service there is none."""
 
     def complete(incomplete: str) -> list[tuple[str, str]]:
-        from pullback_cli.calling import Service  # noqa: PLC0415 - httpx is of an extra
+        from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
 
         file = os.environ.get("PULLBACK_TOKEN_FILE")
         server = os.environ.get("PULLBACK_SERVER", DEFAULT_SERVER)
         try:
-            with Service(server, Path(file) if file else None, timeout_s=COMPLETION_TIMEOUT_S) as service:
-                found = service.items(JOBS, most=MOST_COMPLETED)
+            with asking(server, Path(file) if file else None, timeout_s=COMPLETION_TIMEOUT_S) as service:
+                found = service.list_jobs(limit=MOST_COMPLETED).items
         except RefusalError:
             return []
         return [
-            (str(each["id"]), f"{each['state']} {each['project']} {each['commit']['sha'][:10]} {each['suite']}")
+            (str(each.id), f"{each.state} {each.project} {each.commit.sha[:10]} {each.suite}")
             for each in found
-            if str(each["id"]).startswith(incomplete) and (not states or each["state"] in states)
+            if str(each.id).startswith(incomplete) and (not states or each.state in states)
         ]
 
     return complete
@@ -108,10 +109,13 @@ def list_(
 
     pullback job list --awaiting-approval
     """
-    with _service(server, token_file) as service:
-        jobs = service.items(
-            JOBS,
-            most=limit,
+    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_service.client import every  # noqa: PLC0415 - as above
+
+    with asking(server, token_file) as service:
+        pages = every(
+            service.list_jobs,
+            limit=min(limit, LARGEST_PAGE),
             project=project,
             commit=commit,
             state=state,
@@ -121,8 +125,9 @@ def list_(
             machine_id=machine,
             awaits_approval=True if awaiting_approval else None,
         )
+        jobs = list(islice(pages, limit))
     if as_json:
-        typer.echo(json.dumps(jobs, indent=2))
+        _show_json(jobs)
         return
     if not jobs:
         typer.echo("there are no such jobs: ask for one with `pullback job create`")
@@ -147,13 +152,18 @@ def show(
 
     pullback job show 12 --log | tail
     """
-    with _service(server, token_file) as service:
+    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+
+    with asking(server, token_file) as service:
         if log:
-            for piece in service.text(f"{JOBS}/{job_id}/log"):
+            for piece in _log_of(service, job_id):
                 typer.echo(piece, nl=False)
             return
-        found = service.get(f"{JOBS}/{job_id}")
-    typer.echo(json.dumps(found, indent=2) if as_json else "\n".join(_described(found)))
+        found = service.read_job(job_id)
+    if as_json:
+        _show_json(found)
+    else:
+        typer.echo("\n".join(_described(found)))
 
 
 @app.command()
@@ -188,7 +198,10 @@ def create(
 
     pullback job create --project demo --commit "$SHA" --fork someone/gradients
     """
-    body: dict[str, object] = {
+    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_service.client import models  # noqa: PLC0415 - as above
+
+    wanted: dict[str, object] = {
         "project": project,
         "commit": {**_commit(repository, commit), **({} if fork is None else {"fork": fork})},
         "suite": suite,
@@ -199,10 +212,9 @@ def create(
         "machine_id": machine,
     }
     if against is not None:
-        body["reference"] = _commit(repository, against)
-    with _service(server, token_file) as service:
-        made = service.post(JOBS, body, force=force)
-    typer.echo(json.dumps(made, indent=2) if as_json else _line(made))
+        wanted["reference"] = _commit(repository, against)
+    with asking(server, token_file) as service:
+        _show(service.create_job(models.JobRequest.model_validate(wanted), force=force), as_json=as_json)
 
 
 @app.command()
@@ -221,7 +233,7 @@ def cancel(
 
     pullback job cancel $(pullback job list --state queued --json | jq '.[].id')
     """
-    _decide("cancel", ids, server, token_file, as_json=as_json)
+    _decide(lambda service: service.cancel_job, ids, server, token_file, as_json=as_json)
 
 
 @app.command()
@@ -240,7 +252,7 @@ def retry(
 
     pullback job retry 12 13 14 --json
     """
-    _decide("retry", ids, server, token_file, as_json=as_json)
+    _decide(lambda service: service.retry_job, ids, server, token_file, as_json=as_json)
 
 
 @app.command()
@@ -261,7 +273,7 @@ def approve(
 
     pullback job list --awaiting-approval
     """
-    _decide("approve", ids, server, token_file, as_json=as_json)
+    _decide(lambda service: service.approve_job, ids, server, token_file, as_json=as_json)
 
 
 @app.command()
@@ -285,9 +297,11 @@ def priority(
 
     pullback job priority --json 12 -- -50
     """
-    with _service(server, token_file) as service:
-        changed = service.patch(f"{JOBS}/{job_id}", {"priority": value})
-    typer.echo(json.dumps(changed, indent=2) if as_json else _line(changed))
+    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_service.client import models  # noqa: PLC0415 - as above
+
+    with asking(server, token_file) as service:
+        _show(service.change_job(job_id, models.JobChange(priority=value)), as_json=as_json)
 
 
 @app.command()
@@ -317,45 +331,81 @@ def backfill(
 
     pullback job backfill --project demo --branch main --suite standard --require device=cpu --order bisect --limit 50
     """
-    body = {
-        "project": project,
-        "branch": branch,
-        "suite": suite,
-        "requires": dict(_pair(text) for text in requires or ()),
-        "order": order,
-        "limit": limit,
-        "depth": depth,
-        "priority": priority,
-        "timeout_s": timeout_s,
-        "dry_run": dry_run,
-    }
-    with _service(server, token_file) as service:
-        answer = service.post("/api/v1/backfills", body)
+    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_service.client import models  # noqa: PLC0415 - as above
+
+    wanted = models.BackfillRequest(
+        project=project,
+        branch=branch,
+        suite=suite,
+        requires=dict(_pair(text) for text in requires or ()),
+        order=order,
+        limit=limit,
+        depth=depth,
+        priority=priority,
+        timeout_s=timeout_s,
+        dry_run=dry_run,
+    )
+    with asking(server, token_file) as service:
+        answer = service.create_backfill(wanted)
     if as_json:
-        typer.echo(json.dumps(answer, indent=2))
+        _show_json(answer)
         return
-    under_way = f", {answer['under_way']} jobs under way" if answer["under_way"] else ""
-    typer.echo(f"{answer['missing']} of {answer['looked_at']} commits have no results of {suite}{under_way}")
-    for each in answer["jobs"]:
-        made = f"job {each['job_id']}" if each["job_id"] is not None else "would get a job"
-        typer.echo(f"  {each['commit'][:10]}  {each['title'] or ''}  {made}".replace("    ", "  "))
+    under_way = f", {answer.under_way} jobs under way" if answer.under_way else ""
+    typer.echo(f"{answer.missing} of {answer.looked_at} commits have no results of {suite}{under_way}")
+    for each in answer.jobs:
+        made = f"job {each.job_id}" if each.job_id is not None else "would get a job"
+        typer.echo("  ".join(part for part in ("", each.commit[:10], each.title, made) if part is not None))
 
 
-def _service(server: str, token_file: Path | None) -> "Service":
-    from pullback_cli.calling import Service  # noqa: PLC0415 - httpx is of an extra
-
-    return Service(server, token_file)
-
-
-def _decide(decision: str, ids: Sequence[int], server: str, token_file: Path | None, *, as_json: bool) -> None:
+def _decide(
+    decision: "Callable[[Client], Callable[[int], models.JobDetail]]",
+    ids: Sequence[int],
+    server: str,
+    token_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     """Decide the same about several jobs; the first that cannot be is the last."""
-    with _service(server, token_file) as service:
-        changed = [service.post(f"{JOBS}/{job_id}/{decision}") for job_id in ids]
+    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+
+    with asking(server, token_file) as service:
+        changed = [decision(service)(job_id) for job_id in ids]
     if as_json:
-        typer.echo(json.dumps(changed, indent=2))
+        _show_json(changed)
         return
     for each in changed:
         typer.echo(_line(each))
+
+
+def _log_of(service: "Client", job_id: int) -> Iterator[str]:
+    """The log of a job's newest attempt, piece by piece, as far as it is written."""
+    offset = 0
+    while True:
+        piece = service.read_log(job_id, offset=offset)
+        yield piece.content.decode(errors="replace")
+        following = int(piece.headers["pullback-next-offset"])
+        if following == offset or following >= int(piece.headers["pullback-log-size"]):
+            return
+        offset = following
+
+
+def _show(job: "models.JobDetail", *, as_json: bool) -> None:
+    if as_json:
+        _show_json(job)
+    else:
+        typer.echo(_line(job))
+
+
+def _show_json(answer: "Answer | Sequence[Answer]") -> None:
+    from pullback_service.client import Answer  # noqa: PLC0415 - httpx is of an extra
+
+    shown = (
+        answer.model_dump(mode="json")
+        if isinstance(answer, Answer)
+        else [each.model_dump(mode="json") for each in answer]
+    )
+    typer.echo(json.dumps(shown, indent=2))
 
 
 def _commit(repository: Path, revision: str) -> dict[str, object]:
@@ -369,32 +419,33 @@ def _commit(repository: Path, revision: str) -> dict[str, object]:
     raise RefusalError(f"git cannot read {repository} ({reason}): name a branch or commit this clone has")
 
 
-def _line(job: dict[str, Any]) -> str:
-    state = "awaits approval" if job["awaits_approval"] else job["state"]
-    against = f" against {job['reference'][:10]}" if job["reference"] else ""
-    asked = "" if job["origin"] == "asked" else f"  {job['origin']}"
-    why = f"  {job['failure_kind']}: {_first_line(job['failure_message'])}" if job["failure_message"] else ""
+def _line(job: "models.JobSummary | models.JobDetail") -> str:
+    state = "awaits approval" if job.awaits_approval else job.state
+    against = f" against {job.reference[:10]}" if job.reference else ""
+    asked = "" if job.origin == "asked" else f"  {job.origin}"
+    why = f"  {job.failure_kind}: {_first_line(job.failure_message)}" if job.failure_message else ""
     return (
-        f"{job['id']}  {state}  {job['project']}  {job['commit']['sha'][:10]}{against}  {job['suite']}  "
-        f"priority {job['priority']}{asked}  {job['attempts']} of {job['max_attempts']} attempts{why}"
+        f"{job.id}  {state}  {job.project}  {job.commit.sha[:10]}{against}  {job.suite}  "
+        f"priority {job.priority}{asked}  {job.attempts} of {job.max_attempts} attempts{why}"
     )
 
 
-def _described(job: dict[str, Any]) -> list[str]:
-    lines = [_line(job), f"  commit     {job['commit']['sha']}  {job['commit']['title'] or ''}".rstrip()]
-    if job["requires"]:
-        lines.append("  requires   " + ", ".join(f"{name}={value}" for name, value in job["requires"].items()))
-    if job["trust"] == "untrusted":
-        lines.append(f"  trust      untrusted, approved by {job['approved_by'] or 'nobody yet'}")
-    lines.append(f"  asked for  {job['created_at']}" + (f", ended {job['finished_at']}" if job["finished_at"] else ""))
-    for each in job["history"]:
-        why = f"  {each['failure_kind']}: {_first_line(each['failure_message'])}" if each["failure_message"] else ""
-        phase = f" ({each['phase']})" if each["phase"] and each["ended_at"] is None else ""
+def _described(job: "models.JobDetail") -> list[str]:
+    lines = [_line(job), f"  commit     {job.commit.sha}  {job.commit.title or ''}".rstrip()]
+    if job.requires:
+        lines.append("  requires   " + ", ".join(f"{name}={value}" for name, value in job.requires.items()))
+    if job.trust == "untrusted":
+        lines.append(f"  trust      untrusted, approved by {job.approved_by or 'nobody yet'}")
+    ended = f", ended {job.finished_at.isoformat()}" if job.finished_at else ""
+    lines.append(f"  asked for  {job.created_at.isoformat()}{ended}")
+    for each in job.history:
+        why = f"  {each.failure_kind}: {_first_line(each.failure_message)}" if each.failure_message else ""
+        phase = f" ({each.phase})" if each.phase and each.ended_at is None else ""
         lines.append(
-            f"  attempt {each['number']}  {each['state']}{phase}  machine {each['machine_id']}  {each['leased_at']}{why}"
+            f"  attempt {each.number}  {each.state}{phase}  machine {each.machine_id}  {each.leased_at.isoformat()}{why}"
         )
-    if job["report_id"]:
-        lines.append(f"  result     /reports/{job['report_id']}")
+    if job.report_id:
+        lines.append(f"  result     /reports/{job.report_id}")
     return lines
 
 

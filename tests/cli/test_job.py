@@ -7,41 +7,18 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
-from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
-from pullback_cli.app import create_app
 from pullback_cli.job import _ids_that
 from pullback_cli.main import app, main
-from pullback_cli.serve import listen
-from pullback_service.settings import Settings
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)
 MACHINE = {"fingerprint": "f", "name": "box"}
-
-
-@pytest.fixture
-def service(database_url):
-    """Address of a service that listens."""
-    listening = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app(Settings(database_url=database_url)), log_config=None))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    with capture_logs():  # what the service says goes to the standard output of this process, which the commands share
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
-    listening.close()
 
 
 @pytest.fixture
