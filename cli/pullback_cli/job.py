@@ -1,7 +1,5 @@
 """`pullback job`: asking for measurements, watching them, deciding about them."""
 
-import json
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -10,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pullback_cli.jobs.completing import ids_that, suites
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 from pullback_cli.uploading.gitlog import first_parents, reason_of
 
 if TYPE_CHECKING:
-    from pullback_service.client import Answer, Client, models
+    from pullback_service.client import Client, models
 
 LARGEST_PAGE = 1000
-MOST_COMPLETED = 100
-COMPLETION_TIMEOUT_S = 2.0  # somebody waits at a prompt
 FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 State = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
@@ -44,39 +41,11 @@ def job() -> None:
     """
 
 
-def _ids_that(*states: str) -> Callable[[str], list[tuple[str, str]]]:
-    """A completion of job ids in some of the states; without an answer of the service there is none."""
-
-    def complete(incomplete: str) -> list[tuple[str, str]]:
-        from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
-
-        file = os.environ.get("PULLBACK_TOKEN_FILE")
-        server = os.environ.get("PULLBACK_SERVER", DEFAULT_SERVER)
-        try:
-            with asking(server, Path(file) if file else None, timeout_s=COMPLETION_TIMEOUT_S) as service:
-                found = service.list_jobs(limit=MOST_COMPLETED).items
-        except RefusalError:
-            return []
-        return [
-            (str(each.id), f"{each.state} {each.project} {each.commit.sha[:10]} {each.suite}")
-            for each in found
-            if str(each.id).startswith(incomplete) and (not states or each.state in states)
-        ]
-
-    return complete
-
-
-def _suites(incomplete: str) -> list[str]:
-    return [name for name in ("quick", "standard", "full") if name.startswith(incomplete)]
-
-
 def _ids(*states: str) -> Any:
-    return typer.Argument(help="Ids of jobs.", autocompletion=_ids_that(*states))
+    return typer.Argument(help="Ids of jobs.", autocompletion=ids_that(*states))
 
 
-Suite = Annotated[
-    str, typer.Option(help="quick, standard or full; a part of one: quick:poly9*", autocompletion=_suites)
-]
+Suite = Annotated[str, typer.Option(help="quick, standard or full; a part of one: quick:poly9*", autocompletion=suites)]
 
 
 @app.command("list")
@@ -86,7 +55,7 @@ def list_(
     project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
     commit: Annotated[str | None, typer.Option(help="Only at this commit, by its full hash.")] = None,
     state: Annotated[State | None, typer.Option(help="Only in this state.")] = None,
-    suite: Annotated[str | None, typer.Option(help="Only of this suite.", autocompletion=_suites)] = None,
+    suite: Annotated[str | None, typer.Option(help="Only of this suite.", autocompletion=suites)] = None,
     kind: Annotated[Literal["run", "compare"] | None, typer.Option(help="Only of this kind.")] = None,
     origin: Annotated[
         Literal["asked", "backfill", "idle"] | None, typer.Option(help="Only those somebody, or something, wanted.")
@@ -109,7 +78,8 @@ def list_(
 
     pullback job list --awaiting-approval
     """
-    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.jobs.showing import show_jobs  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
     from pullback_service.client import every  # noqa: PLC0415 - as above
 
     with asking(server, token_file) as service:
@@ -126,20 +96,16 @@ def list_(
             awaits_approval=True if awaiting_approval else None,
         )
         jobs = list(islice(pages, limit))
-    if as_json:
-        _show_json(jobs)
-        return
-    if not jobs:
+    if not (jobs or as_json):
         typer.echo("there are no such jobs: ask for one with `pullback job create`")
-    for each in jobs:
-        typer.echo(_line(each))
+    show_jobs(jobs, as_json=as_json)
 
 
 @app.command()
 @needs("runner", "job show")
 def show(
     *,
-    job_id: Annotated[int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=_ids_that())],
+    job_id: Annotated[int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=ids_that())],
     log: Annotated[bool, typer.Option("--log", help="Print the log of its newest attempt, and nothing else.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
@@ -152,7 +118,8 @@ def show(
 
     pullback job show 12 --log | tail
     """
-    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.jobs.showing import show_whole  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
 
     with asking(server, token_file) as service:
         if log:
@@ -160,10 +127,7 @@ def show(
                 typer.echo(piece, nl=False)
             return
         found = service.read_job(job_id)
-    if as_json:
-        _show_json(found)
-    else:
-        typer.echo("\n".join(_described(found)))
+    show_whole(found, as_json=as_json)
 
 
 @app.command()
@@ -198,7 +162,8 @@ def create(
 
     pullback job create --project demo --commit "$SHA" --fork someone/gradients
     """
-    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.jobs.showing import show_job  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
     from pullback_service.client import models  # noqa: PLC0415 - as above
 
     wanted: dict[str, object] = {
@@ -214,7 +179,7 @@ def create(
     if against is not None:
         wanted["reference"] = _commit(repository, against)
     with asking(server, token_file) as service:
-        _show(service.create_job(models.JobRequest.model_validate(wanted), force=force), as_json=as_json)
+        show_job(service.create_job(models.JobRequest.model_validate(wanted), force=force), as_json=as_json)
 
 
 @app.command()
@@ -281,7 +246,7 @@ def approve(
 def priority(
     *,
     job_id: Annotated[
-        int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=_ids_that("queued", "leased", "running"))
+        int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=ids_that("queued", "leased", "running"))
     ],
     value: Annotated[
         int, typer.Argument(metavar="PRIORITY", min=-1000, max=1000, help="Higher ones run first; negative after --.")
@@ -297,11 +262,12 @@ def priority(
 
     pullback job priority --json 12 -- -50
     """
-    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.jobs.showing import show_job  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
     from pullback_service.client import models  # noqa: PLC0415 - as above
 
     with asking(server, token_file) as service:
-        _show(service.change_job(job_id, models.JobChange(priority=value)), as_json=as_json)
+        show_job(service.change_job(job_id, models.JobChange(priority=value)), as_json=as_json)
 
 
 @app.command()
@@ -331,7 +297,8 @@ def backfill(
 
     pullback job backfill --project demo --branch main --suite standard --require device=cpu --order bisect --limit 50
     """
-    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.jobs.showing import show_json  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
     from pullback_service.client import models  # noqa: PLC0415 - as above
 
     wanted = models.BackfillRequest(
@@ -349,7 +316,7 @@ def backfill(
     with asking(server, token_file) as service:
         answer = service.create_backfill(wanted)
     if as_json:
-        _show_json(answer)
+        show_json(answer)
         return
     under_way = f", {answer.under_way} jobs under way" if answer.under_way else ""
     typer.echo(f"{answer.missing} of {answer.looked_at} commits have no results of {suite}{under_way}")
@@ -367,15 +334,12 @@ def _decide(
     as_json: bool,
 ) -> None:
     """Decide the same about several jobs; the first that cannot be is the last."""
-    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.jobs.showing import show_jobs  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
 
     with asking(server, token_file) as service:
         changed = [decision(service)(job_id) for job_id in ids]
-    if as_json:
-        _show_json(changed)
-        return
-    for each in changed:
-        typer.echo(_line(each))
+    show_jobs(changed, as_json=as_json)
 
 
 def _log_of(service: "Client", job_id: int) -> Iterator[str]:
@@ -390,24 +354,6 @@ def _log_of(service: "Client", job_id: int) -> Iterator[str]:
         offset = following
 
 
-def _show(job: "models.JobDetail", *, as_json: bool) -> None:
-    if as_json:
-        _show_json(job)
-    else:
-        typer.echo(_line(job))
-
-
-def _show_json(answer: "Answer | Sequence[Answer]") -> None:
-    from pullback_service.client import Answer  # noqa: PLC0415 - httpx is of an extra
-
-    shown = (
-        answer.model_dump(mode="json")
-        if isinstance(answer, Answer)
-        else [each.model_dump(mode="json") for each in answer]
-    )
-    typer.echo(json.dumps(shown, indent=2))
-
-
 def _commit(repository: Path, revision: str) -> dict[str, object]:
     """What the clone here knows of a commit; of a full hash it need not know anything."""
     found = first_parents(repository, revision, 1)
@@ -417,40 +363,6 @@ def _commit(repository: Path, revision: str) -> dict[str, object]:
         return {"sha": revision}
     reason = reason_of(repository, "rev-parse", revision)
     raise RefusalError(f"git cannot read {repository} ({reason}): name a branch or commit this clone has")
-
-
-def _line(job: "models.JobSummary | models.JobDetail") -> str:
-    state = "awaits approval" if job.awaits_approval else job.state
-    against = f" against {job.reference[:10]}" if job.reference else ""
-    asked = "" if job.origin == "asked" else f"  {job.origin}"
-    why = f"  {job.failure_kind}: {_first_line(job.failure_message)}" if job.failure_message else ""
-    return (
-        f"{job.id}  {state}  {job.project}  {job.commit.sha[:10]}{against}  {job.suite}  "
-        f"priority {job.priority}{asked}  {job.attempts} of {job.max_attempts} attempts{why}"
-    )
-
-
-def _described(job: "models.JobDetail") -> list[str]:
-    lines = [_line(job), f"  commit     {job.commit.sha}  {job.commit.title or ''}".rstrip()]
-    if job.requires:
-        lines.append("  requires   " + ", ".join(f"{name}={value}" for name, value in job.requires.items()))
-    if job.trust == "untrusted":
-        lines.append(f"  trust      untrusted, approved by {job.approved_by or 'nobody yet'}")
-    ended = f", ended {job.finished_at.isoformat()}" if job.finished_at else ""
-    lines.append(f"  asked for  {job.created_at.isoformat()}{ended}")
-    for each in job.history:
-        why = f"  {each.failure_kind}: {_first_line(each.failure_message)}" if each.failure_message else ""
-        phase = f" ({each.phase})" if each.phase and each.ended_at is None else ""
-        lines.append(
-            f"  attempt {each.number}  {each.state}{phase}  machine {each.machine_id}  {each.leased_at.isoformat()}{why}"
-        )
-    if job.report_id:
-        lines.append(f"  result     /reports/{job.report_id}")
-    return lines
-
-
-def _first_line(text: str) -> str:
-    return text.splitlines()[0] if text else ""
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from pullback_cli.job import _ids_that
+from pullback_cli.jobs.completing import ids_that
 from pullback_cli.main import app, main
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text()
@@ -165,12 +165,12 @@ def test_ids_complete_with_what_they_are_and_silently_without_a_service(pullback
         for s in ("quick", "full")
     ]
     pullback("job", "cancel", made[0])
-    (only,) = _ids_that("cancelled")("")
+    (only,) = ids_that("cancelled")("")
     assert only == (str(made[0]), f"cancelled demo {sha_of(clone)[:10]} quick")
-    assert [found for found, _ in _ids_that()("")] == [str(made[1]), str(made[0])]
-    assert _ids_that()("9") == []
+    assert [found for found, _ in ids_that()("")] == [str(made[1]), str(made[0])]
+    assert ids_that()("9") == []
     pullback("job", "list", server="http://127.0.0.1:1")
-    assert _ids_that()("") == []
+    assert ids_that()("") == []
 
 
 def test_a_shell_is_offered_states(tmp_path):
