@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pullback_runners.errors import VariantError
-from pullback_runners.measurement.clocks import paired_slices
 from pullback_runners.measurement.collecting import collect_groups
 from pullback_runners.measurement.examination import Examination, examine
-from pullback_runners.measurement.lockstep import Group
+from pullback_runners.measurement.lockstep import Group, paired_slices
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.outcomes import Margins, margins, noisy_outcome
 from pullback_runners.measurement.statistics import RatioEstimate, noise_floor, pair_log_ratio, ratio_estimate

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pullback_runners.errors import VariantError
+from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import (
     StoppedError,
     Surroundings,
     WorkerProcess,
-    blas_threads,
 )
 from pullback_runners.measurement.zygote_process import Zygote
 from pullback_runners.workloads import Case
@@ -38,6 +38,11 @@ class Timing:
     """What had been waited by the process at hand when its stretch of turns began."""
     timer_s: float = 0.0
     """What an empty slice takes by the same clocks: the part of every slice that is not the program's."""
+
+
+def paired_slices(case: Case, timing: Timing) -> Sequence[float]:
+    """The slices by the clock that decides for this case."""
+    return timing.cpu_s if clock_of(case) == "cpu" else timing.wall_s
 
 
 @dataclass
@@ -89,7 +94,7 @@ class Lineup:
 def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline: float | None = None) -> Group:
     """Run one group and end its processes. A member that fails leaves it, the others go on; stopping raises StoppedError.
 
-    Processes are pinned and warmed one by one. A case with several threads is pinned to no CPU. With `most_s` turns end so
+    Processes are pinned and warmed one by one. A case with several threads, or on a GPU, is pinned to no CPU. With `most_s` turns end so
     long after this call, or after `FEWEST_ROUNDS` of each, whichever is later; at `deadline`, by the monotonic clock, they end
     after one of each at the latest.
     """
@@ -170,11 +175,11 @@ def share_calls(timings: Mapping[str, Timing], names: Sequence[str]) -> None:
 
 
 def _turn_cpus(lineup: Lineup) -> list[int]:
-    """Where turns are taken: on the one CPU that is measured on; several threads may use all. Empty where none can be chosen."""
+    """Where turns are taken: on the one CPU that is measured on; several threads, a GPU's driver too, may use all. Empty where none can be chosen."""
     cpu = lineup.surroundings.cpu
     if cpu is None or not hasattr(os, "sched_getaffinity"):
         return []
-    return [cpu] if blas_threads(lineup.case) == 1 else sorted(os.sched_getaffinity(0))
+    return [cpu] if clock_of(lineup.case) == "cpu" else sorted(os.sched_getaffinity(0))
 
 
 def _rotations(order: Sequence[str], rounds: int) -> Iterable[list[str]]:

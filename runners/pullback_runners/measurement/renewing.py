@@ -28,9 +28,10 @@ LAST_BREATH_S = 2.0
 class Renewal:
     """The process that forks, and in a fork the way back to it."""
 
-    def __init__(self, warm_up: Callable[[], None]) -> None:
-        """`warm_up` is what a fork does before its first turn."""
+    def __init__(self, warm_up: Callable[[], None], *, forks: bool = True) -> None:
+        """`warm_up` is what a fork does before its first turn; without `forks` the process goes on as it is."""
         self._warm_up = warm_up
+        self._forks = forks
         self._is_fork = False
         self._wish = -1
 
@@ -43,7 +44,7 @@ class Renewal:
         if self._is_fork:
             os.write(self._wish, b"r")
             os._exit(RENEWED)
-        renewed = _has_one_thread()
+        renewed = self._forks and _has_one_thread()
         if renewed:
             self._fork()
             self._warm_up()

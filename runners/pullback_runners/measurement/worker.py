@@ -26,6 +26,7 @@ from typing import Any
 
 from pullback_runners.allocations import count_allocations
 from pullback_runners.errors import UsageError, VariantError
+from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.gradient_check import (
     GradientCheck,
     bytes_of,
@@ -34,10 +35,10 @@ from pullback_runners.measurement.gradient_check import (
 )
 from pullback_runners.measurement.instructions import call_counted
 from pullback_runners.measurement.renewing import Renewal, die_with_parent
-from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice, timer_ns
+from pullback_runners.measurement.slices import Clock, calibrate_calls, run_delay_ns, time_slice, timer_ns
 from pullback_runners.measurement.witness import heard
 from pullback_runners.variants import PreparedVariant, open_variant
-from pullback_runners.workloads import Case, find_workload, load_workload_file
+from pullback_runners.workloads import CPU, Case, find_workload, load_workload_file
 
 WARM_UP_S = 0.02
 """Calls are made for so long, and at least `WARM_UP_CALLS`, before anything is timed or counted."""
@@ -64,19 +65,22 @@ def main() -> int:
         _import_engine(first["engine"])
         with _checked_variant(first) as checked:
             prepared, check = checked.prepared, checked.first
+            clock = clock_of(case := Case.of_document(first["case"]))
             if first["task"] == "examine":
-                examined = _examine(prepared)
+                examined = _examine(prepared, clock)
                 checked.again()
                 answer({"gradient": check.document(), **examined})
             elif first["task"] == "instructions":
-                _warm_up(prepared.call)
+                _warm_up(prepared.call, clock)
                 call_counted(prepared.call)
                 answer({"counted": True})
             else:
                 answer({"ready": True, "gradient": check.document()})
-                renewal = Renewal(lambda: _warm_up(prepared.call, RENEWED_WARM_UP_S))
+                # What a GPU's driver holds does not live on in a fork, however many threads there are.
+                forks = case.device == CPU
+                renewal = Renewal(lambda: _warm_up(prepared.call, clock, RENEWED_WARM_UP_S), forks=forks)
                 for order in orders:
-                    answer(renewal.renew() if order["do"] == "renew" else _obey(order, checked))
+                    answer(renewal.renew() if order["do"] == "renew" else _obey(order, checked, clock))
     except VariantError as error:
         answer({"failed": {"kind": error.kind, "message": error.message}})
     except UsageError as error:
@@ -143,8 +147,8 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
         yield CheckedVariant(prepared, check(""), lambda: check(", in a call after the first"))
 
 
-def _examine(prepared: PreparedVariant) -> Answer:
-    _warm_up(prepared.call)
+def _examine(prepared: PreparedVariant, clock: Clock) -> Answer:
+    _warm_up(prepared.call, clock)
     counts = count_allocations(prepared.call)
     plan = None
     # A plan is a description; an engine that cannot give one still has a right gradient.
@@ -153,16 +157,16 @@ def _examine(prepared: PreparedVariant) -> Answer:
     return {"counts": counts.document(), "plan": plan}
 
 
-def _obey(order: dict[str, Any], checked: CheckedVariant) -> Answer:
+def _obey(order: dict[str, Any], checked: CheckedVariant, clock: Clock) -> Answer:
     prepared = checked.prepared
     match order["do"]:
         case "warm":
             if order["cpus"]:
                 os.sched_setaffinity(0, order["cpus"])
-            _warm_up(prepared.call)
-            calls = calibrate_calls(prepared.call)
+            _warm_up(prepared.call, clock)
+            calls = calibrate_calls(prepared.call, clock=clock)
             gc.collect()
-            return {"calls": calls, "timer_ns": timer_ns()}
+            return {"calls": calls, "timer_ns": timer_ns(clock)}
         case "turn":
             cpu_ns, wall_ns = time_slice(prepared.call, order["calls"])
             return {"cpu_ns": cpu_ns, "wall_ns": wall_ns}
@@ -175,10 +179,11 @@ def _obey(order: dict[str, Any], checked: CheckedVariant) -> Answer:
             raise ValueError(f"no order {unknown!r}")
 
 
-def _warm_up(call: Callable[[], Any], least_s: float = WARM_UP_S) -> None:
-    until = time.process_time() + least_s
+def _warm_up(call: Callable[[], Any], clock: Clock, least_s: float = WARM_UP_S) -> None:
+    now = time.process_time if clock == "cpu" else time.monotonic
+    until = now() + least_s
     calls = 0
-    while calls < WARM_UP_CALLS or time.process_time() < until:
+    while calls < WARM_UP_CALLS or now() < until:
         call()
         calls += 1
 

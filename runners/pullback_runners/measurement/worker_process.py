@@ -17,6 +17,7 @@ from typing import IO, Any, Literal, Protocol
 
 from pullback_runners.allocations import native_counter_library
 from pullback_runners.errors import VariantError
+from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
 from pullback_runners.workloads import Case
 
@@ -219,13 +220,12 @@ def last_words(errors: IO[bytes]) -> str:
     return "; it wrote: " + " | ".join(last_lines) if last_lines else ""
 
 
-def blas_threads(case: Case) -> int:
-    """One, unless the case has a parameter `threads`."""
-    return int(dict(case.params).get("threads", 1))
-
-
 def worker_environment(case: Case, rng: random.Random, *, counts_native: bool = False) -> dict[str, str]:
-    """The environment of a worker: as many BLAS threads as the case says, hash seed and stack position drawn afresh."""
+    """The environment of a worker: as many BLAS threads as the case says, hash seed and stack position drawn afresh.
+
+    JAX takes a GPU wherever it finds one unless it is told where to compute; and it would take three quarters of its memory
+    at once, which the other members of a group are on.
+    """
     # Python's own settings may change what is measured (PYTHONMALLOC, PYTHONDEVMODE); the path is where our modules are.
     kept = {"PYTHONPATH", "PYTHONHOME"}
     environment = {n: value for n, value in os.environ.items() if n in kept or not n.startswith("PYTHON")}
@@ -233,6 +233,8 @@ def worker_environment(case: Case, rng: random.Random, *, counts_native: bool = 
         "PYTHONHASHSEED": str(rng.randrange(1, 2**32)),
         "PULLBACK_PADDING": "x" * rng.randrange(LONGEST_PADDING),
         **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(blas_threads(case))),
+        "JAX_PLATFORMS": case.device,
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }
     library = native_counter_library() if counts_native else None
     if library is not None:  # behind what the user preloads, as in the processes that are timed

@@ -4,11 +4,12 @@ import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pullback_runners.errors import VariantError
-from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
+from pullback_runners.workloads import CPU, Case, Differentiated, Inputs, Workload
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,17 @@ class Peer(ABC):
     environment: ClassVar[Mapping[str, str]] = {}
     """Variables that keep it on one thread; they count only if they are set before the process starts."""
 
+    devices: ClassVar[tuple[str, ...]] = (CPU,)
+    """Where it can compute, given what it needs there."""
+
     def available(self) -> str | None:
         """Why the peer cannot be used here, or None."""
         missing = [package for package in self.packages if importlib.util.find_spec(package) is None]
         return f"{' and '.join(missing)} not installed" if missing else None
+
+    def why_not_on(self, device: str) -> str | None:
+        """Why the peer, which is installed, cannot compute on a device here, or None; asked of its engine."""
+        return None if device in self.devices else f"{self.name} computes on {' and '.join(self.devices)} only"
 
     def version(self) -> str:
         """Version of the peer's package."""
@@ -104,7 +112,7 @@ class FormsPeer(Peer):
     def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
         """Differentiate the form by the peer's own means."""
         form = self._form_of(workload, case, inputs)
-        call, arrays = self.bind(form)
+        call, arrays = self.bind(form, case.device)
         names = form.wrt if form.derivative is None else workload.derivatives
 
         def differentiated(result: Any) -> Differentiated:
@@ -115,6 +123,8 @@ class FormsPeer(Peer):
 
     def prepare_pullback(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
         """Run the form once, keep its pullback."""
+        if case.device != CPU:
+            raise VariantError("unavailable", f"peer {self.name}: a pullback apart is taken on {CPU} only ({case.name})")
         form = self._form_of(workload, case, inputs)
         value, call = self.bind_pullback(form)
 
@@ -127,9 +137,17 @@ class FormsPeer(Peer):
     def engine(self) -> Any:
         """Import the peer."""
 
+    def placing(self, device: str) -> AbstractContextManager[Any]:
+        """While it lasts, the peer's own arrays are made on the device unless they say where."""
+        del device
+        return nullcontext()
+
     @abstractmethod
-    def bind(self, form: Form) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
-        """The call, and what turns its result into NumPy arrays: the value, then the gradients."""
+    def bind(self, form: Form, device: str) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
+        """The call on a device, and what turns its result into NumPy arrays: the value, then the gradients.
+
+        Arguments are there before the call, its result stays there; a call returns when its result is there.
+        """
 
     @abstractmethod
     def bind_pullback(self, form: Form) -> tuple[Any, Callable[[], Any]]:
@@ -144,5 +162,9 @@ class FormsPeer(Peer):
         reason = self.available()
         if reason is not None:
             raise VariantError("unavailable", f"peer {self.name}: {reason}; install the extra `peers`")
-        written_form = self._forms[workload.name](self.engine(), inputs, **dict(case.params))
+        reason = self.why_not_on(case.device)
+        if reason is not None:
+            raise VariantError("unavailable", reason)
+        with self.placing(case.device):
+            written_form = self._forms[workload.name](self.engine(), inputs, **dict(case.params))
         return written_form if isinstance(written_form, Form) else Form(written_form, inputs, workload.wrt)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pullback_runners.errors import VariantError
-from pullback_runners.measurement.clocks import clock_of, paired_slices
+from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.examination import Examination
-from pullback_runners.measurement.lockstep import Group, Timing
+from pullback_runners.measurement.lockstep import Group, Timing, paired_slices
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.outcomes import Margins, exact_log_ratio, exact_outcome, margins, noisy_outcome
 from pullback_runners.measurement.statistics import (

@@ -16,6 +16,8 @@ from pullback_runners.workloads import Case
 
 KEY = "pullback"
 
+_TIMERS = {"cpu": "process CPU time", "wall": "wall clock"}
+
 
 def write_report(report: dict[str, Any], path: Path) -> None:
     """Write a report with pyperf's benchmarks beside it."""
@@ -48,7 +50,7 @@ def _pyperf_document(report: dict[str, Any]) -> dict[str, Any]:
                         "name": f"{Case.of_document(case['case']).name} {variant['variant']}",
                         "unit": "second",
                         "loops": calls,
-                        "timer": "process CPU time",
+                        "timer": _TIMERS[time["clock"]],
                     },
                     collect_metadata=False,
                 )

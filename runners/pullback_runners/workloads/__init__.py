@@ -1,6 +1,6 @@
 """What is differentiated: one file per workload, each with its mathematics, inputs, closed form and sizes."""
 
-from pullback_runners.workloads.case import Case
+from pullback_runners.workloads.case import CPU, CUDA, DEVICES, Case
 from pullback_runners.workloads.registry import (
     Differentiated,
     Inputs,
@@ -14,6 +14,9 @@ from pullback_runners.workloads.registry import (
 from pullback_runners.workloads.selection import Choice, choose_cases, load_workload_files, select_cases
 
 __all__ = [
+    "CPU",
+    "CUDA",
+    "DEVICES",
     "Case",
     "Choice",
     "Differentiated",

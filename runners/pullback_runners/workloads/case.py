@@ -6,6 +6,10 @@ from typing import Any
 
 Parameter = int | str
 
+CPU, CUDA = "cpu", "cuda"
+DEVICES = (CPU, CUDA)
+"""Where a case can be computed."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -14,7 +18,7 @@ class Case:
     workload: str
     params: tuple[tuple[str, Parameter], ...]
     dtype: str
-    device: str = "cpu"
+    device: str = CPU
 
     @property
     def name(self) -> str:

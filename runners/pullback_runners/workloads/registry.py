@@ -9,7 +9,7 @@ import pkgutil
 import runpy
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 
 from pullback_runners.errors import UsageError
 from pullback_runners.suites import SUITES
-from pullback_runners.workloads.case import Case, Parameter
+from pullback_runners.workloads.case import CPU, Case, Parameter
 from pullback_runners.workloads.place import place_in
 
 Inputs = dict[str, Any]
@@ -133,7 +133,8 @@ class Workload:
         """Arguments of a case; the same in every process, since the seed is derived from the case's name."""
         if self._inputs is None:
             raise UsageError(f"workload {self.name} declares no inputs; decorate a function with @{self.name}.inputs")
-        rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+        on_cpu = replace(case, device=CPU)  # the same arguments on every device
+        rng = np.random.default_rng(zlib.crc32(on_cpu.name.encode()))
         return self._inputs(rng, np.dtype(case.dtype), **dict(case.params))
 
     def closed_form(self, case: Case, inputs: Inputs) -> Differentiated:
@@ -143,13 +144,14 @@ class Workload:
         double = {name: in_double_precision(value) for name, value in inputs.items()}
         return self._oracle(**double, **dict(case.params))
 
-    def cases(self, suite: str) -> list[Case]:
-        """The cases of this workload in a suite."""
+    def cases(self, suite: str, device: str = CPU) -> list[Case]:
+        """The cases of this workload in a suite, to be computed on a device."""
         return [
             Case(
                 workload=self.name,
                 params=tuple((name, value) for name, value in size.items() if name != "dtype"),
                 dtype=str(size.get("dtype", "f8")),
+                device=device,
             )
             for size in self.grids.get(suite, [])
         ]

@@ -7,20 +7,20 @@ from pathlib import Path
 
 from pullback_runners.errors import UsageError
 from pullback_runners.suites import SUITES
-from pullback_runners.workloads.case import Case
+from pullback_runners.workloads.case import CPU, Case
 from pullback_runners.workloads.registry import broken_packages, known_workloads, load_workload_file, suggestion
 
 _MOST_NAMED = 6
 """Longer lists of cases are cut in messages."""
 
 
-def select_cases(suite: str, patterns: Sequence[str] = ()) -> list[Case]:
-    """Return the cases of a suite that match any pattern; without patterns those of its headline, or all.
+def select_cases(suite: str, patterns: Sequence[str] = (), device: str = CPU) -> list[Case]:
+    """Return the cases of a suite on a device that match any pattern; without patterns those of its headline, or all.
 
     A pattern is a workload's name, a case's name or a glob with `*` and `?`. Brackets are plain characters, since case
     names are full of them. A pattern that matches nothing is an error: a benchmark that silently did not run is a lie.
     """
-    known = [case for workload in known_workloads() for case in workload.cases(suite)]
+    known = [case for workload in known_workloads() for case in workload.cases(suite, device)]
     if not patterns:
         headline = SUITES[suite].headline if suite in SUITES else None
         unasked = {
@@ -31,7 +31,7 @@ def select_cases(suite: str, patterns: Sequence[str] = ()) -> list[Case]:
     for pattern in patterns:
         matching = {case.name for case in known if case.workload == pattern or _glob(pattern).fullmatch(case.name)}
         if not matching:
-            raise UsageError(f"no case of suite {suite!r} matches {pattern!r}; {_what_there_is(pattern, suite)}")
+            raise UsageError(f"no case of suite {suite!r} matches {pattern!r}; {_what_there_is(pattern, suite, device)}")
         chosen |= matching
     return [case for case in known if case.name in chosen]
 
@@ -45,7 +45,9 @@ class Choice:
     refused: list[str]
 
 
-def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = ()) -> Choice:
+def choose_cases(
+    suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = CPU
+) -> Choice:
     """Load workload files and select cases; what cannot be had is refused in a sentence, and the rest goes on.
 
     Where nothing is left to measure, the first sentence is raised.
@@ -54,12 +56,12 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
     chosen: set[str] = set()
     for wishes in [[pattern] for pattern in patterns] or [[]]:
         try:
-            chosen |= {case.name for case in select_cases(suite, wishes)}
+            chosen |= {case.name for case in select_cases(suite, wishes, device)}
         except UsageError as error:
             refused.append(str(error))
     if not chosen and refused:
         raise UsageError(refused[0])
-    known = [case for workload in known_workloads() for case in workload.cases(suite)]
+    known = [case for workload in known_workloads() for case in workload.cases(suite, device)]
     return Choice([case for case in known if case.name in chosen], loaded, refused)
 
 
@@ -75,11 +77,11 @@ def load_workload_files(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
     return loaded, refused
 
 
-def _what_there_is(pattern: str, suite: str) -> str:
+def _what_there_is(pattern: str, suite: str, device: str) -> str:
     """The remedy: sizes of a workload that is known, a name much like it, or where all names can be seen."""
     name = pattern.partition("[")[0]
     known = {each.name: each for each in known_workloads()}
-    if name in known and (cases := [case.name for case in known[name].cases(suite)]):
+    if name in known and (cases := [case.name for case in known[name].cases(suite, device)]):
         more = f" and {len(cases) - _MOST_NAMED} more" if len(cases) > _MOST_NAMED else ""
         return f"there are {', '.join(cases[:_MOST_NAMED])}{more}"
     return f"{suggestion(name, known)}`pullback run --suite {suite} --case '*' --list` shows them all"

@@ -17,7 +17,8 @@ class _Autograd(FormsPeer):
         importlib.import_module("autograd.numpy")
         return importlib.import_module("autograd")
 
-    def bind(self, form: Form) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
+    def bind(self, form: Form, device: str) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
+        del device  # its arrays are NumPy's
         # A tuple of one for one argument too, so that every result has the same form.
         gradient = self.engine().value_and_grad(_of_wanted_first(form))
         wanted = tuple(form.arguments[name] for name in form.wrt)

@@ -1,4 +1,8 @@
-"""JAX: `jax.jit(jax.value_and_grad(loss))` on the CPU, arguments on the device beforehand, results awaited."""
+"""JAX: `jax.jit(jax.value_and_grad(loss))`, arguments on the device beforehand, results awaited.
+
+On a GPU products and convolutions of single precision are computed in single precision, as on the CPU: the default there
+is TF32, of ten bits.
+"""
 
 import importlib
 from collections.abc import Callable
@@ -7,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.peers.peer import Form, FormsPeer
+from pullback_runners.workloads import CPU, CUDA
 
 
 class _Jax(FormsPeer):
     name = "jax"
     packages = ("jax", "jaxlib")
+    devices = (CPU, CUDA)
     environment = {  # noqa: RUF012 - never written to
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
@@ -23,10 +29,23 @@ class _Jax(FormsPeer):
         jax.config.update("jax_enable_x64", True)
         return jax
 
-    def bind(self, form: Form) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
+    def why_not_on(self, device: str) -> str | None:
+        reason = super().why_not_on(device)
+        if reason is not None:
+            return reason
+        try:
+            self.engine().devices(device)
+        except RuntimeError as error:  # JAX's word for a platform that is not there, or that does not start
+            return f"jax: {str(error).splitlines()[0]}"
+        return None
+
+    def bind(self, form: Form, device: str) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
         jax = self.engine()
+        if device != CPU:
+            jax.config.update("jax_default_matmul_precision", "highest")
+        place = jax.devices(device)[0]
         gradient = jax.jit(form.derivative or jax.value_and_grad(form.loss, argnums=form.positions))
-        arguments = [jax.device_put(value) for value in form.arguments.values()]
+        arguments = [jax.device_put(value, place) for value in form.arguments.values()]
         wait = jax.block_until_ready
 
         def call() -> Any:

@@ -1,12 +1,18 @@
-"""PyTorch, eager: the loss and `torch.autograd.grad`, on one thread; recurrent layers are those of `torch.nn`."""
+"""PyTorch, eager: the loss and `torch.autograd.grad`, on one thread; recurrent layers are those of `torch.nn`.
+
+On a GPU a call waits for its last kernel (`torch.cuda.synchronize`), and products and convolutions of single precision are
+computed in single precision, as on the CPU: PyTorch would else convolve with the ten bits of TF32.
+"""
 
 import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from pullback_runners.peers.peer import Form, FormsPeer
+from pullback_runners.workloads import CPU, CUDA
 
 
 class Torch(FormsPeer):
@@ -14,6 +20,7 @@ class Torch(FormsPeer):
 
     name = "torch"
     packages = ("torch",)
+    devices = (CPU, CUDA)
 
     def engine(self) -> Any:
         """Import PyTorch and keep it on one thread."""
@@ -21,14 +28,34 @@ class Torch(FormsPeer):
         torch.set_num_threads(1)
         return torch
 
+    def why_not_on(self, device: str) -> str | None:
+        """Without CUDA in the build, a driver or a GPU it has no other device than the CPU."""
+        torch = self.engine()
+        if device != CUDA or torch.cuda.is_available():
+            return super().why_not_on(device)
+        if torch.version.cuda is None:
+            return f"torch {torch.__version__} is built without CUDA"
+        return f"torch {torch.__version__} sees no device"
+
+    def placing(self, device: str) -> AbstractContextManager[Any]:
+        """New tensors on the device, while forms are written: within a call it would cost time."""
+        if device == CPU:
+            return nullcontext()
+        torch = self.engine()
+        torch.backends.cudnn.allow_tf32 = False
+        context: AbstractContextManager[Any] = torch.device(device)
+        return context
+
     def loss(self, form: Form) -> Callable[..., Any]:
         """What is called for the value; compiled where that is the point."""
         return form.loss
 
-    def bind(self, form: Form) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
+    def bind(self, form: Form, device: str) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
         """The loss, and the gradients by what is differentiated, written nowhere but into the result."""
-        grad = self.engine().autograd.grad
-        arguments = self._tensors(form)
+        torch = self.engine()
+        grad = torch.autograd.grad
+        with self.placing(device):
+            arguments = self._tensors(form)
         wanted = [arguments[position] for position in form.positions]
         loss = self.loss(form)
 
@@ -36,7 +63,11 @@ class Torch(FormsPeer):
             value = loss(*arguments)
             return value.detach(), grad(value, wanted)
 
-        return call, lambda result: [result[0].numpy(), *(gradient.numpy() for gradient in result[1])]
+        def arrays(result: Any) -> list[Any]:
+            value, gradients = result
+            return [tensor.cpu().numpy() for tensor in (value, *gradients)]
+
+        return call if device == CPU else awaited(call, torch.cuda.synchronize), arrays
 
     def bind_pullback(self, form: Form) -> tuple[Any, Callable[[], Any]]:
         """The way back through a graph that is kept."""
@@ -63,8 +94,19 @@ class Torch(FormsPeer):
 
 
 def tensor_of(torch: Any, array: Any) -> Any:
-    """A tensor with memory of its own; a Python number is double precision, as everywhere but in PyTorch."""
-    return torch.from_numpy(np.array(array))
+    """A tensor with memory of its own, where new ones are made; a Python number is double precision, as everywhere but in PyTorch."""
+    return torch.as_tensor(np.array(array))
+
+
+def awaited(call: Callable[[], Any], synchronize: Callable[[], None]) -> Callable[[], Any]:
+    """The call, and then the wait for all that it has asked of the device."""
+
+    def call_and_wait() -> Any:
+        result = call()
+        synchronize()
+        return result
+
+    return call_and_wait
 
 
 PEER = Torch()

@@ -1,5 +1,6 @@
-"""PyTorch with `torch.compile`: the same losses, compiled by Inductor to C++ on their first call (needs g++)."""
+"""PyTorch with `torch.compile`: the same losses, compiled by Inductor on their first call, to C++ (needs g++) or for a GPU (and Triton)."""
 
+import importlib.util
 import shutil
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ from pullback_runners.errors import VariantError
 from pullback_runners.peers.peer import Form
 from pullback_runners.peers.torch.adapter import PEER as EAGER
 from pullback_runners.peers.torch.adapter import Torch
-from pullback_runners.workloads import Workload
+from pullback_runners.workloads import CUDA, Workload
 
 _UNROLLED = ("rnn", "lstm", "gru", "lotka_volterra", "scalar_reads")
 """Loops over steps, which `torch.compile` unrolls: fifty steps of an LSTM did not compile within 90 s."""
@@ -23,6 +24,12 @@ class _TorchCompile(Torch):
         reason = super().available()
         if reason is None and shutil.which("g++") is None:
             return "g++ not installed, which torch.compile needs"
+        return reason
+
+    def why_not_on(self, device: str) -> str | None:
+        reason = super().why_not_on(device)
+        if reason is None and device == CUDA and importlib.util.find_spec("triton") is None:
+            return "triton not installed, which torch.compile needs for a GPU"
         return reason
 
     def offers(self, workload: Workload) -> bool:

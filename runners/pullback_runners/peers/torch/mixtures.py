@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pullback_runners.peers.torch.adapter import PEER
+from pullback_runners.peers.torch.adapter import PEER, tensor_of
 from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.gmm_likelihood import positions_below_diagonal
 
@@ -10,11 +10,11 @@ from pullback_runners.workloads.gmm_likelihood import positions_below_diagonal
 @PEER.form("gmm_likelihood")
 def _(torch: Any, inputs: Inputs, /, *, d: int, k: int, n: int) -> Any:
     del inputs
-    rows, columns = (torch.from_numpy(part) for part in positions_below_diagonal(d))
+    rows, columns = (tensor_of(torch, part) for part in positions_below_diagonal(d))
 
     def likelihood(weights: Any, means: Any, factors: Any, x: Any) -> Any:
         logs = factors[:, :d]
-        below = torch.zeros((k, d, d), dtype=x.dtype)
+        below = x.new_zeros((k, d, d))
         below[:, rows, columns] = factors[:, d:]
         centred = x[:, None, :] - means
         scaled = torch.exp(logs) * centred + torch.einsum("kij,nkj->nki", below, centred)

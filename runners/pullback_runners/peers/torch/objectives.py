@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.peers.torch.adapter import PEER
+from pullback_runners.peers.torch.adapter import PEER, tensor_of
 from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.det import minors
 from pullback_runners.workloads.gmm import prior_constant
@@ -13,11 +13,11 @@ from pullback_runners.workloads.llsq import points
 
 
 def _mixture(torch: Any, d: int, k: int, n: int, prior_sign: float) -> Any:
-    rows, columns = (torch.from_numpy(part) for part in positions_below_diagonal(d))
+    rows, columns = (tensor_of(torch, part) for part in positions_below_diagonal(d))
     constant = prior_constant(d, k, n, gamma=1.0, m=0, prior_sign=prior_sign)
 
     def posterior(alpha: Any, mu: Any, q: Any, l: Any, x: Any) -> Any:  # noqa: E741 - the letter of the formula
-        roots = torch.zeros((k, d, d), dtype=x.dtype)
+        roots = x.new_zeros((k, d, d))
         roots[:, rows, columns] = l
         roots = roots + torch.diag_embed(torch.exp(q))
         scaled = torch.einsum("kij,nkj->nki", roots, x[:, None, :] - mu)
@@ -48,14 +48,14 @@ def _(torch: Any, inputs: Inputs, /, **_: Any) -> Any:
 
 @PEER.form("llsq")
 def _(torch: Any, inputs: Inputs, /, *, n: int, m: int) -> Any:
-    del inputs
+    t = tensor_of(torch, points(n).astype(inputs["x"].dtype))
+    signs = torch.sign(t)
 
     def distance(x: Any) -> Any:
-        t = torch.from_numpy(points(n)).to(x.dtype)
         value = torch.zeros_like(t)
         for j in range(m - 1, -1, -1):
             value = value * t + x[j]
-        return 0.5 * ((torch.sign(t) - value) ** 2).sum()
+        return 0.5 * ((signs - value) ** 2).sum()
 
     return distance
 
@@ -63,12 +63,14 @@ def _(torch: Any, inputs: Inputs, /, *, n: int, m: int) -> Any:
 @PEER.form("det")
 def _(torch: Any, inputs: Inputs, /, *, n: int) -> Any:
     del inputs
-    tables = [(torch.from_numpy(columns), torch.from_numpy(needed)) for columns, needed in minors(n)[1:]]
+    tables = [
+        tuple(tensor_of(torch, table) for table in (np.where(np.arange(size) % 2, -1, 1), columns, needed))
+        for size, (columns, needed) in enumerate(minors(n)[1:], start=2)
+    ]
 
     def expand(a: Any) -> Any:
         found = a[n - 1]
-        for size, (columns, needed) in enumerate(tables, start=2):
-            signs = torch.from_numpy(np.where(np.arange(size) % 2, -1, 1))
+        for size, (signs, columns, needed) in enumerate(tables, start=2):
             found = (signs * a[n - size][columns] * found[needed]).sum(1)
         return found[0]
 
