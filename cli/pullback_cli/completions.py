@@ -24,6 +24,11 @@ def tiers(incomplete: str) -> Iterator[str]:
     return _beginning(incomplete, _tiers)
 
 
+def devices(incomplete: str) -> Iterator[str]:
+    """Devices."""
+    return _beginning(incomplete, _devices)
+
+
 def _suites() -> Iterable[str]:
     from pullback_runners.suites import SUITES  # noqa: PLC0415 - an extra, loaded when Tab is pressed
 
@@ -46,6 +51,12 @@ def _tiers() -> Iterable[str]:
     from pullback_runners.variants import TIERS  # noqa: PLC0415 - as above
 
     return TIERS
+
+
+def _devices() -> Iterable[str]:
+    from pullback_runners.workloads import DEVICES  # noqa: PLC0415 - as above
+
+    return DEVICES
 
 
 def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> Iterator[str]:

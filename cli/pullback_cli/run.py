@@ -34,6 +34,9 @@ def run(
         list[str] | None,
         typer.Option(help="a workload, a case's name or a glob; may be repeated", autocompletion=completions.workloads),
     ] = None,
+    device: Annotated[
+        str, typer.Option(help="cpu, or cuda: by the peers that have a form for it", autocompletion=completions.devices)
+    ] = "cpu",
     variant: Annotated[
         list[str] | None,
         typer.Option(help="a tier or peer; may be repeated", autocompletion=completions.variants),
@@ -73,6 +76,8 @@ def run(
 
     pullback run --case 'dense_bias_act*' --variant fused --engine ../other-checkout
 
+    pullback run --device cuda --variant torch --variant jax
+
     pullback run --suite standard --commits v1.0..HEAD -o history && pullback upload history/*.json
     """
     from pullback_runners.agent.engines import top_of  # noqa: PLC0415 - as below
@@ -83,7 +88,7 @@ def run(
     name, globs = narrowed_suite(suite)
     cases = [*(case or ()), *globs]
     if list_only:
-        listed, refused = list_cases(name, cases, workloads or ())
+        listed, refused = list_cases(name, cases, workloads or (), device)
         _print_cases(listed, as_json=as_json)
         tell_refused("run", refused)
         if refused:
@@ -97,6 +102,7 @@ def run(
         return run_suite(
             name,
             cases,
+            device=device,
             variants=variant or (),
             project=project,
             workload_files=workloads or (),

@@ -4,7 +4,7 @@ import importlib.metadata
 import importlib.util
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from pullback_runners.measurement.instructions import count_instructions, refuse
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
+from pullback_runners.peers.devices import peers_for, why_no_device
 from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.report import (
     ENGINE_PROJECT,
@@ -30,8 +31,8 @@ from pullback_runners.report import (
     case_document,
 )
 from pullback_runners.suites import Suite, find_suite
-from pullback_runners.variants import BASELINE, refuse_unknown_variants
-from pullback_runners.workloads import Case, choose_cases, find_workload, known_workloads
+from pullback_runners.variants import BASELINE, refuse_unknown_device, refuse_unknown_variants, why_no_form
+from pullback_runners.workloads import CPU, Case, choose_cases, find_workload, known_workloads
 
 
 def ignore_progress(_: Progress) -> None:
@@ -51,6 +52,7 @@ def run_suite(
     suite: str = "quick",
     cases: Sequence[str] = (),
     *,
+    device: str = CPU,
     variants: Sequence[str] = (),
     engine_dir: Path | None = None,
     commit: Mapping[str, Any] | None = None,
@@ -65,7 +67,9 @@ def run_suite(
 ) -> dict[str, Any]:
     """Measure a suite and return its report, a plain dictionary of format `pullback-report`.
 
-    `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `engine_dir` is a checkout whose engine
+    `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `device` is where they are computed: on
+    `cuda` variants are those that have a form for it, by default all peers that do, and where `unfused` has none there are
+    no ratios; `engine_dir` is a checkout whose engine
     is measured instead of the installed one; `commit` is the report's commit object. Where neither is given and workloads
     of a file of somebody's own are measured, project and commit are those of the repository that the file lies in, else
     the engine's. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it
@@ -75,17 +79,26 @@ def run_suite(
     (`pullback_runners.errors.UsageError`).
     """
     chosen_suite = find_suite(suite)
-    choice = choose_cases(suite, cases, workload_files)
+    refuse_unknown_device(device)
+    choice = choose_cases(suite, cases, workload_files, device)
     refuse_unknown_variants(variants)
     if with_instructions:
-        refuse_without_valgrind()
-    chosen_variants = _with_baseline(variants or chosen_suite.variants)
+        _refuse_instructions(device)
+    refused = [*choice.refused, *_without_form(variants, device)]
+    wanted = _with_baseline(variants or [*chosen_suite.variants, *(peers_for(device) if device != CPU else ())])
+    chosen_variants = [variant for variant in wanted if why_no_form(variant, device) is None]
+    if not chosen_variants:
+        raise UsageError(refused[0])
+    without_form = _without_form([variant for variant in wanted if variant not in variants], device)
+    reason = why_no_device(device)
+    if reason is not None:
+        raise UsageError(f"--device {device}: {reason}")
     engine = _engine_folder(engine_dir)
     measured = belonging_of_engine(_package(engine)) if commit is None else Belonging(ENGINE_PROJECT, dict(commit))
     owner = measured
     if engine is None and commit is None and (own := _files_of_own(choice.cases)):
         owner = belonging_of_workloads(own, _package(None)) or measured
-    on_refused(choice.refused)
+    on_refused(refused)
 
     started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
@@ -127,23 +140,29 @@ def run_suite(
             "quality": quality,
             "contamination": reasons,
             "complete": complete,
-            "refused": choice.refused,
-            "absent": absences(results),
+            "refused": refused,
+            "absent": [*without_form, *absences(results)],
             "preflight": preflight.document(),
             "budget": chosen_suite.budget(),
             "job": dict(job) if job is not None else None,
         },
-        "cases": [case_document(result, may_say_same=chosen_suite.may_say_same) for result in results],
+        "cases": [
+            # Where no variant has a form of a workload for the device there is nothing to show; `absent` says so.
+            case_document(result, may_say_same=chosen_suite.may_say_same)
+            for result in results
+            if result.variants
+        ],
         "comparisons": [],
     }
 
 
 def list_cases(
-    suite: str, cases: Sequence[str] = (), workload_files: Sequence[Path] = ()
+    suite: str, cases: Sequence[str] = (), workload_files: Sequence[Path] = (), device: str = CPU
 ) -> tuple[list[tuple[Case, str]], list[str]]:
     """Return the cases that `run_suite` would measure, each with its workload's sentence, and what cannot be had."""
     find_suite(suite)
-    choice = choose_cases(suite, cases, workload_files)
+    refuse_unknown_device(device)
+    choice = choose_cases(suite, cases, workload_files, device)
     described = {w.name: w.sentence for w in known_workloads()}
     return [(case, described[case.workload]) for case in choice.cases], choice.refused
 
@@ -191,6 +210,26 @@ def _measure_case(
     )
     members_left()
     group_steps.end()
+
+
+def _refuse_instructions(device: str) -> None:
+    if device != CPU:
+        raise UsageError(f"--instructions counts those of a CPU; leave it out, or --device {device}")
+    refuse_without_valgrind()
+
+
+def _without_form(variants: Iterable[str], device: str) -> list[str]:
+    """A sentence for each reason why some of these variants cannot compute on a device."""
+    reasons: dict[str, list[str]] = {}
+    for variant in variants:
+        reason = why_no_form(variant, device)
+        if reason is not None:
+            reasons.setdefault(reason, []).append(variant)
+    return [
+        f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} "
+        f"{'takes' if len(names) == 1 else 'take'} part in no case: {reason}"
+        for reason, names in reasons.items()
+    ]
 
 
 def _with_baseline(variants: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ Errors come out in the agent's two kinds: no answer, 408, 425, 429 and 5xx are t
 client repeats nothing by itself here: each loop of the agent has its own patience.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -74,6 +74,11 @@ class Job:
         return str(self.commit["sha"])
 
 
+def kinds_on(device: str) -> tuple[str, ...]:
+    """The kinds of jobs that can be done on a device: commits are compared by the engine, which computes on the CPU."""
+    return KINDS if device == "cpu" else tuple(kind for kind in KINDS if kind != "compare")
+
+
 @dataclass(frozen=True)
 class Claim:
     """A job and the lease on it."""
@@ -108,9 +113,11 @@ class ServiceClient:
             answer = self._client.enroll_agent(enrolment)
         return Enrolment(str(answer.agent_id), answer.heartbeat_s, answer.lease_s, answer.secret)
 
-    def claim(self, agent_id: str, *, labels: Mapping[str, str], wait_s: int = CLAIM_WAIT_S) -> Claim | None:
+    def claim(
+        self, agent_id: str, *, labels: Mapping[str, str], wait_s: int = CLAIM_WAIT_S, kinds: Sequence[str] = KINDS
+    ) -> Claim | None:
         """Wait for a job; None when there was none in `wait_s` seconds."""
-        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(KINDS))
+        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(kinds))
         with self._translated("claiming"):
             claim = self._client.claim_job(int(agent_id), asked)
         if claim is None:

@@ -14,7 +14,7 @@ import httpx
 import stamina
 import structlog
 
-from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolment, ServiceClient
+from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolment, ServiceClient, kinds_on
 from pullback_runners.agent.engines import EngineSource, engine_source
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
 from pullback_runners.agent.heartbeat import Heartbeat
@@ -50,9 +50,15 @@ class AgentOptions:
     once: bool = False  # one job, or one look for a job, then end
     least_free_bytes: float = 5 * GIB
 
+    @property
+    def device(self) -> str:
+        """Where jobs are measured: what the label says by which they ask for it."""
+        return self.labels.get("device", "cpu")
+
 
 def run_agent(options: AgentOptions) -> None:
     """Work until told to stop; PermanentError when the service does not want this agent or the data folder is taken."""
+    _refuse_absent_device(options.device)
     signals = StopSignals()
     cpus = _keep_off_the_measured_cpu()
     with _only_agent_on(options.data), ServiceClient(options.server, token=options.token) as client:
@@ -77,7 +83,7 @@ class _Agent:
         self._uploads = UploadLoop(client, self._spool)
         self._engines: EngineSource = engine_source(options.repository)
         # Hardware decides what an agent can measure; a job names what it needs.
-        self._labels = {"device": "cpu", **options.labels}
+        self._labels = {**options.labels, "device": options.device}
 
     def work(self) -> None:
         """Enrol, settle what a predecessor left, then take jobs until told to stop."""
@@ -143,7 +149,9 @@ class _Agent:
     def _claim(self, enrolment: Enrolment) -> Claim | None:
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
             with attempt:
-                claim = self._client.claim(enrolment.agent_id, labels=self._labels, wait_s=CLAIM_WAIT_S)
+                claim = self._client.claim(
+                    enrolment.agent_id, labels=self._labels, wait_s=CLAIM_WAIT_S, kinds=kinds_on(self._options.device)
+                )
         return claim
 
     def _do(self, claim: Claim) -> None:
@@ -178,6 +186,7 @@ class _Agent:
                 folder,
                 key,
                 reference=reference,
+                device=self._options.device,
                 exact=self._engines.is_exact,
                 cpus=self._cpus,
                 tell=heartbeat.report,
@@ -190,6 +199,23 @@ class _Agent:
         folder.remove()  # the spool has it now
         if not self._uploads.wait_for(spooled, wait_s):
             _log.warning("the service has not taken it yet; it stays in the spool", file=spooled.name)
+
+
+def _refuse_absent_device(device: str) -> None:
+    """Refuse a label that this machine cannot keep; a look at a GPU imports engines, which an agent else never does."""
+    if device == "cpu":
+        return
+    from pullback_runners.errors import UsageError  # noqa: PLC0415
+    from pullback_runners.peers.devices import why_no_device  # noqa: PLC0415
+    from pullback_runners.variants import refuse_unknown_device  # noqa: PLC0415
+
+    try:
+        refuse_unknown_device(device)
+    except UsageError as error:
+        raise PermanentError(f"--label device={device}: {error}") from error
+    reason = why_no_device(device)
+    if reason is not None:
+        raise PermanentError(f"--label device={device}: {reason}")
 
 
 @contextmanager

@@ -30,6 +30,7 @@ _PASSED_ON = (
     "TZ",
     "TMPDIR",
     "LD_LIBRARY_PATH",
+    "CUDA_VISIBLE_DEVICES",
     "PYTHONPATH",
     "VIRTUAL_ENV",
     "NO_COLOR",
@@ -43,6 +44,7 @@ def measure(
     key: str,
     *,
     reference: Path | None = None,
+    device: str = "cpu",
     exact: bool,
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
@@ -57,6 +59,7 @@ def measure(
     order = {
         "suite": job.suite,
         "cases": list(job.cases),
+        "device": device,
         "engine": str(engine),
         "reference": None
         if reference is None

@@ -57,6 +57,7 @@ def _run(order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str
     return run_suite(
         order["suite"],
         order["cases"],
+        device=order["device"],
         engine_dir=Path(order["engine"]),
         commit=order["commit"],
         project=order["project"],

@@ -6,11 +6,14 @@ import json
 import platform
 import re
 import socket
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
+
+from pullback_runners.machine.nvidia import ask_driver
 
 GIB = 2**30
 
@@ -21,6 +24,7 @@ def describe_machine(name: str | None = None) -> dict[str, Any]:
     The fingerprint is made of what only another machine changes. A kernel, a Python or a NumPy may be updated, and
     frequency and bogomips differ from one boot to the next: these are facts, shown beside a point, and split no series.
     """
+    gpu, driver = gpu_facts(ask_driver("gpu=name,memory.total,driver_version"))
     hardware = {
         "architecture": platform.machine(),
         "cpu": _cpu_model(),
@@ -28,7 +32,7 @@ def describe_machine(name: str | None = None) -> dict[str, Any]:
         "cpus": psutil.cpu_count(),
         # The kernel keeps some for itself and how much varies: whole GiB are the machine's.
         "memory_gib": round(psutil.virtual_memory().total / GIB),
-        "gpu": None,
+        "gpu": gpu,
     }
     facts = {
         **hardware,
@@ -40,9 +44,21 @@ def describe_machine(name: str | None = None) -> dict[str, Any]:
         "scipy": importlib.metadata.version("scipy"),
         "llvmlite": importlib.metadata.version("llvmlite"),
         "blas": _blas(),
-        "driver": None,
+        "driver": driver,
     }
     return {"fingerprint": fingerprint(hardware), "name": name or socket.gethostname(), "facts": facts}
+
+
+def gpu_facts(listed: list[list[str]] | None) -> tuple[str | None, str | None]:
+    """The GPUs, each kind with its number and memory, and their driver's version; None without any.
+
+    A fingerprint is asked for where nothing is measured, too, so that only the driver is asked: what an engine sees depends
+    on the engine.
+    """
+    known = [row for row in listed or () if len(row) == 3 and row[1].isdigit()]
+    kinds = Counter(f"{name}, {round(int(mebibytes) / 1024)} GiB" for name, mebibytes, _ in known)
+    named = "; ".join(kind if number == 1 else f"{number} x {kind}" for kind, number in kinds.items())
+    return named or None, known[0][2] if known else None
 
 
 def fingerprint(hardware: dict[str, Any]) -> str:

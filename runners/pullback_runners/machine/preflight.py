@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psutil
+
+from pullback_runners.machine.nvidia import ask_driver
 
 LOOK_S = 0.5
 """How long the machine is watched. Load averages remember minutes, so they are recorded but accuse nobody."""
@@ -95,21 +96,9 @@ def judge_preflight(preflight: Preflight, timed_run_delay: float | None = None) 
 
 
 def _gpu_processes() -> int | None:
-    """Compute processes by the driver's own tool; None where there is none, or it does not answer."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return None
-    try:
-        listed = subprocess.run(  # noqa: S603 - our own arguments
-            [tool, "--query-compute-apps=pid", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return len(listed.stdout.split())
+    """Compute processes, as the driver lists them."""
+    listed = ask_driver("compute-apps=pid")
+    return None if listed is None else len(listed)
 
 
 def _own_run_delay() -> float | None:

@@ -124,7 +124,9 @@ class FormsPeer(Peer):
     def prepare_pullback(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
         """Run the form once, keep its pullback."""
         if case.device != CPU:
-            raise VariantError("unavailable", f"peer {self.name}: a pullback apart is taken on {CPU} only ({case.name})")
+            raise VariantError(
+                "unavailable", f"peer {self.name}: a pullback apart is taken on {CPU} only ({case.name})"
+            )
         form = self._form_of(workload, case, inputs)
         value, call = self.bind_pullback(form)
 

@@ -35,7 +35,7 @@ TWIN = f"{BASELINE} twin"
 
 @dataclass
 class CaseResult:
-    """All that was measured of one case."""
+    """All that was measured of one case. On a device that the baseline has no form for there are no ratios."""
 
     case: Case
     variants: Sequence[str]
@@ -65,14 +65,14 @@ class CaseResult:
         measured = self.measured_variants()
         twin = (
             [Member(BASELINE, self.engine, role=TWIN)]
-            if self.with_twin and measured and TWIN not in self.failures
+            if self.with_twin and BASELINE in measured and TWIN not in self.failures
             else []
         )
         return [Member(variant, self.engine) for variant in measured] + twin
 
     def time_estimates(self) -> dict[str, RatioEstimate]:
         """The time ratio to the baseline of each variant that was timed in two groups or more."""
-        if len(self.groups) < 2:
+        if len(self.groups) < 2 or BASELINE not in self.variants:
             return {}
         return {
             variant: ratio_estimate(
@@ -137,7 +137,7 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
         "paired": [
             row
             for variant in result.variants
-            if variant != BASELINE
+            if variant != BASELINE and BASELINE in result.variants
             for row in _paired(result, variant, may_say_same=may_say_same)
         ],
     }

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pullback_runners.report.summary import case_name
+from pullback_runners.report.summary import case_name, is_on_device
 from pullback_runners.report.words import bytes_in_words, duration_in_words, round_bytes_in_words, time_in_words
 from pullback_runners.variants import BASELINE
 
@@ -69,13 +69,17 @@ def ratio_figure(report: Mapping[str, Any]) -> Figure:
 
 
 def memory_figure(report: Mapping[str, Any]) -> Figure:
-    """Bytes of arrays a call by case and variant, the baseline among them; nothing has a place of its own at the left."""
+    """Bytes a call by case and variant, the baseline among them; nothing has a place of its own at the left.
+
+    Of arrays; on a GPU of its pool, which arrays are asked of there.
+    """
+    metric = "gpu_bytes" if is_on_device(report) else "array_bytes"
     found = {
         variant: [
-            (case_name(case), each["metrics"]["array_bytes"]["value"])
+            (case_name(case), each["metrics"][metric]["value"])
             for case in report["cases"]
             for each in case["variants"]
-            if each["variant"] == variant and not each["error"] and each["metrics"]["array_bytes"]["value"] is not None
+            if each["variant"] == variant and not each["error"] and each["metrics"][metric]["value"] is not None
         ]
         for variant in [BASELINE, *_variants(report)]
     }
@@ -118,7 +122,9 @@ def process_figure(case: Mapping[str, Any]) -> Figure:
     """Every process of a case: how far absolute times are apart that a paired ratio does not see."""
     traces = []
     variants = [each for each in case["variants"] if not each["error"] and each["metrics"]["time"]["processes"]]
-    for place, each in enumerate(variants, start=-1):
+    # The baseline is grey; where there is none nobody is.
+    first = -1 if any(each["variant"] == BASELINE for each in variants) else 0
+    for place, each in enumerate(variants, start=first):
         processes = each["metrics"]["time"]["processes"]
         traces.append(
             {

@@ -5,10 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.report.files import write_text
-from pullback_runners.report.summary import case_name, case_rows, doubts, lede, left_out
+from pullback_runners.report.summary import case_name, case_rows, doubts, is_on_device, lede, left_out
 from pullback_runners.variants import BASELINE
 
-_HEADINGS = ("variant", "time a call", f"time against {BASELINE}", "arrays", "malloc", "gradient error")
+_HEADINGS = {
+    "variant": "---",
+    "time a call": "---:",
+    f"time against {BASELINE}": "---",
+    "arrays": "---",
+    "malloc": "---",
+    "GPU": "---",
+    "gradient error": "---:",
+}
+"""With the alignment of their columns; GPU is there where there is one."""
 
 
 def markdown_of(report: Mapping[str, Any]) -> str:
@@ -17,15 +26,17 @@ def markdown_of(report: Mapping[str, Any]) -> str:
     what = f"`{commit['sha'][:10]}` {_plain(commit.get('title') or '')}".strip() if commit else "No commit"
     dirty = " (with uncommitted changes)" if commit and commit.get("dirty") else ""
     lines = [f"## Gradients at {what}{dirty}", "", lede(report), ""]
+    on_device = is_on_device(report)
+    headings = {name: align for name, align in _HEADINGS.items() if on_device or name != "GPU"}
     for case in report["cases"]:
         lines += [
             f"### {case_name(case)}",
             "",
-            f"| {' | '.join(_HEADINGS)} |",
-            "|---|---:|---|---|---|---:|",
+            f"| {' | '.join(headings)} |",
+            f"|{'|'.join(headings.values())}|",
         ]
         for row in case_rows(case):
-            cells = [row.time, row.against, row.arrays, row.malloc, row.gradient]
+            cells = [row.time, row.against, row.arrays, row.malloc, *([row.gpu] if on_device else []), row.gradient]
             words = [row.variant, *(cell.text for cell in cells)]
             if row.error:
                 words[2] = row.error

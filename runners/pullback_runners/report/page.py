@@ -11,7 +11,17 @@ from typing import Any
 
 from pullback_runners.report.figures import memory_figure, process_figure, ratio_figure
 from pullback_runners.report.files import write_text
-from pullback_runners.report.summary import Cell, Row, case_name, case_rows, doubts, lede, left_out
+from pullback_runners.report.summary import (
+    Cell,
+    Row,
+    case_name,
+    case_rows,
+    doubts,
+    is_on_device,
+    lede,
+    left_out,
+    stands_alone,
+)
 from pullback_runners.variants import BASELINE
 
 _MARKS = {"faster": "▼", "less": "▼", "slower": "▲", "more": "▲", "ambiguous": "?", "failed": "✕"}
@@ -45,8 +55,11 @@ def page_of(report: Mapping[str, Any], plotly_js: str) -> str:
             *_head(report, commit),
             *_charts(report),
             "<section><h2>Cases</h2>",
-            f'<p class="hint">▼ better, ▲ worse, ? not told apart, each against {BASELINE}; 95 % intervals in brackets.</p>',
-            *(_case(number, case, charted=charted) for number, case in enumerate(report["cases"])),
+            *_signs(report),
+            *(
+                _case(number, case, charted=charted, on_device=is_on_device(report))
+                for number, case in enumerate(report["cases"])
+            ),
             "</section>",
             *_left_out(report),
             *_foot(report),
@@ -82,15 +95,31 @@ def _head(report: Mapping[str, Any], commit: Mapping[str, Any]) -> Iterator[str]
 def _charts(report: Mapping[str, Any]) -> Iterator[str]:
     if not report["cases"]:
         return
-    yield f'<section><h2>Time against {BASELINE}</h2><p class="hint">Left of the line is faster. Lines are intervals.</p>'
-    yield '<div class="legend" data-of="ratios"></div><div class="chart" id="ratios"></div></section>'
-    yield "<section><h2>Memory of arrays in one call</h2>"
-    yield '<p class="hint">Every buffer that NumPy asks for after the first call.</p>'
+    if not stands_alone(report):
+        yield (
+            f"<section><h2>Time against {BASELINE}</h2>"
+            '<p class="hint">Left of the line is faster. Lines are intervals.</p>'
+            '<div class="legend" data-of="ratios"></div><div class="chart" id="ratios"></div></section>'
+        )
+    if is_on_device(report):
+        yield "<section><h2>Memory of the GPU in one call</h2>"
+        yield '<p class="hint">What is asked of the engine\'s own pool after the first call; JAX does not say.</p>'
+    else:
+        yield "<section><h2>Memory of arrays in one call</h2>"
+        yield '<p class="hint">Every buffer that NumPy asks for after the first call.</p>'
     yield '<div class="legend" data-of="memory"></div><div class="chart" id="memory"></div></section>'
 
 
-def _case(number: int, case: Mapping[str, Any], *, charted: bool) -> str:
-    headings = ("variant", "time a call", f"against {BASELINE}", "arrays", "malloc", "Python", "gradient error")
+def _signs(report: Mapping[str, Any]) -> Iterator[str]:
+    if not stands_alone(report):
+        yield (
+            f'<p class="hint">▼ better, ▲ worse, ? not told apart, each against {BASELINE}; 95 % intervals in brackets.</p>'
+        )
+
+
+def _case(number: int, case: Mapping[str, Any], *, charted: bool, on_device: bool) -> str:
+    layers = ("arrays", "malloc", "Python", *(("GPU",) if on_device else ()))
+    headings = ("variant", "time a call", f"against {BASELINE}", *layers, "gradient error")
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     chart = (
         f'<details><summary>Every process</summary><div class="legend" data-of="case-{number}"></div>'
@@ -98,23 +127,24 @@ def _case(number: int, case: Mapping[str, Any], *, charted: bool) -> str:
         if charted
         else ""
     )
-    rows = "".join(_row(row) for row in case_rows(case))
+    rows = "".join(_row(row, on_device=on_device) for row in case_rows(case))
     return (
         f"<article><h3>{escape(case_name(case))}</h3>"
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{chart}</article>'
     )
 
 
-def _row(row: Row) -> str:
+def _row(row: Row, *, on_device: bool) -> str:
     name = f'<th scope="row">{escape(row.variant)}</th>'
     if row.error:
-        return f'<tr class="failed">{name}<td>failed</td><td colspan="5">{escape(row.error)}</td></tr>'
+        return f'<tr class="failed">{name}<td>failed</td><td colspan="{6 if on_device else 5}">{escape(row.error)}</td></tr>'
     labelled = {
         "time a call": row.time,
         f"against {BASELINE}": row.against,
         "arrays": row.arrays,
         "malloc": row.malloc,
         "Python": row.python,
+        **({"GPU": row.gpu} if on_device else {}),
         "gradient error": row.gradient,
     }
     return f"<tr>{name}{''.join(_cell(label, cell) for label, cell in labelled.items())}</tr>"
@@ -140,7 +170,7 @@ def _foot(report: Mapping[str, Any]) -> Iterator[str]:
     facts = report["machine"]["facts"]
     shown = {
         name: facts[name]
-        for name in ("cpu", "memory_gib", "system", "kernel", "python", "numpy", "blas", "gpu")
+        for name in ("cpu", "memory_gib", "system", "kernel", "python", "numpy", "blas", "gpu", "driver")
         if facts.get(name)
     }
     preflight = {name: value for name, value in (report["harness"]["preflight"] or {}).items() if value is not None}

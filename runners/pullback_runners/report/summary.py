@@ -13,7 +13,7 @@ from pullback_runners.report.words import (
     time_in_words,
 )
 from pullback_runners.variants import BASELINE
-from pullback_runners.workloads import Case
+from pullback_runners.workloads import CPU, Case
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,21 @@ class Row:
     arrays: Cell
     malloc: Cell
     python: Cell
+    gpu: Cell
     gradient: Cell
     error: str | None = None
+
+
+def is_on_device(report: Mapping[str, Any]) -> bool:
+    """Whether a case was computed elsewhere than on the CPU: then what was asked of its memory is shown."""
+    return any(case["case"]["device"] != CPU for case in report["cases"])
+
+
+def stands_alone(report: Mapping[str, Any]) -> bool:
+    """Whether no case has the baseline that ratios are against."""
+    return bool(report["cases"]) and not any(
+        variant["variant"] == BASELINE for case in report["cases"] for variant in case["variants"]
+    )
 
 
 def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
@@ -46,7 +59,7 @@ def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
             failed = Cell("failed", "failed")
             kind, message = variant["error"]["kind"], variant["error"]["message"]
             message = message if message.startswith(kind) else f"{kind}: {message}"
-            yield Row(variant["variant"], failed, nothing, nothing, nothing, nothing, nothing, message)
+            yield Row(variant["variant"], failed, nothing, nothing, nothing, nothing, nothing, nothing, message)
             continue
         metrics = variant["metrics"]
         pairs = {row["metric"]: row for row in case["paired"] if row["variant"] == variant["variant"]}
@@ -58,6 +71,7 @@ def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
             _memory(metrics, pairs, "array"),
             _memory(metrics, pairs, "native"),
             _memory(metrics, pairs, "python"),
+            _memory(metrics, pairs, "gpu"),
             Cell(f"{variant['gradient']['max_rel_error']:.0e}"),
         )
 
@@ -78,6 +92,9 @@ def lede(report: Mapping[str, Any]) -> str:
     parts = [f"{variant} {_factor_in_words(means[variant])}" for variant in sorted(means, key=lambda name: means[name])]
     over = f"Against {BASELINE}, over {len(cases)} case{'s' if len(cases) != 1 else ''} by geometric mean:"
     said = f"{over} {', '.join(parts)}." if parts else ""
+    if stands_alone(report):
+        devices = " and ".join(dict.fromkeys(case["case"]["device"] for case in cases))
+        said = f"Times and memory on {devices} stand alone: {BASELINE} has no form for it, so there are no ratios."
     failed = sum(bool(variant["error"]) for case in cases for variant in case["variants"])
     if failed:
         wrong = f"{failed} variant{'s' if failed != 1 else ''} failed."

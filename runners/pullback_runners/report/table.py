@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pullback_runners.report.summary import left_out
+from pullback_runners.report.summary import is_on_device, left_out
 from pullback_runners.report.words import duration_in_words, factor_in_words, memory_in_words, time_in_words
 from pullback_runners.variants import BASELINE
 from pullback_runners.workloads import Case
@@ -24,8 +24,9 @@ _OUTCOME_STYLES = {
 }
 
 
-_HEADINGS = ("variant", "time a call", f"time against {BASELINE}", "arrays", "malloc", "gradient error")
-_NARROW = (None, None, 14, 14, 14, 8)
+_GPU = "GPU"
+_HEADINGS = ("variant", "time a call", f"time against {BASELINE}", "arrays", "malloc", _GPU, "gradient error")
+_NARROW = (None, None, 14, 14, 14, 14, 8)
 """Widths at which cells fold between their words, for terminals that are too narrow for one line a variant."""
 
 _GAP = 2
@@ -33,20 +34,25 @@ _GAP = 2
 
 def report_table(report: Mapping[str, Any], width: int) -> Group:
     """Per case and variant: time, its factor against the baseline, memory by layer, gradient error; in `width` columns."""
-    cases = [(Case.of_document(case["case"]).name, list(_rows(case))) for case in report["cases"]]
+    shown = [place for place, name in enumerate(_HEADINGS) if name != _GPU or is_on_device(report)]
+    headings, narrowed = [_HEADINGS[place] for place in shown], [_NARROW[place] for place in shown]
+    cases = [
+        (Case.of_document(case["case"]).name, [[row[place] for place in shown] for row in _rows(case)])
+        for case in report["cases"]
+    ]
     rows = [row for _, rows in cases for row in rows]
-    widths = [max(map(cell_len, map(str, column))) for column in zip(_HEADINGS, *rows, strict=True)]
+    widths = [max(map(cell_len, map(str, column))) for column in zip(headings, *rows, strict=True)]
     if sum(widths) + _GAP * len(widths) > width:
-        widths = [narrow or natural for natural, narrow in zip(widths, _NARROW, strict=True)]
-    lines: list[RenderableType] = [_grid([[Text(heading, style="bold") for heading in _HEADINGS]], widths)]
+        widths = [narrow or natural for natural, narrow in zip(widths, narrowed, strict=True)]
+    lines: list[RenderableType] = [_grid([[Text(heading, style="bold") for heading in headings]], headings, widths)]
     for name, rows in cases:
-        lines += [Text(name, style="bold cyan"), _grid(rows, widths)]
+        lines += [Text(name, style="bold cyan"), _grid(rows, headings, widths)]
     return Group(*lines)
 
 
-def _grid(rows: Iterable[list[Text]], widths: Sequence[int]) -> Table:
+def _grid(rows: Iterable[list[Text]], headings: Sequence[str], widths: Sequence[int]) -> Table:
     grid = Table.grid(padding=(0, _GAP, 0, 0))
-    for heading, width in zip(_HEADINGS, widths, strict=True):
+    for heading, width in zip(headings, widths, strict=True):
         right = heading in {"time a call", "gradient error"}
         # A word that is too long, an interval of six digits, goes on in the next line: dots in its place would lose it.
         grid.add_column(width=width, justify="right" if right else "left", overflow="fold")
@@ -59,7 +65,8 @@ def _rows(case: Mapping[str, Any]) -> Iterator[list[Text]]:
     for variant in case["variants"]:
         if variant["error"]:
             failed = Text("failed", style="bold red")
-            yield [Text(f"  {variant['variant']}"), failed, Text(variant["error"]["kind"]), Text(), Text(), Text()]
+            name, kind = Text(f"  {variant['variant']}"), Text(variant["error"]["kind"])
+            yield [name, failed, kind, *(Text() for _ in _HEADINGS[3:])]
         else:
             yield _variant_row(variant, _pairs(case, variant["variant"]))
 
@@ -106,11 +113,14 @@ def _variant_row(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, An
         against,
         _memory(metrics, pairs, "array"),
         _memory(metrics, pairs, "native"),
+        _memory(metrics, pairs, "gpu"),
         Text(f"{variant['gradient']['max_rel_error']:.1e}"),
     ]
 
 
 def _memory(metrics: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]], layer: str) -> Text:
+    if f"{layer}_bytes" not in metrics:
+        return Text()
     text = Text(memory_in_words(metrics[f"{layer}_bytes"], metrics[f"{layer}_allocs"]))
     pair = pairs.get(f"{layer}_bytes")
     if pair is not None:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
-from pullback_runners.errors import UsageError
-from pullback_runners.peers import PEERS
+from pullback_runners.errors import UsageError, VariantError
+from pullback_runners.peers import PEERS, find_peer
 from pullback_runners.variants.peers import open_peer
 from pullback_runners.variants.prepared import PreparedVariant, VariantKind
 from pullback_runners.variants.tiers import BASELINE, TIERS, open_tier
-from pullback_runners.workloads import Case, Inputs, Workload, known_workloads
+from pullback_runners.workloads import CPU, DEVICES, Case, Inputs, Workload, known_workloads
 
 __all__ = [
     "BASELINE",
@@ -18,7 +18,9 @@ __all__ = [
     "kind_of",
     "known_variants",
     "open_variant",
+    "refuse_unknown_device",
     "refuse_unknown_variants",
+    "why_no_form",
 ]
 
 
@@ -41,9 +43,29 @@ def refuse_unknown_variants(names: Iterable[str]) -> None:
             raise UsageError(f"no variant {name!r}; known: {', '.join(known)}")
 
 
+def refuse_unknown_device(device: str) -> None:
+    """Refuse what is no device, before anything is measured."""
+    if device not in DEVICES:
+        raise UsageError(f"no device {device!r}; known: {', '.join(DEVICES)}")
+
+
+def why_no_form(variant: str, device: str) -> str | None:
+    """Why a variant cannot compute on a device, wherever it is; None if it can."""
+    if device == CPU:
+        return None
+    if variant in TIERS:
+        return f"the engine has no form for {device}"
+    if variant in PEERS and device in find_peer(variant).devices:
+        return None
+    return f"it is written for the CPU, with no form for {device}"
+
+
 def open_variant(
     variant: str, workload: Workload, case: Case, inputs: Inputs
 ) -> AbstractContextManager[PreparedVariant]:
     """Make a case ready to be called the way `variant` does it, while the block lasts."""
+    reason = why_no_form(variant, case.device)
+    if reason is not None:
+        raise VariantError("unavailable", f"{variant}: {reason}")
     open_ = open_tier if variant in TIERS else open_peer
     return open_(variant, workload, case, inputs)

@@ -12,7 +12,10 @@ from pullback_runners.workloads import Case, Inputs, Workload
 @contextmanager
 def open_peer(peer: str, workload: Workload, case: Case, inputs: Inputs) -> Iterator[PreparedVariant]:
     """Bind a peer; one that is unknown, absent or without this workload is unavailable."""
-    prepared = _adapter(peer, workload).prepare(workload, case, inputs)
+    adapter = _adapter(peer, workload)
+    if case.device not in adapter.devices:  # by hand, under the name of a peer that has a form
+        raise VariantError("unavailable", f"peer {peer} of workload {workload.name} computes on the CPU only")
+    prepared = adapter.prepare(workload, case, inputs)
     yield PreparedVariant(prepared.call, prepared.differentiated, lambda: None)
 
 

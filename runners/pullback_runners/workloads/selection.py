@@ -31,7 +31,9 @@ def select_cases(suite: str, patterns: Sequence[str] = (), device: str = CPU) ->
     for pattern in patterns:
         matching = {case.name for case in known if case.workload == pattern or _glob(pattern).fullmatch(case.name)}
         if not matching:
-            raise UsageError(f"no case of suite {suite!r} matches {pattern!r}; {_what_there_is(pattern, suite, device)}")
+            raise UsageError(
+                f"no case of suite {suite!r} matches {pattern!r}; {_what_there_is(pattern, suite, device)}"
+            )
         chosen |= matching
     return [case for case in known if case.name in chosen]
 
@@ -45,9 +47,7 @@ class Choice:
     refused: list[str]
 
 
-def choose_cases(
-    suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = CPU
-) -> Choice:
+def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = CPU) -> Choice:
     """Load workload files and select cases; what cannot be had is refused in a sentence, and the rest goes on.
 
     Where nothing is left to measure, the first sentence is raised.

@@ -1,0 +1,65 @@
+"""Is there a device? Asked of the peers that could compute on it, in a process that ends before anything is measured.
+
+Run as `python -P -m pullback_runners.peers.devices DEVICE` it writes why each of them cannot, as JSON. A process of its own,
+since what an engine holds of a GPU it keeps for as long as it lives, and others are measured beside it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+from pullback_runners.peers import PEERS, find_peer
+from pullback_runners.workloads import CPU
+
+_LONGEST_LOOK_S = 120.0
+"""Two engines are imported and start their drivers; tens of seconds from a cold disk."""
+
+
+def peers_for(device: str) -> list[str]:
+    """The peers that have a form for a device, installed or not."""
+    return [name for name in PEERS if device in find_peer(name).devices]
+
+
+def why_no_device(device: str) -> str | None:
+    """Why none of the peers that could compute on a device sees one, in a sentence; None if one does."""
+    if device == CPU:
+        return None
+    reasons = _look(device)
+    if None in reasons.values():
+        return None
+    said = "; ".join(str(reason) for reason in dict.fromkeys(reasons.values()))
+    # Compiled or not, it is the same engine that looks.
+    engines = list(dict.fromkeys(find_peer(name).packages[0] for name in reasons))
+    return (
+        f"no {device.upper()} device is seen by {' or '.join(engines)}: {said}; measure where there is one, "
+        f"with {' or '.join(engines)} built for it, or on the CPU"
+    )
+
+
+def _look(device: str) -> dict[str, str | None]:
+    names = peers_for(device)
+    looking = [sys.executable, "-P", "-m", "pullback_runners.peers.devices", device]
+    environment = {**os.environ, "JAX_PLATFORMS": device, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    try:
+        done = subprocess.run(  # noqa: S603 - our own module
+            looking, capture_output=True, text=True, check=False, timeout=_LONGEST_LOOK_S, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        return dict.fromkeys(names, f"no answer in {_LONGEST_LOOK_S:.0f} s")
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        return dict.fromkeys(names, f"looking for it failed ({last})")
+    found: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main(device: str) -> int:
+    """Say of each peer why it cannot compute on the device."""
+    reasons = {name: find_peer(name).available() or find_peer(name).why_not_on(device) for name in peers_for(device)}
+    print(json.dumps(reasons))  # noqa: T201 - the answer of this process
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
