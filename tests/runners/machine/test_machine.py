@@ -2,7 +2,7 @@ import json
 from dataclasses import replace
 
 from pullback_runners.machine import Preflight, describe_machine, judge_preflight, take_preflight
-from pullback_runners.machine.facts import cpu_model_of, fingerprint
+from pullback_runners.machine.facts import cpu_model_of, fingerprint, gpu_facts
 
 CPUINFO = """processor\t: 0
 vendor_id\t: AuthenticAMD
@@ -91,3 +91,22 @@ def test_processes_on_the_gpu_are_those_the_driver_names(monkeypatch, tmp_path):
     assert take_preflight().gpu_processes == 2
     tool.write_text("#!/bin/sh\nexit 9\n")
     assert take_preflight().gpu_processes is None
+
+
+def test_a_gpu_is_named_with_its_memory_and_driver(monkeypatch, tmp_path):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771, 570.86.15'\n")
+    tool.chmod(0o755)
+    without = describe_machine()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    described = describe_machine()
+    assert (described["facts"]["gpu"], described["facts"]["driver"]) == ("NVIDIA H200, 140 GiB", "570.86.15")
+    assert described["fingerprint"] != without["fingerprint"]
+    tool.write_text(tool.read_text().replace("570.86.15", "580.1"))
+    assert describe_machine()["fingerprint"] == described["fingerprint"]
+
+
+def test_several_gpus_are_counted_by_kind_and_what_is_not_understood_is_none():
+    rows = [["A", "40960", "1"], ["B", "8192", "1"], ["A", "40960", "1"]]
+    assert gpu_facts(rows) == ("2 x A, 40 GiB; B, 8 GiB", "1")
+    assert gpu_facts([["No devices were found"]]) == gpu_facts([]) == gpu_facts(None) == (None, None)

@@ -39,3 +39,7 @@ def test_a_call_longer_than_a_slice_is_made_once():
 
 def test_run_delay_is_known_or_none():
     assert run_delay_ns() is None or run_delay_ns() >= 0
+
+
+def test_a_call_that_waits_fills_a_slice_by_the_walls_clock():
+    assert calibrate_calls(lambda: time.sleep(2e-3), slice_ns=1_000_000, clock="wall") == 1

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,6 +93,51 @@ def test_a_peer_computes_the_value_and_gradients_of_the_closed_form(peer, case):
     for _ in range(2):
         check = check_gradient(prepared.differentiated(prepared.call()), expected, inputs, case.dtype)
         assert check.ok, check.complaint
+
+
+ON_A_DEVICE = [turn for turn in TURNS if turn.values[0].name == "torch" and turn.values[1].dtype == "f8"]
+
+
+@pytest.mark.parametrize(("peer", "case"), ON_A_DEVICE)
+def test_pytorch_has_all_on_the_device_and_waits_for_it(peer, case, monkeypatch):
+    """PyTorch's device `meta` has shapes and no numbers: what is elsewhere would be refused, and copied it cannot be."""
+    torch = installed(peer).engine()
+    waited = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waited.append(None))
+    monkeypatch.setattr(type(peer), "why_not_on", lambda *_: None)
+    workload = find_workload(case.workload)
+    prepared = peer.prepare(workload, replace(case, device="meta"), workload.draw_inputs(case))
+    value, gradients = prepared.call()
+    assert len(waited) == 1
+    assert {tensor.device.type for tensor in (value, *gradients)} == {"meta"}
+    with pytest.raises(NotImplementedError, match="meta"):
+        prepared.differentiated((value, gradients))
+
+
+@pytest.mark.parametrize("name", ["lstm", "det", "llsq", "gmm_likelihood", "mlp_step"])
+def test_pytorch_by_the_way_of_a_device_computes_the_gradients_of_the_closed_form(name, monkeypatch):
+    peer = installed(find_peer("torch"))
+    waited = []
+    monkeypatch.setattr(peer.engine().cuda, "synchronize", lambda: waited.append(None))
+    monkeypatch.setattr(type(peer), "why_not_on", lambda *_: None)
+    workload = find_workload(name)
+    case = Case(name, tuple(SMALL[name][0].items()), "f4")
+    inputs = workload.draw_inputs(case)
+    prepared = peer.prepare(
+        workload, replace(case, device="cpu:0"), inputs
+    )  # another word for the CPU, no other device
+    check = check_gradient(prepared.differentiated(prepared.call()), workload.closed_form(case, inputs), inputs, "f4")
+    assert check.ok, check.complaint
+    assert len(waited) == 1
+
+
+def test_peers_that_see_no_device_say_why():
+    for name, word in (("torch", "torch"), ("torch-compile", "torch"), ("jax", "jax: ")):
+        peer = installed(find_peer(name))
+        reason = peer.why_not_on("cuda")
+        assert reason is None or reason.startswith(word)
+        assert peer.why_not_on("cpu") is None
+    assert find_peer("autograd").why_not_on("cuda") == "autograd computes on cpu only"
 
 
 @pytest.mark.parametrize("name", ["autograd", "jax", "torch"])

@@ -21,6 +21,19 @@ async def count(session, table):
     return await session.scalar(select(func.count()).select_from(table))
 
 
+async def test_a_report_of_a_gpu_has_no_baseline_and_no_ratios(client, session, report):
+    (case,) = report["cases"]
+    case["case"]["device"] = "cuda"
+    case["paired"] = []
+    case["variants"] = [{**each, "variant": "torch", "kind": "peer"} for each in case["variants"][-1:]]
+    case["variants"][0]["metrics"]["time"]["clock"] = "wall"
+    response = await client.post(URL, json=report)
+    assert (response.status_code, response.json()["failures"]) == (201, 0)
+    stored = (await client.get("/api/v1/series", params={"project": "demo", "device": "cuda"})).json()["items"]
+    assert {(each["case"]["device"], each["variant"]) for each in stored} == {("cuda", "torch")}
+    assert len(stored) == response.json()["points"] > 0
+
+
 async def test_an_upload_is_acknowledged_with_its_address(client, report):
     response = await client.post(URL, json=report)
     assert response.status_code == 201
