@@ -56,9 +56,17 @@ def _look(device: str) -> dict[str, str | None]:
 
 def main(device: str) -> int:
     """Say of each peer why it cannot compute on the device."""
-    reasons = {name: find_peer(name).available() or find_peer(name).why_not_on(device) for name in peers_for(device)}
+    reasons = {name: _why_not(name, device) for name in peers_for(device)}
     print(json.dumps(reasons))  # noqa: T201 - the answer of this process
     return 0
+
+
+def _why_not(name: str, device: str) -> str | None:
+    peer = find_peer(name)
+    try:
+        return peer.available() or peer.why_not_on(device)
+    except Exception as error:  # noqa: BLE001 - an engine that cannot even be imported hides no other one
+        return f"{name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ class _Jax(FormsPeer):
             return reason
         try:
             self.engine().devices(device)
-        except RuntimeError as error:  # JAX's word for a platform that is not there, or that does not start
-            return f"jax: {str(error).splitlines()[0]}"
+        except Exception as error:  # noqa: BLE001 - RuntimeError, or an AssertionError without words: no GPU, no driver, no plugin
+            return f"jax: {str(error).partition(chr(10))[0] or 'it has no backend for ' + device}"
         return None
 
     def bind(self, form: Form, device: str) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
