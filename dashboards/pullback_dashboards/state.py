@@ -16,7 +16,9 @@ class Address:
     def __init__(self, path: str, request: Request) -> None:
         self._path = path
         # An empty split is an answer, other empty fields of a form are none.
-        self.pairs: Pairs = tuple((k, value) for k, value in request.query_params.multi_items() if value or k == "split")
+        self.pairs: Pairs = tuple(
+            (k, value) for k, value in request.query_params.multi_items() if value or k == "split"
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

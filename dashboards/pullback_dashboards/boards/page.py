@@ -156,9 +156,7 @@ async def board_json(view: AskedBoard) -> Response:
 @router.get("/boards/{board_id}")
 async def board_page(request: Request, view: AskedBoard) -> Response:
     """The board."""
-    return page(
-        request, "board.html", title=view.board.name, project=view.board.project, view=view, twins=("json",)
-    )
+    return page(request, "board.html", title=view.board.name, project=view.board.project, view=view, twins=("json",))
 
 
 @router.post("/boards/{board_id}")

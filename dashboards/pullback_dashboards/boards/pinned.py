@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from pullback_dashboards import links
 from pullback_dashboards.history import metric_label
+from pullback_service.commits.naming import FULL_HASH
 
 # Where one is in a page, not what it shows.
 _MOMENTARY = frozenset({"start", "open", "edit"})
@@ -38,13 +39,19 @@ class Pinned:
     def words(self) -> str:
         """What it shows, as far as its address says: the title of a chart that was given none."""
         if self.kind == "compare":
-            against = ", ".join(self.query.get("base", ())) or "its first parent"
-            return f"{', '.join(self.query.get('head', ()))} against {against}"
+            head, base = (", ".join(map(_short, self.query.get(name, ()))) for name in ("head", "base"))
+            here, there = (", ".join(self.query.get(name, ())) for name in ("head_machine", "base_machine"))
+            said = f"{head} against {base or ('the same commit' if there else 'its first parent')}"
+            return f"{said}, {here} against {there}" if there else said
         if self.kind == "workload":
             case = self.query.get("case") or [self.workload or ""]
             return ", ".join([*case, *map(metric_label, self.query.get("plot", ()))])
         said = [
-            metric_label(value) if name == "metric" else f"{name.removeprefix('param.')}={value}" if "." in name else value
+            metric_label(value)
+            if name == "metric"
+            else f"{name.removeprefix('param.')}={value}"
+            if "." in name
+            else value
             for name, values in self.query.items()
             if name not in {"split", "y", "last"}
             for value in values
@@ -56,6 +63,11 @@ class Pinned:
         if self.kind == "workload":
             return links.workload(self.project, self.workload or "")
         return links.compare(self.project) if self.kind == "compare" else links.explore(self.project)
+
+
+def _short(name: str) -> str:
+    """A commit as pages name it; a branch stays as it is."""
+    return name[:9] if FULL_HASH.fullmatch(name) else name
 
 
 def read_address(address: str) -> Pinned | None:

@@ -46,7 +46,9 @@ COLUMNS = (
     "case", "variant", "metric", "machine", "commit", "value", "unit", "factor", "low", "high", "outcome", "marks",
 )  # fmt: skip
 
-Split = Annotated[str, Query(max_length=210, description="What charts are told apart by; empty lays all over each other.")]
+Split = Annotated[
+    str, Query(max_length=210, description="What charts are told apart by; empty lays all over each other.")
+]
 Values = Literal["relative", "absolute"]
 Last = Annotated[int, Query(ge=1, le=2000)]
 

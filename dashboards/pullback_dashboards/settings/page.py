@@ -132,7 +132,13 @@ async def project_page(request: Request, view: AskedProject, saved: bool = False
     """The settings of a project."""
     name = view.project.name
     return page(
-        request, "settings_project.html", title=f"Settings of {name}", project=name, view=view, saved=saved, twins=("json",)
+        request,
+        "settings_project.html",
+        title=f"Settings of {name}",
+        project=name,
+        view=view,
+        saved=saved,
+        twins=("json",),
     )
 
 
@@ -229,7 +235,9 @@ async def make_code(request: Request, session: WriteSession, caller: KnownCaller
     note(session, subject="enrolment code", project=wanted.project)
     base = str(request.base_url).rstrip("/")
     command = f"pullback agent --server {base} --token-file code"
-    return await _shown_once(request, session, caller, Secret("code", "one agent", shown.secret, shown.expires_at, command))
+    return await _shown_once(
+        request, session, caller, Secret("code", "one agent", shown.secret, shown.expires_at, command)
+    )
 
 
 @router.get("/settings/audit.json")

@@ -248,21 +248,33 @@ def token_row(stored: StoredToken, now: datetime) -> TokenRow:
 def audit_row(line: Audit) -> AuditRow:
     """A write in words: what was said of it as name and value."""
     said = (f"{name}: {_short(value)}" for name, value in line.details.items())
-    return AuditRow(line.id, line.at, line.actor, line.action, line.subject, line.project, line.address, ", ".join(said))
+    return AuditRow(
+        line.id, line.at, line.actor, line.action, line.subject, line.project, line.address, ", ".join(said)
+    )
 
 
 def rules_of(settings: Settings) -> tuple[Rule, ...]:
     """What this service goes by: what may be claimed first, then its limits."""
     claims = (
         ("least claim", _percent(judging.LEAST_CLAIM), "Nothing is called faster or slower below this.", "decision 38"),
-        ("margin", _percent(judging.USUAL_MARGIN), "Nothing is called the same whose interval leaves this.", "decision 38"),
+        (
+            "margin",
+            _percent(judging.USUAL_MARGIN),
+            "Nothing is called the same whose interval leaves this.",
+            "decision 38",
+        ),
         (
             "provisional floor",
             _percent(judging.PROVISIONAL_FLOOR),
             "How far apart equal programs may come on a machine that has not measured its own noise.",
             "the method",
         ),
-        ("attempts", str(ATTEMPTS), "A job whose lease was lost goes back to the queue, so often at most.", "the queue"),
+        (
+            "attempts",
+            str(ATTEMPTS),
+            "A job whose lease was lost goes back to the queue, so often at most.",
+            "the queue",
+        ),
     )
     limits = (
         (name.replace("_", " "), _written(name, getattr(settings, name)), field.description or "", _variable(name))

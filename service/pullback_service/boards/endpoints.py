@@ -38,9 +38,7 @@ async def list_boards(session: ReadSession, caller: KnownCaller) -> Page[BoardSu
     return Page(items=[BoardSummary.of(stored) for stored in await queries.list_boards(session, caller)])
 
 
-@router.post(
-    "", status_code=201, responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError)
-)
+@router.post("", status_code=201, responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError))
 async def create_board(
     wanted: BoardRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> BoardSummary:
@@ -59,9 +57,7 @@ async def read_board(session: ReadSession, caller: KnownCaller, board_id: UUID) 
 
 
 @router.patch("/{board_id}", responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError))
-async def rename_board(
-    change: BoardChange, session: WriteSession, caller: KnownCaller, board_id: UUID
-) -> BoardSummary:
+async def rename_board(change: BoardChange, session: WriteSession, caller: KnownCaller, board_id: UUID) -> BoardSummary:
     """Give a board another name."""
     stored = await queries.rename_board(session, caller, board_id, change.name)
     _note(session, stored, name=change.name)
@@ -99,9 +95,7 @@ async def pin_chart(
     return PinReceipt(board_id=board_id, chart=await _chart(session, board_id, chart_id))
 
 
-@router.patch(
-    "/{board_id}/charts/{chart_id}", responses=documented(ForbiddenError, NotFoundError, InvalidInputError)
-)
+@router.patch("/{board_id}/charts/{chart_id}", responses=documented(ForbiddenError, NotFoundError, InvalidInputError))
 async def change_chart(
     change: ChartChange, session: WriteSession, caller: KnownCaller, board_id: UUID, chart_id: KnownId
 ) -> ChartSummary:
@@ -115,9 +109,7 @@ async def change_chart(
 
 
 @router.delete("/{board_id}/charts/{chart_id}", responses=documented(ForbiddenError, NotFoundError))
-async def remove_chart(
-    session: WriteSession, caller: KnownCaller, board_id: UUID, chart_id: KnownId
-) -> ChartSummary:
+async def remove_chart(session: WriteSession, caller: KnownCaller, board_id: UUID, chart_id: KnownId) -> ChartSummary:
     """Take a chart off a board; what it was is the answer."""
     removed = await _chart(session, board_id, chart_id)
     await queries.remove_chart(session, caller, board_id, chart_id)

@@ -41,7 +41,9 @@ async def find_pair(
     if base is None:
         if merge_base:
             refuse("merge_base", "A merge base needs two commits: give `base` too.")
-        reference = candidate if two_machines else NamedCommit(await first_parent(session, project_id, candidate.commit))
+        reference = (
+            candidate if two_machines else NamedCommit(await first_parent(session, project_id, candidate.commit))
+        )
     elif merge_base:
         other = await named_commit(session, project_id, base, where="base", measured=False)
         found = await find_merge_base(session, project_id, other.commit.sha, candidate.commit.sha)

@@ -34,7 +34,9 @@ from pullback_service.series.pooling import Spread, pooled_spread, pooled_value,
 
 MOST_COMPARED_POINTS = 100_000
 MOST_FAILURES = 20_000
-ON_TWO_MACHINES = "Measured on two machines, which no groups hold: only their ratios to the baseline can be held together."
+ON_TWO_MACHINES = (
+    "Measured on two machines, which no groups hold: only their ratios to the baseline can be held together."
+)
 
 Key: TypeAlias = tuple[int, int, str, str]
 """Case, machine, variant, metric: a series, or what is one as soon as it has a point."""
@@ -154,7 +156,9 @@ async def compare(
     for key in sides.keys() | stated.keys():
         points = sides.get(key, {})
         rows = stated.get(key, ())
-        about = next((group[0] for _, group in sorted(points.items(), reverse=True)), None) or next((row for row in rows if row.unit), None)
+        about = next((group[0] for _, group in sorted(points.items(), reverse=True)), None) or next(
+            (row for row in rows if row.unit), None
+        )
         direction = "smaller" if about is None else about.direction
         exact = (
             about.exact if about is not None else key[3] in EXACT_METRICS or any(row.outcome in COUNTED for row in rows)
@@ -245,9 +249,7 @@ async def named(
     return {found.id: found for found in cases}, {found.id: found for found in machines}
 
 
-async def groups_of(
-    session: AsyncSession, reference: Commit, candidate: Commit, key: Key
-) -> Sequence[float]:
+async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit, key: Key) -> Sequence[float]:
     """Log ratios candidate/reference of the groups that held both commits, of the newest upload that tells them.
 
     Index: ix_comparison_candidate.

@@ -25,7 +25,9 @@ router = APIRouter(prefix=API, tags=["tokens"])
 Place = TypeAdapter(tuple[KnownId])
 
 
-@router.post("/tokens", status_code=201, responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError))
+@router.post(
+    "/tokens", status_code=201, responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError)
+)
 async def create_token(
     wanted: TokenRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> NewToken:
