@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from pullback_dashboards import links
+from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import json_twin, page
-from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_service.commits.naming import named_commit

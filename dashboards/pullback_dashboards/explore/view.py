@@ -111,7 +111,9 @@ def charts_of(found: Sequence[Found], *, split: str, relative: bool) -> tuple[Ch
     for each in found:
         groups.setdefault((_value(each.stored, split), each.stored.series.metric), []).append(each)
     return tuple(
-        replace(_chart(value, metric, group, places, relative=relative), alone=_alone(split, value, metric))
+        replace(
+            _chart(_titled(split, value), metric, group, places, relative=relative), alone=_alone(split, value, metric)
+        )
         for (value, metric), group in groups.items()
     )
 
@@ -119,6 +121,10 @@ def charts_of(found: Sequence[Found], *, split: str, relative: bool) -> tuple[Ch
 def knows_split(split: str) -> bool:
     """Whether charts can be told apart by it: a dimension, a parameter, or nothing at all, which lays all over each other."""
     return split in {"", *SPLITS} or (split.startswith(PARAM) and split != PARAM)
+
+
+def _titled(split: str, value: str) -> str:
+    return f"{split.removeprefix(PARAM)}={value}" if split.startswith(PARAM) else value
 
 
 def _alone(split: str, value: str, metric: str) -> tuple[tuple[str, str], ...] | None:

@@ -17,7 +17,7 @@ router = APIRouter(include_in_schema=False)
 
 # One made-up history for all examples: a step that makes it better, a failure, one ratio that stays open.
 _FACTORS = (0.58, 0.57, 0.58, 0.44, 0.45, None, 0.44, 0.47)
-_DOUBT = 0.03
+_DOUBT = 0.06
 _OPEN = 7
 _GROUPS = tuple(
     math.log(0.44) + step / 900 for step in (-9, 4, -2, 7, 0, 3, -5, 8, 1, -7, 2, -3, 6, -1, 5, -6, 9, -4, -8, 10)

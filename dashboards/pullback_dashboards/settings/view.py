@@ -17,6 +17,7 @@ from pullback_service.settings import Settings
 from pullback_service.tokens.queries import StoredToken
 
 # Addresses and secrets are nobody's business, not even an administrator's in a browser.
+_UNITS = {"s": "s", "hours": "h"}
 _UNSAID = frozenset({"database_url", "database_url_file", "token_file"})
 
 ALLOWED: dict[Scope, str] = {
@@ -277,7 +278,12 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
         ),
     )
     limits = (
-        (name.replace("_", " "), _written(name, getattr(settings, name)), field.description or "", _variable(name))
+        (
+            _spoken(name),
+            _written(name, getattr(settings, name)),
+            (field.description or "").replace("`", ""),
+            _variable(name),
+        )
         for name, field in Settings.model_fields.items()
         if name not in _UNSAID
     )
@@ -288,10 +294,20 @@ def _percent(value: float) -> str:
     return f"{value * 100:g} %"
 
 
+def _spoken(name: str) -> str:
+    """The name without its unit, which stands behind the value."""
+    stem, _, last = name.rpartition("_")
+    return (stem if last in _UNITS or last == "bytes" else name).replace("_", " ")
+
+
 def _written(name: str, value: object) -> str:
-    if name.endswith("_bytes") and isinstance(value, int):
+    last = name.rpartition("_")[2]
+    if value is None:
+        return "not set"
+    if last == "bytes" and isinstance(value, int):
         return f"{value / 2**20:g} MiB"
-    return "not set" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{text} {_UNITS[last]}" if last in _UNITS else text
 
 
 def _variable(name: str) -> str:

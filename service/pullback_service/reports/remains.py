@@ -4,10 +4,11 @@ from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 
 from pullback_service.commits.models import Commit
 from pullback_service.machines.models import Machine
-from pullback_service.reports.models import Failure, Report
+from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.series.models import Case, Point, Series
 
 MOST_POINTS = 20_000
@@ -16,7 +17,7 @@ MOST_POINTS = 20_000
 async def remains_of(session: AsyncSession, report: Report) -> dict[str, Any]:
     """A document without slices, plans, facts of the time and what was left out: these were in the file alone.
 
-    Index: ix_point_report_id, ix_failure_report_id, pk_commit, pk_machine.
+    Index: ix_point_report_id, ix_failure_report_id, ix_comparison_report_id, pk_commit, pk_machine.
     """
     commit = (await session.scalars(select(Commit).where(Commit.id == report.commit_id))).one()
     machine = (await session.scalars(select(Machine).where(Machine.id == report.machine_id))).one()
@@ -56,13 +57,45 @@ async def remains_of(session: AsyncSession, report: Report) -> dict[str, Any]:
         "machine": {"name": machine.name, "fingerprint": machine.fingerprint, "facts": {}},
         "harness": {"version": "not kept", "suite": report.suite},
         "cases": list(cases.values()),
-        "comparisons": [],
+        "comparisons": await _comparisons(session, report),
     }
 
 
+async def _comparisons(session: AsyncSession, report: Report) -> list[dict[str, Any]]:
+    """What the report stated of two commits. Index: ix_comparison_report_id."""
+    older, newer = aliased(Commit), aliased(Commit)
+    rows = await session.execute(
+        select(Comparison, Case, older.sha, newer.sha)
+        .join(Case, Case.id == Comparison.case_id)
+        .join(older, older.id == Comparison.reference_id)
+        .join(newer, newer.id == Comparison.candidate_id)
+        .where(Comparison.report_id == report.id)
+        .order_by(Comparison.id)
+        .limit(MOST_POINTS)
+    )
+    return [
+        {
+            "case": _told(case),
+            "variant": stated.variant,
+            "metric": stated.metric,
+            "reference": reference,
+            "candidate": candidate,
+            "log_ratio": stated.log_ratio,
+            "low": stated.low,
+            "high": stated.high,
+            "n": stated.n,
+            "outcome": stated.outcome,
+        }
+        for stated, case, reference, candidate in rows
+    ]
+
+
+def _told(case: Case) -> dict[str, Any]:
+    return {"workload": case.workload, "params": case.params, "dtype": case.dtype, "device": case.device}
+
+
 def _entry(case: Case) -> dict[str, Any]:
-    told = {"workload": case.workload, "params": case.params, "dtype": case.dtype, "device": case.device}
-    return {"case": told, "gradient": None, "error": None, "variants": [], "paired": []}
+    return {"case": _told(case), "gradient": None, "error": None, "variants": [], "paired": []}
 
 
 def _add(entry: dict[str, Any], point: Point, series: Series) -> None:
