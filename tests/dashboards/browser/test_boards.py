@@ -78,8 +78,11 @@ def test_what_cannot_be_is_said_in_the_pages_style(base, address, sent, status, 
 
 
 def test_a_form_of_another_site_changes_nothing(base):
-    answer = httpx.post(f"{base}/boards", data={"name": "theirs"}, headers={"origin": "https://evil.example"})
+    headers = {"origin": "https://evil.example", "accept": "text/html"}
+    answer = httpx.post(f"{base}/boards", data={"name": "theirs"}, headers=headers)
     assert answer.status_code == 403
+    assert "Pages of other sites may not write" in answer.text
+    assert "Back to the overview" in answer.text
     assert "theirs" not in httpx.get(f"{base}/boards.json").text
 
 
