@@ -86,14 +86,13 @@ def test_a_form_of_another_site_changes_nothing(base):
     assert "theirs" not in httpx.get(f"{base}/boards.json").text
 
 
-def test_two_machines_are_held_against_each_other(base, made):
-    # A machine and a workload of its own, so that other tests of this session count what they counted before.
+def test_two_machines_are_held_against_each_other(empty_base, made):
     case = ("held_apart", {"n": 1}, "f8", 1e-3, 800)
     for machine in ("old", "new"):
         report = made.made_report(3, project="machines", machine=machine, cases=[case])
-        httpx.post(f"{base}/api/v1/reports", json=report).raise_for_status()
+        httpx.post(f"{empty_base}/api/v1/reports", json=report).raise_for_status()
     sha = report["commit"]["sha"]
-    address = f"{base}/projects/machines/compare"
+    address = f"{empty_base}/projects/machines/compare"
     view = httpx.get(f"{address}.json?head={sha}&head_machine=new&base_machine=old&show=all").json()
     outcomes = {(row["variant"], row["metric"]): (row["outcome"], row["kind"]) for row in view["rows"]}
     assert outcomes["fused", "array_bytes"] == ("equal", "counted")
