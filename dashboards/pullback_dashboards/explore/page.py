@@ -33,8 +33,8 @@ from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
+from pullback_service.series.drawing import newest_marks
 from pullback_service.series.finding import Facet, Facets, StoredSeries, facets, list_series
-from pullback_service.series.windows import Window, marks_in
 
 router = APIRouter(include_in_schema=False)
 
@@ -144,11 +144,9 @@ def _check(split: str) -> None:
 
 
 async def _points_of(session: AsyncSession, series: Sequence[StoredSeries], last: int) -> list[Found]:
-    found = []
-    for stored in series:
-        points, _ = await marks_in(session, SeriesId(stored.series.id), Window(last=last), at_most=_MARKS)
-        found.append(Found(stored, tuple(points)))
-    return found
+    ids = [SeriesId(stored.series.id) for stored in series]
+    marks = await newest_marks(session, ids, last=last, at_most=_MARKS)
+    return [Found(stored, tuple(marks[id_])) for stored, id_ in zip(series, ids, strict=True)]
 
 
 def _columns_of(row: SeriesRow) -> Mapping[str, Any]:
