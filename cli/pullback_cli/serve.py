@@ -34,7 +34,7 @@ def serve(
     import uvicorn  # noqa: PLC0415 - heavy, and an extra
 
     from pullback_cli.app import create_app  # noqa: PLC0415 - as above
-    from pullback_service.collecting import collect_seldom  # noqa: PLC0415 - as above
+    from pullback_service.collecting import collect_seldom, keep_no_large_buffers  # noqa: PLC0415 - as above
     from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
     from pullback_service.runtime import runtime_of  # noqa: PLC0415 - as above
     from pullback_service.settings import load_settings, refuse_open_bind  # noqa: PLC0415 - as above
@@ -61,6 +61,7 @@ def serve(
     )
     listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
     collect_seldom()
+    keep_no_large_buffers()
     Server(config).run(sockets=[listening])
 
 

@@ -303,16 +303,16 @@ async def report_result(
     prepared = await to_thread.run_sync(keeping.prepare, body)
     held = await leases.hold(session, JobId(job_id), number, lease)
     stored = await queries.job_by_id(session, JobId(job_id))
-    document = prepared.read.document
-    refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), document, of="job")
+    head = prepared.read.head
+    refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), head, of="job")
     for_job = keeping.ForJob(JobId(job_id), number, late=not held.is_active)
     kept = await keeping.keep(session, prepared, idempotency_key, for_job=for_job)
     if kept.created:
         leases.finish(held)
         await session.flush()
     response.status_code = 201 if kept.created else 200
-    receipt = receipt_of(kept.report, document.project, document.commit.sha)
-    note(session, subject=f"report {receipt.id}", project=document.project, job=job_id, attempt=number)
+    receipt = receipt_of(kept.report, head.project, head.commit.sha)
+    note(session, subject=f"report {receipt.id}", project=head.project, job=job_id, attempt=number)
     response.headers["Location"] = receipt.url
     return JobReceipt(**receipt.model_dump(), job_state=held.job.state)
 

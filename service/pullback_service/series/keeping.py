@@ -74,14 +74,7 @@ async def ensure_cases(
             Case,
             ("identity", "workload", "params", "dtype", "device", "label"),
             [
-                (
-                    part.identity,
-                    part.document.workload,
-                    part.document.params,
-                    part.document.dtype,
-                    part.document.device,
-                    part.label,
-                )
+                (part.identity, part.workload, part.params, part.dtype, part.device, part.label)
                 for part in missing
             ],
             project_id=project_id,
