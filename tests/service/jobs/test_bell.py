@@ -146,8 +146,12 @@ async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(c
     ]
     await queue(machine_id=away.machine_id, priority=100)
     async with database.writing.begin() as session:
-        columns = "project_id, commit_id, suite, timeout_s, machine_id, priority"
-        await session.execute(text(f"INSERT INTO job ({columns}) SELECT {columns} FROM job, generate_series(2, 200)"))
+        await session.execute(
+            text(
+                "INSERT INTO job (project_id, commit_id, suite, timeout_s, machine_id, priority)"
+                " SELECT project_id, commit_id, suite, timeout_s, machine_id, priority FROM job, generate_series(2, 200)"
+            )
+        )
     agents = [(await enroll(**enrolment), asked) for enrolment, asked in others]
     waiting = [asyncio.create_task(agent.claim(wait_s=5, **asked)) for agent, asked in agents]
     bell = runtime_of(client._transport.app).bell
