@@ -109,16 +109,15 @@ async def _claim_once(
 ) -> Claim | None:
     async with database.writing.begin() as session:
         belongs_to(session, caller)
-        look = await queries.look_for_work(session, agent_id, asked.labels)
-        seat.labels = look.labels
+        look = await queries.look_for_work(session, agent_id, asked.labels, asked.kinds)
+        abilities = seat.abilities = look.abilities
         if not look.promising:
             return None
-        agent = await queries.agent_by_id(session, agent_id)
         lease = await leases.claim(
             session,
             agent_id,
-            MachineId(agent.machine_id),
-            look.labels,
+            MachineId(abilities.machine_id),
+            abilities.labels,
             settings.lease_s,
             asked.kinds,
         )
