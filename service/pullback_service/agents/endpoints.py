@@ -27,7 +27,7 @@ from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.settings import Settings
-from pullback_service.tokens.queries import redeem_code
+from pullback_service.tokens.queries import redeem_code, refuse_ended
 
 router = APIRouter(prefix=f"{API}/agents", tags=["agents"])
 
@@ -113,6 +113,7 @@ async def _claim_once(
         abilities = seat.abilities = look.abilities
         if not look.promising:
             return None
+        await refuse_ended(session, caller)
         lease = await leases.claim(
             session,
             agent_id,
