@@ -14,6 +14,7 @@ from pullback_service.addresses import OPENAPI
 from pullback_service.agents.endpoints import router as agents
 from pullback_service.audit.endpoints import router as audit
 from pullback_service.backfills.endpoints import router as backfills
+from pullback_service.boards.endpoints import router as boards
 from pullback_service.commits.endpoints import router as commits
 from pullback_service.comparisons.endpoints import router as comparisons
 from pullback_service.database import Database, check_address
@@ -88,6 +89,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         series,
         comparisons,
         matrix,
+        boards,
         jobs,
         backfills,
         agents,

@@ -25,6 +25,7 @@ class Need:
 OPEN = Need(None)
 READ = Need("read", public=True)
 READ_INSIDE = Need("read")  # tells of machines, agents or the service itself, whichever project they serve
+OWN = Need("read")  # writes to boards of one's own; of projects' boards their queries ask for more
 UPLOAD = Need("upload")
 AGENT = Need("agent")
 AGENT_OFTEN = Need("agent", audited=False)
@@ -58,6 +59,14 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/points": READ,
     f"GET {API}/comparisons": READ,
     f"GET {API}/matrix": READ,
+    f"GET {API}/boards": READ,
+    f"POST {API}/boards": OWN,
+    f"GET {API}/boards/{{board_id}}": READ,
+    f"PATCH {API}/boards/{{board_id}}": OWN,
+    f"DELETE {API}/boards/{{board_id}}": OWN,
+    f"POST {API}/boards/{{board_id}}/charts": OWN,
+    f"PATCH {API}/boards/{{board_id}}/charts/{{chart_id}}": OWN,
+    f"DELETE {API}/boards/{{board_id}}/charts/{{chart_id}}": OWN,
     f"POST {API}/jobs": UPLOAD,
     f"GET {API}/jobs": READ,
     f"GET {API}/jobs/{{job_id}}": READ,
@@ -85,6 +94,26 @@ ENDPOINTS: Mapping[str, Need] = {
     "POST /login": OPEN,
     "POST /logout": OPEN,
     "GET /help": OPEN,
+    "GET /help.json": OPEN,
+    "POST /boards": OWN,
+    "POST /boards/pin": OWN,
+    "POST /boards/{board_id}": OWN,
+    "POST /boards/{board_id}/charts/{chart_id}": OWN,
+    "GET /settings": READ_INSIDE,
+    "GET /settings.json": READ_INSIDE,
+    "GET /settings/projects/{project:path}": READ_INSIDE,
+    "GET /settings/projects/{project:path}.json": READ_INSIDE,
+    "POST /settings/projects": ADMIN,
+    "POST /settings/projects/{project:path}": ADMIN,
+    "POST /settings/machines/{machine_id}": ADMIN,
+    "GET /settings/tokens": ADMIN,
+    "GET /settings/tokens.json": ADMIN,
+    "POST /settings/tokens": ADMIN,
+    "POST /settings/tokens/{token_id}/revoke": ADMIN,
+    "POST /settings/enrolments": ADMIN,
+    "GET /settings/audit": ADMIN,
+    "GET /settings/audit.json": ADMIN,
+    "GET /settings/audit.csv": ADMIN,
     "GET /static/{digest}/{name}": OPEN,
     "GET /jobs": READ_INSIDE,
     "GET /jobs.json": READ_INSIDE,

@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.caller import Caller, Scope
-from pullback_service.errors import AuthenticationError, ConflictError, NotFoundError
+from pullback_service.errors import AuthenticationError, ConflictError, ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, ProjectId, TokenId
 from pullback_service.projects.models import Project
 from pullback_service.tokens.models import EnrolmentCode, Token
@@ -78,7 +78,7 @@ async def token_by_id(session: AsyncSession, token_id: TokenId) -> StoredToken:
         )
     ).one_or_none()
     if row is None:
-        raise NotFoundError(f"There is no token {token_id}: GET /api/v1/tokens lists those there are.")
+        raise _no_token(token_id)
     return StoredToken(*row)
 
 
@@ -106,8 +106,19 @@ async def valid_token_by_name(session: AsyncSession, name: str) -> StoredToken:
     return await token_by_id(session, TokenId(token_id))
 
 
-async def list_tokens(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[StoredToken]:
-    """Tokens, revoked ones too, in the order of their making. Index: pk_token."""
+def refuse_wider(caller: Caller, project_id: ProjectId | None, *, what: str) -> None:
+    """Refuse rights beyond the caller's own: an administrator of one project gives rights in that project."""
+    if caller.projects is not None and project_id not in caller.projects:
+        raise ForbiddenError(
+            f"{caller.name[:1].upper()}{caller.name[1:]} is for one project, and so is every {what} made with it: "
+            "name that project, or use a token for all of them."
+        )
+
+
+async def list_tokens(
+    session: AsyncSession, *, after_id: int | None, limit: int, caller: Caller | None = None
+) -> Sequence[StoredToken]:
+    """Tokens that a caller may end, revoked ones too, in the order of their making. Index: pk_token."""
     statement = (
         select(Token, Project.name)
         .join(Project, Project.id == Token.project_id, isouter=True)
@@ -116,11 +127,17 @@ async def list_tokens(session: AsyncSession, *, after_id: int | None, limit: int
     )
     if after_id is not None:
         statement = statement.where(Token.id > after_id)
+    if caller is not None and caller.projects is not None:
+        statement = statement.where(Token.project_id.in_(caller.projects))
     return [StoredToken(*row) for row in await session.execute(statement)]
 
 
-async def revoke_token(session: AsyncSession, token_id: TokenId) -> StoredToken:
+async def revoke_token(session: AsyncSession, token_id: TokenId, *, caller: Caller | None = None) -> StoredToken:
     """End a token at once, and the logins made with it; ending it again changes nothing. Index: pk_token."""
+    if caller is not None and caller.projects is not None:
+        found = await token_by_id(session, token_id)
+        if found.token.project_id not in caller.projects:  # nor is it listed
+            raise _no_token(token_id)
     await session.execute(
         update(Token).where(Token.id == token_id, Token.revoked_at.is_(None)).values(revoked_at=func.now())
     )
@@ -195,6 +212,10 @@ async def redeem_code(
         project_id=ProjectId(code.project_id) if code.project_id is not None else None,
         agent_id=agent_id,
     )
+
+
+def _no_token(token_id: TokenId) -> NotFoundError:
+    return NotFoundError(f"There is no token {token_id}: GET /api/v1/tokens lists those there are.")
 
 
 async def _from_now(session: AsyncSession, lifetime: timedelta) -> datetime:
