@@ -128,7 +128,7 @@ def _measure(browser: Browser, address: str, token: str | None, path: str, times
     for _ in range(times + 1):
         page = context.new_page()
         page.goto(address + path)
-        if page.locator("script[data-figure]").count():
+        if page.locator("[data-figure]").count():
             page.wait_for_selector("[data-drawn=yes]", timeout=60_000)
         page.wait_for_timeout(50)
         loads.append(page.evaluate(READ))

@@ -33,14 +33,10 @@ for (const source of document.querySelectorAll("script[type='application/json'][
   const place = document.getElementById(source.dataset.figure);
   const figure = JSON.parse(source.textContent);
   place.replaceChildren();
-  place.setAttribute("role", "group"); // an image holds nothing that can be pressed; Plotly's figure does
-  const redraw = () => {
-    place.dataset.drawn = "pending";
-    draw(place, figure).then(() => { place.dataset.drawn = "yes"; });
-  };
-  redraw();
-  document.addEventListener("themechange", redraw);
-  for (const other of ["(max-width: 640px)", "print"]) matchMedia(other).addEventListener("change", redraw); // a phone was turned
+  place.dataset.drawn = "pending";
+  draw(place, figure).then(() => { place.dataset.drawn = "yes"; });
+  document.addEventListener("themechange", () => draw(place, figure));
+  matchMedia("(max-width: 640px)").addEventListener("change", () => draw(place, figure)); // a phone was turned
   place.on("plotly_click", ({ points }) => {
     const target = points[0]?.customdata?.at(-1);
     if (typeof target === "string" && target.startsWith("/")) location.assign(target);

@@ -98,7 +98,7 @@ class Visitor:
 
     def settle(self):
         """Wait until what is drawn is drawn as the page now stands."""
-        if self.page.locator("script[data-figure]").count():
+        if self.page.locator("[data-figure]").count():
             self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             self.page.wait_for_selector("[data-drawn=yes]", timeout=30_000)
 
@@ -118,7 +118,7 @@ class Visitor:
 
     def loaded(self):
         """What loading it cost and moved."""
-        figures = self.page.locator("script[data-figure]").count()
+        figures = self.page.locator("[data-figure]").count()
         plotly = [address for address in self.asked if "plotly" in address]
         if bool(figures) != bool(plotly):
             self.say(f"has {figures} interactive figures and asked for Plotly {len(plotly)} times")
