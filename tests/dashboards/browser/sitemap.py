@@ -18,8 +18,7 @@ from pullback_cli.app import create_app
 from pullback_service.settings import Settings
 
 HTML = {"accept": "text/html"}
-ALIKE = 1  # addresses of one route with the same parameters that are followed
-OF_A_ROUTE = 6  # addresses of one route that are followed, whatever their parameters
+MOST = {False: 6, True: 2}  # addresses of one route that are followed: of plain names, of those that try to break out
 
 
 def _walk(routes):
@@ -133,7 +132,7 @@ class _Explorer:
     def __init__(self, client, site):
         self._client, self._site = client, site
         self._fetched = {}  # address -> its page, or None for what is none
-        self._alike, self._of_route = Counter(), Counter()
+        self._kinds, self._followed = set(), Counter()
         self._named = defaultdict(set)  # address -> (a place on it, who leads there)
 
     def explore(self, starts):
@@ -163,11 +162,12 @@ class _Explorer:
 
     def _is_new(self, address, route):
         """Whether it tells more than what was fetched: other parameters, other names."""
-        kind = (route.path, tuple(sorted(name for name, _ in parse_qsl(urlsplit(address).query))), "wild%2F" in address)
-        if address in self._fetched or self._alike[kind] >= ALIKE or self._of_route[route.path] >= OF_A_ROUTE:
+        wild = "wild%2F" in address
+        kind = (route.path, wild, *sorted(name for name, _ in parse_qsl(urlsplit(address).query)))
+        if kind in self._kinds or self._followed[route.path, wild] >= MOST[wild]:
             return False
-        self._alike[kind] += 1
-        self._of_route[route.path] += 1
+        self._kinds.add(kind)
+        self._followed[route.path, wild] += 1
         return True
 
     def _fetch(self, address, route, whence):
