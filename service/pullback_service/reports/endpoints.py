@@ -26,8 +26,8 @@ from pullback_service.importers.unpacking import is_archive
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping, queries
-from pullback_service.reports.models import Report
 from pullback_service.reports.gathering import Parts
+from pullback_service.reports.models import Report
 from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, Stated, refuse_dirty
 from pullback_service.reports.schemas import PointPreview, ReportDetail, ReportReceipt, ReportSummary, UploadReceipt
 from pullback_service.runtime import KnownSettings

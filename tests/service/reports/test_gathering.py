@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import InvalidInputError
 from pullback_service.reports.gathering import DoesNotHoldError, gather
 from pullback_service.reports.schemas import MOST_CASES, ReportDocument
-from tests.service.reports.mutations import mutated
 
 
 def gathered(report):

@@ -5,11 +5,11 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import RequestError, UnreadableBodyError
 from pullback_service.reports.keeping import prepare
 from pullback_service.reports.reading import read_report
-from tests.service.reports.mutations import mutated
 
 
 def encode(document):
