@@ -41,11 +41,11 @@ class Pinned:
         if self.kind == "compare":
             head, base = (", ".join(map(_short, self.query.get(name, ()))) for name in ("head", "base"))
             here, there = (", ".join(self.query.get(name, ())) for name in ("head_machine", "base_machine"))
-            said = f"{head} against {base or ('the same commit' if there else 'its first parent')}"
-            return f"{said}, {here} against {there}" if there else said
+            sentence = f"{head} against {base or ('the same commit' if there else 'its first parent')}"
+            return f"{sentence}, {here} against {there}" if there else sentence
         if self.kind == "workload":
-            case = self.query.get("case") or [self.workload or ""]
-            return ", ".join([*case, *map(metric_label, self.query.get("plot", ()))])
+            cases = self.query.get("case") or [self.workload or ""]
+            return ", ".join([*cases, *map(metric_label, self.query.get("plot", ()))])
         said = [
             metric_label(value)
             if name == "metric"

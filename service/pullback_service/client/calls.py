@@ -466,6 +466,45 @@ class Client(SyncSender):
             ),
         )
 
+    def list_boards(self) -> models.PageOfBoardSummary:
+        """The caller's own boards, then those of projects, by name, on one page."""
+        return self._ask(models.PageOfBoardSummary, Call("GET", "/api/v1/boards", repeatable=True))
+
+    def create_board(self, statement: models.BoardRequest) -> models.BoardSummary:
+        """Make a board, one's own or a project's."""
+        return self._ask(models.BoardSummary, Call("POST", "/api/v1/boards", body=statement))
+
+    def read_board(self, board_id: UUID) -> models.BoardDetail:
+        """A board with what is pinned to it. Somebody's own is read by who was told its address."""
+        return self._ask(models.BoardDetail, Call("GET", f"/api/v1/boards/{board_id}", repeatable=True))
+
+    def rename_board(self, board_id: UUID, statement: models.BoardChange) -> models.BoardSummary:
+        """Give a board another name."""
+        return self._ask(
+            models.BoardSummary, Call("PATCH", f"/api/v1/boards/{board_id}", body=statement, repeatable=True)
+        )
+
+    def remove_board(self, board_id: UUID) -> models.BoardSummary:
+        """Remove a board and what is pinned to it; what it was is the answer."""
+        return self._ask(models.BoardSummary, Call("DELETE", f"/api/v1/boards/{board_id}"))
+
+    def pin_chart(self, board_id: UUID, statement: models.ChartRequest) -> models.PinReceipt:
+        """Pin a chart at the end of a board. What is there already stays where it is."""
+        return self._ask(
+            models.PinReceipt, Call("POST", f"/api/v1/boards/{board_id}/charts", body=statement, repeatable=True)
+        )
+
+    def change_chart(self, board_id: UUID, chart_id: int, statement: models.ChartChange) -> models.ChartSummary:
+        """Give a pinned chart another title or another place."""
+        return self._ask(
+            models.ChartSummary,
+            Call("PATCH", f"/api/v1/boards/{board_id}/charts/{chart_id}", body=statement, repeatable=True),
+        )
+
+    def remove_chart(self, board_id: UUID, chart_id: int) -> models.ChartSummary:
+        """Take a chart off a board; what it was is the answer."""
+        return self._ask(models.ChartSummary, Call("DELETE", f"/api/v1/boards/{board_id}/charts/{chart_id}"))
+
     def create_job(self, statement: models.JobRequest, *, force: bool | None = None) -> models.JobDetail:
         """Queue work: a suite at a commit, or two commits compared.
 
@@ -649,7 +688,7 @@ class Client(SyncSender):
         return self._ask(models.NewToken, Call("POST", "/api/v1/tokens", body=statement))
 
     def list_tokens(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfTokenSummary:
-        """Tokens without their secrets, oldest first, revoked ones too."""
+        """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
         return self._ask(
             models.PageOfTokenSummary,
             Call("GET", "/api/v1/tokens", query={"limit": limit, "cursor": cursor}, repeatable=True),
@@ -1150,6 +1189,45 @@ class AsyncClient(AsyncSender):
             ),
         )
 
+    async def list_boards(self) -> models.PageOfBoardSummary:
+        """The caller's own boards, then those of projects, by name, on one page."""
+        return await self._ask(models.PageOfBoardSummary, Call("GET", "/api/v1/boards", repeatable=True))
+
+    async def create_board(self, statement: models.BoardRequest) -> models.BoardSummary:
+        """Make a board, one's own or a project's."""
+        return await self._ask(models.BoardSummary, Call("POST", "/api/v1/boards", body=statement))
+
+    async def read_board(self, board_id: UUID) -> models.BoardDetail:
+        """A board with what is pinned to it. Somebody's own is read by who was told its address."""
+        return await self._ask(models.BoardDetail, Call("GET", f"/api/v1/boards/{board_id}", repeatable=True))
+
+    async def rename_board(self, board_id: UUID, statement: models.BoardChange) -> models.BoardSummary:
+        """Give a board another name."""
+        return await self._ask(
+            models.BoardSummary, Call("PATCH", f"/api/v1/boards/{board_id}", body=statement, repeatable=True)
+        )
+
+    async def remove_board(self, board_id: UUID) -> models.BoardSummary:
+        """Remove a board and what is pinned to it; what it was is the answer."""
+        return await self._ask(models.BoardSummary, Call("DELETE", f"/api/v1/boards/{board_id}"))
+
+    async def pin_chart(self, board_id: UUID, statement: models.ChartRequest) -> models.PinReceipt:
+        """Pin a chart at the end of a board. What is there already stays where it is."""
+        return await self._ask(
+            models.PinReceipt, Call("POST", f"/api/v1/boards/{board_id}/charts", body=statement, repeatable=True)
+        )
+
+    async def change_chart(self, board_id: UUID, chart_id: int, statement: models.ChartChange) -> models.ChartSummary:
+        """Give a pinned chart another title or another place."""
+        return await self._ask(
+            models.ChartSummary,
+            Call("PATCH", f"/api/v1/boards/{board_id}/charts/{chart_id}", body=statement, repeatable=True),
+        )
+
+    async def remove_chart(self, board_id: UUID, chart_id: int) -> models.ChartSummary:
+        """Take a chart off a board; what it was is the answer."""
+        return await self._ask(models.ChartSummary, Call("DELETE", f"/api/v1/boards/{board_id}/charts/{chart_id}"))
+
     async def create_job(self, statement: models.JobRequest, *, force: bool | None = None) -> models.JobDetail:
         """Queue work: a suite at a commit, or two commits compared.
 
@@ -1339,7 +1417,7 @@ class AsyncClient(AsyncSender):
         return await self._ask(models.NewToken, Call("POST", "/api/v1/tokens", body=statement))
 
     async def list_tokens(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfTokenSummary:
-        """Tokens without their secrets, oldest first, revoked ones too."""
+        """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
         return await self._ask(
             models.PageOfTokenSummary,
             Call("GET", "/api/v1/tokens", query={"limit": limit, "cursor": cursor}, repeatable=True),

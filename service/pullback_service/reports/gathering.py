@@ -6,8 +6,9 @@ models of more than one case. Every complaint is as if the whole had been valida
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
@@ -115,51 +116,67 @@ def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) 
     `root` is its JSON path; of a report made from another tool's file, `places` say where in that file each case was.
     What is nested too deeply is told where every value holds, and what contradicts itself where nothing else is wrong.
     """
-    errors: list[ErrorDetails] = []
-    contradictions: list[InvalidInputError] = []
-    parts, digest = Parts(), _Digest()
-    head = _valid(ReportHead, {key: value for key, value in raw.items() if key not in _LISTS}, (), errors)
+    gathering, digest = _Gathering(root, places), _Digest()
+    head = gathering.valid(ReportHead, {key: value for key, value in raw.items() if key not in _LISTS})
+    take = {"cases": gathering.take_case, "comparisons": gathering.take_comparison}
     for key in sorted(raw.keys() | _LISTS.keys()):
         if key not in _LISTS:
             digest.add(key, raw[key])
-            continue
-        is_given = key in raw
-        listed = _valid(_LISTS[key], {key: raw.pop(key)} if is_given else {}, (), errors)
-        entries: list[Any] = [] if listed is None else getattr(listed, key)
-        for index, entry in enumerate(digest.passing(key, _drained(entries)) if is_given else ()):
-            if key == "cases":
-                case = _valid(MeasuredCaseDocument, entry, (key, index), errors)
-                comparison = None
-            else:
-                case, comparison = None, _valid(ComparisonDocument, entry, (key, index), errors)
-            if errors or contradictions:
-                continue
-            try:
-                if case is not None:
-                    path = f"{root}.cases[{index}]" if places is None else places[index]
-                    parts.add_case(case, path, inside=places is None)
-                elif comparison is not None:
-                    parts.add_comparison(comparison)
-            except InvalidInputError as error:
-                contradictions.append(error)
-    if head is None or errors:
-        raise DoesNotHoldError(errors)
+        elif key not in raw:
+            gathering.valid(_LISTS[key], {})
+        else:
+            listed = gathering.valid(_LISTS[key], {key: raw.pop(key)})
+            entries = [] if listed is None else getattr(listed, key)
+            for index, entry in enumerate(digest.passing(key, _drained(entries))):
+                take[key](index, entry)
+    if head is None or gathering.errors:
+        raise DoesNotHoldError(gathering.errors)
     if digest.failed is not None:
         raise NestedTooDeeplyError from digest.failed
-    if contradictions:
-        raise contradictions[0]
-    return Gathered(head, parts, digest.value())
+    if gathering.contradiction is not None:
+        raise gathering.contradiction
+    return Gathered(head, gathering.parts, digest.value())
 
 
-def _valid(model: type[M], value: object, at: tuple[str | int, ...], errors: list[ErrorDetails]) -> M | None:
-    """The value as a model, or None and what is wrong with it as one more of the errors."""
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        for item in error.errors(include_url=False, include_input=False):
-            item["loc"] = (*at, *item["loc"])
-            errors.append(item)
-        return None
+class _Gathering:
+    """What was gathered so far, and what is wrong with it: every error of a value, the first contradiction."""
+
+    def __init__(self, root: str, places: Sequence[str] | None) -> None:
+        self._root = root
+        self._places = places
+        self.parts = Parts()
+        self.errors: list[ErrorDetails] = []
+        self.contradiction: InvalidInputError | None = None
+
+    def take_case(self, index: int, entry: object) -> None:
+        """The next of the cases."""
+        measured = self.valid(MeasuredCaseDocument, entry, "cases", index)
+        if measured is not None:
+            path = f"{self._root}.cases[{index}]" if self._places is None else self._places[index]
+            self._add(partial(self.parts.add_case, measured, path, inside=self._places is None))
+
+    def take_comparison(self, index: int, entry: object) -> None:
+        """The next of the comparisons."""
+        comparison = self.valid(ComparisonDocument, entry, "comparisons", index)
+        if comparison is not None:
+            self._add(partial(self.parts.add_comparison, comparison))
+
+    def valid(self, model: type[M], value: object, *at: str | int) -> M | None:
+        """The value as a model, or None and what is wrong with it as one more of the errors."""
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            for item in error.errors(include_url=False, include_input=False):
+                item["loc"] = (*at, *item["loc"])
+                self.errors.append(item)
+            return None
+
+    def _add(self, add: Callable[[], None]) -> None:
+        if not self.errors and self.contradiction is None:
+            try:
+                add()
+            except InvalidInputError as error:
+                self.contradiction = error
 
 
 def _drained(entries: list[Any]) -> Iterator[Any]:
