@@ -8,6 +8,8 @@ from pullback_dashboards import links
 from pullback_dashboards.history import metric_label
 from pullback_service.commits.naming import FULL_HASH
 
+_HOW = frozenset({"split", "y", "last"})
+_SPOKEN_FIRST = ("workload", "case", "param", "metric", "variant", "kind", "machine", "dtype", "device")
 # Where one is in a page, not what it shows.
 _MOMENTARY = frozenset({"start", "open", "edit"})
 
@@ -41,19 +43,20 @@ class Pinned:
         if self.kind == "compare":
             head, base = (", ".join(map(_short, self.query.get(name, ()))) for name in ("head", "base"))
             here, there = (", ".join(self.query.get(name, ())) for name in ("head_machine", "base_machine"))
-            sentence = f"{head} against {base or ('the same commit' if there else 'its first parent')}"
-            return f"{sentence}, {here} against {there}" if there else sentence
+            commits = f"{head} against {base or ('the same commit' if there else 'its first parent')}"
+            return f"{commits}, {here} against {there}" if there else commits
         if self.kind == "workload":
-            cases = self.query.get("case") or [self.workload or ""]
-            return ", ".join([*cases, *map(metric_label, self.query.get("plot", ()))])
+            case = self.query.get("case") or [self.workload or ""]
+            return ", ".join([*case, *map(metric_label, self.query.get("plot", ()))])
+        # In an order of our own: stored names have lost that of their address.
         said = [
             metric_label(value)
             if name == "metric"
             else f"{name.removeprefix('param.')}={value}"
             if "." in name
             else value
-            for name, values in self.query.items()
-            if name not in {"split", "y", "last"}
+            for name, values in sorted(self.query.items(), key=lambda item: _place(item[0]))
+            if name not in _HOW
             for value in values
         ]
         return ", ".join(said) or "all series"
@@ -63,6 +66,11 @@ class Pinned:
         if self.kind == "workload":
             return links.workload(self.project, self.workload or "")
         return links.compare(self.project) if self.kind == "compare" else links.explore(self.project)
+
+
+def _place(name: str) -> tuple[int, str]:
+    stem = name.partition(".")[0]
+    return (_SPOKEN_FIRST.index(stem) if stem in _SPOKEN_FIRST else len(_SPOKEN_FIRST)), name
 
 
 def _short(name: str) -> str:

@@ -51,7 +51,7 @@ def test_charts_have_images_and_comparisons_have_none():
     ("address", "words"),
     [
         ("/projects/p/explore", "all series"),
-        ("/projects/p/explore?metric=array_allocs&variant=fused&param.n=10&last=30", "arrays, fused, n=10"),
+        ("/projects/p/explore?metric=array_allocs&variant=fused&param.n=10&last=30", "n=10, arrays, fused"),
         ("/projects/p/workloads/w?case=w[n=1]&plot=array_bytes", "w[n=1], array bytes"),
         ("/projects/p/workloads/w", "w"),
         ("/projects/p/compare?head=main", "main against its first parent"),

@@ -135,7 +135,7 @@ def test_markdown_takes_no_markup_from_names(text, compare_view):
     lines = markdown(view).splitlines()
     table = [line for line in lines if line.startswith("| ▲")]
     assert len(table) == 1
-    assert table[0].replace("\\|", "").count("|") == 10
+    assert table[0].replace("\\|", "").count("|") == 12
     assert "<script>" not in markdown(view)
 
 
