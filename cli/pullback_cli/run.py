@@ -252,4 +252,5 @@ def _lines(notes: Iterator[Any], report: Report, output: Path | None) -> Iterato
     yield f"{report['project']} at {what} on {report['machine']['name']}, {report['duration_s']:.0f} s"
     if output is not None:
         timed = any(each["metrics"].get("time", {}).get("slices") for c in report["cases"] for each in c["variants"])
-        yield f"written to {output}; {f'python -m pyperf stats {output}' if timed else 'without times, which pyperf needs'}"
+        hint = f"python -m pyperf stats {output}" if timed else "nothing in it was timed, so pyperf cannot read it"
+        yield f"written to {output}; {hint}"

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ def check_output(command: str, output: Path, option: str = "-o") -> None:
 def tell_refused(command: str, sentences: Iterable[str]) -> None:
     """Say on standard error what cannot be had."""
     for sentence in dict.fromkeys(sentences):
-        typer.echo(f"pullback {command}: {sentence}", err=True)
+        sys.stderr.write(f"pullback {command}: {sentence}\n")  # not click's echo, which writes into a bar that is shown
 
 
 def telling_once(command: str) -> Callable[[Iterable[str]], None]:

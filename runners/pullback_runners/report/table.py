@@ -47,7 +47,9 @@ def report_table(report: Mapping[str, Any], width: int) -> Group:
 def _grid(rows: Iterable[list[Text]], widths: Sequence[int]) -> Table:
     grid = Table.grid(padding=(0, _GAP, 0, 0))
     for heading, width in zip(_HEADINGS, widths, strict=True):
-        grid.add_column(width=width, justify="right" if heading in {"time a call", "gradient error"} else "left")
+        right = heading in {"time a call", "gradient error"}
+        # A word that is too long, an interval of six digits, goes on in the next line: dots in its place would lose it.
+        grid.add_column(width=width, justify="right" if right else "left", overflow="fold")
     for row in rows:
         grid.add_row(*row)
     return grid
