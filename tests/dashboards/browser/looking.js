@@ -26,24 +26,65 @@
   if (root.lang !== "en") complaints.push(`its language is ${JSON.stringify(root.lang)}`);
   if (document.querySelectorAll("main h1").length !== 1) complaints.push("not exactly one h1 in its main part");
 
-  // Text in drawings: its fill against the ground that it is painted on.
+  // Contrast of every text with all that is painted behind it, tints, hatching and drawings included; 3 is enough for large
+  // letters. Axe tells nothing of text over gradients, in drawings or below something transparent.
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const known = new Map();
   const parsed = (colour) => {
-    const canvas = parsed.canvas ??= new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
+    if (!known.has(colour)) {
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = colour;
+      canvas.fillRect(0, 0, 1, 1);
+      known.set(colour, [...canvas.getImageData(0, 0, 1, 1).data]);
+    }
+    return known.get(colour);
   };
-  const luminance = ([red, green, blue]) => [[red, 0.2126], [green, 0.7152], [blue, 0.0722]]
-    .reduce((sum, [part, weight]) => sum + weight * (part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4), 0);
-  for (const text of document.querySelectorAll("svg text")) {
-    if (!text.textContent.trim() || !shown(text)) continue;
-    let ground = text.closest("svg");
-    while (ground && parsed(getComputedStyle(ground).backgroundColor)[3] < 255) ground = ground.parentElement;
-    const [light, dark] = [parsed(getComputedStyle(text).fill), parsed(getComputedStyle(ground ?? root).backgroundColor)]
-      .map(luminance).sort((one, other) => other - one);
-    const contrast = (light + 0.05) / (dark + 0.05);
-    if (contrast < 4.5) complaints.push(`has a contrast of ${contrast.toFixed(2)} in a drawing: ${named(text)}`);
+  const over = ([red, green, blue, alpha], ground) => [red, green, blue].map((part, place) => part * alpha / 255 + ground[place] * (1 - alpha / 255));
+  const luminance = (colour) => colour.slice(0, 3).reduce((sum, part, place) =>
+    sum + [0.2126, 0.7152, 0.0722][place] * (part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4), 0);
+  const contrast = (one, other) => {
+    const [light, dark] = [luminance(one), luminance(other)].sort((first, second) => second - first);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const hatch = parsed(getComputedStyle(root).getPropertyValue("--hatch").trim());
+  const grounds = new Map();
+  const ground = (element) => {
+    if (!element) return [255, 255, 255];
+    if (!grounds.has(element)) {
+      const style = getComputedStyle(element);
+      const colour = parsed(style.backgroundColor);
+      const painted = over(colour, colour[3] === 255 ? colour : ground(element.parentElement));
+      grounds.set(element, style.backgroundImage.includes("repeating") ? over(hatch, painted) : painted);
+    }
+    return grounds.get(element);
+  };
+  // In a drawing: the last opaque rectangle that holds the text, else what is behind the drawing.
+  const drawnOn = (text) => {
+    const { left, right, top, bottom } = text.getBoundingClientRect();
+    const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+    const under = [...text.closest("svg").querySelectorAll("rect")].filter((rect) => {
+      const box = rect.getBoundingClientRect();
+      const { fill, fillOpacity, opacity } = getComputedStyle(rect);
+      return box.left <= x && x <= box.right && box.top <= y && y <= box.bottom && fill !== "none" && fillOpacity === "1"
+        && opacity === "1" && rect.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING;
+    });
+    return under.length ? over(parsed(getComputedStyle(under.at(-1)).fill), ground(text.closest("svg"))) : ground(text.closest("svg"));
+  };
+  const judge = (element, colour, behind) => {
+    const { fontSize, fontWeight } = getComputedStyle(element);
+    const large = parseFloat(fontSize) >= 24 || (parseFloat(fontSize) >= 18.6 && fontWeight >= 700);
+    const found = contrast(over(parsed(colour), behind), behind);
+    if (found < (large ? 3 : 4.5)) complaints.push(`has a contrast of ${found.toFixed(2)}: ${named(element)}`);
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || element.closest(".hidden, :disabled, script, style, title, option") || !shown(element)) continue;
+    if (element.closest("svg")) judge(element, getComputedStyle(element).fill, drawnOn(element));
+    else judge(element, getComputedStyle(element).color, ground(element));
+  }
+  for (const field of document.querySelectorAll("[placeholder]")) {
+    if (shown(field)) judge(field, getComputedStyle(field, "::placeholder").color, ground(field));
   }
 
   if (!keyboard) return complaints;
