@@ -27,8 +27,8 @@ from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM, SeriesChoice
+from pullback_service.series.drawing import newest_marks
 from pullback_service.series.finding import Facet, Facets, facets, list_series
-from pullback_service.series.windows import Window, marks_in
 
 router = APIRouter(include_in_schema=False)
 
@@ -79,10 +79,10 @@ async def _read(
     counted = await facets(session, choice)
     found: list[Found] = []
     if 0 < counted.series <= MOST_DRAWN:
-        for stored in await list_series(session, choice, after_id=None, limit=MOST_DRAWN):
-            window = Window(last=last)
-            points, _ = await marks_in(session, SeriesId(stored.series.id), window, at_most=_MARKS)
-            found.append(Found(stored, tuple(points)))
+        chosen = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
+        ids = [SeriesId(stored.series.id) for stored in chosen]
+        marks = await newest_marks(session, ids, last=last, at_most=_MARKS)
+        found = [Found(stored, tuple(marks[id_])) for stored, id_ in zip(chosen, ids, strict=True)]
     return ExploreView(
         project=project,
         series=counted.series,
