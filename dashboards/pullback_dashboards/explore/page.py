@@ -33,8 +33,8 @@ from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM, SeriesChoice
+from pullback_service.series.drawing import newest_marks
 from pullback_service.series.finding import Facet, Facets, facets, list_series
-from pullback_service.series.windows import Window, marks_in
 
 router = APIRouter(include_in_schema=False)
 
@@ -126,11 +126,10 @@ async def explore_page(request: Request, view: AskedView) -> Response:
 
 
 async def _found(session: AsyncSession, choice: SeriesChoice, last: int) -> list[Found]:
-    found = []
-    for stored in await list_series(session, choice, after_id=None, limit=MOST_DRAWN):
-        points, _ = await marks_in(session, SeriesId(stored.series.id), Window(last=last), at_most=_MARKS)
-        found.append(Found(stored, tuple(points)))
-    return found
+    chosen = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
+    ids = [SeriesId(stored.series.id) for stored in chosen]
+    marks = await newest_marks(session, ids, last=last, at_most=_MARKS)
+    return [Found(stored, tuple(marks[id_])) for stored, id_ in zip(chosen, ids, strict=True)]
 
 
 def _columns_of(row: SeriesRow) -> Mapping[str, Any]:

@@ -13,8 +13,8 @@ from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.wording import factors, units
 from pullback_service.series.choosing import PARAM
+from pullback_service.series.drawing import DrawnPoint
 from pullback_service.series.finding import StoredSeries
-from pullback_service.series.windows import PooledPoint
 
 MOST_DRAWN = 24
 MOST_CURVES = 8  # in one chart; more are told apart by nobody
@@ -48,7 +48,7 @@ class Found:
     """A series and its points, oldest commit first."""
 
     stored: StoredSeries
-    points: tuple[PooledPoint, ...]
+    points: tuple[DrawnPoint, ...]
 
 
 @dataclass(frozen=True)
