@@ -1,9 +1,10 @@
 """Two commits, series by series: everything is judged, then one page of it is read in full."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -121,6 +122,9 @@ class MetricSummary:
     better: Span
 
 
+_NOTHING: dict[int, Sequence[Row[*tuple[Any, ...]]]] = {}
+
+
 async def compare(
     session: AsyncSession,
     reference: Commit,
@@ -136,51 +140,53 @@ async def compare(
     Index: ix_point_commit_id_series_id twice, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two commits
     have, whatever the length of history.
     """
-    commits = [reference.id, candidate.id]
+    commits = reference_id, candidate_id = reference.id, candidate.id
     dirty = frozenset(await session.scalars(select(Report.id).where(Report.commit_id.in_(commits), Report.dirty)))
     machine_ids = (None, None) if across is None else (across.reference, across.candidate)
-    ends = tuple(zip(commits, machine_ids, strict=True))
+    ends = tuple(enumerate(zip(commits, machine_ids, strict=True)))
     where = [*(await conditions(session, choice)).values()]
     if across is not None:
         where.append(Series.machine_id.in_([across.reference, across.candidate]))
     measured = await _points(session, commits, where)
-    stated = {} if across is not None else await _statements(session, reference.id, candidate.id, choice)
+    stated = {} if across is not None else await _statements(session, reference_id, candidate_id, choice)
     failures = await _failures(session, commits)
-    sides: dict[Key, dict[int, list[Row[*tuple[Any, ...]]]]] = {}
-    for (key, commit_id), group in groupby(measured, key=lambda row: (_key(row), row.commit_id)):
+    sides: dict[Key, dict[int, Sequence[Row[*tuple[Any, ...]]]]] = {}
+    for (case_id, machine_id, variant, metric, commit_id), group in groupby(measured, key=_key_and_commit):
+        key = (case_id, machine_id if across is None else across.candidate, variant, metric)
         rows_there = list(group)
-        for end, (end_commit, machine_id) in enumerate(ends):
-            if commit_id == end_commit and machine_id in {None, key[1]}:
-                sides.setdefault(_on(key, machine_ids[1]), {})[end] = rows_there
+        for end, (end_commit, end_machine) in ends:
+            if commit_id == end_commit and end_machine in {None, machine_id}:
+                sides.setdefault(key, {})[end] = rows_there
     found = []
     for key in sides.keys() | stated.keys():
-        points = sides.get(key, {})
+        points = sides.get(key, _NOTHING)
         rows = stated.get(key, ())
-        about = next((group[0] for _, group in sorted(points.items(), reverse=True)), None) or next(
-            (row for row in rows if row.unit), None
-        )
+        of_reference, of_candidate = points.get(0), points.get(1)
+        measured_there = of_candidate or of_reference
+        about = measured_there[0] if measured_there else next((row for row in rows if row.unit), None)
         direction = "smaller" if about is None else about.direction
+        bigger_is_better = direction == "bigger"
         exact = (
             about.exact if about is not None else key[3] in EXACT_METRICS or any(row.outcome in COUNTED for row in rows)
         )
-        older, newer = (_side(points.get(end), dirty) for end in (0, 1))
+        older, newer = _side(of_reference, dirty), _side(of_candidate, dirty)
         judgement = judge(
             older,
             newer,
-            [_stated(row, turned=row.reference_id != reference.id) for row in rows],
+            [_stated(row, turned=row.reference_id != reference_id) for row in rows] if rows else (),
             exact=exact,
-            bigger_is_better=direction == "bigger",
-            failure=_failure(failures, candidate.id, key),
-            reference_failure=_failure(failures, reference.id, _on(key, machine_ids[0])),
+            bigger_is_better=bigger_is_better,
+            failure=_failure(failures, candidate_id, key),
+            reference_failure=_failure(failures, reference_id, _on(key, machine_ids[0])),
         )
         if across is not None and judgement.kind == "unpaired":
-            judgement = replace(judgement, reason=ON_TWO_MACHINES)
+            judgement = judgement._replace(reason=ON_TWO_MACHINES)
         series_id = None if about is None else about.series_id
         tie = series_id if series_id is not None else -min(row.id for row in rows)
         found.append(
             Compared(
                 key=key,
-                order=(*urgency(judgement, bigger_is_better=direction == "bigger"), tie),
+                order=(*urgency(judgement, bigger_is_better=bigger_is_better), tie),
                 series_id=series_id,
                 kind=None if about is None else about.variant_kind,
                 unit=None if about is None else about.unit,
@@ -189,7 +195,7 @@ async def compare(
                 reference=older,
                 candidate=newer,
                 judgement=judgement,
-                reference_series_id=points[0][0].series_id if 0 in points else None,
+                reference_series_id=of_reference[0].series_id if of_reference else None,
             )
         )
     return sorted(found, key=lambda compared: compared.order)
@@ -304,13 +310,21 @@ def _span(group: Iterable[Compared], which: str) -> Span:
 async def _points(
     session: AsyncSession, commits: Sequence[int], where: Collection[ColumnElement[bool]]
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Points of both commits, those of a series at a commit together and oldest first. Index: ix_point_commit_id_series_id."""
+    """Points of both commits, those of a series at a commit together and oldest first. Index: ix_point_commit_id_series_id.
+
+    Rows as the driver makes them, without the session's loading of objects. Its rule of what callers see is not applied
+    there: commits and the project in `where` were found where it is.
+    """
     several = func.count().over(partition_by=(Point.series_id, Point.commit_id)) > 1
     rows = (
-        await session.execute(
+        await (await session.connection()).execute(
             select(
-                Point.series_id,
+                Series.case_id,
+                Series.machine_id,
+                Series.variant,
+                Series.metric,
                 Point.commit_id,
+                Point.series_id,
                 Point.report_id,
                 Point.value,
                 case((several, Point.process_values)).label("process_values"),
@@ -323,11 +337,7 @@ async def _points(
                 Point.high,
                 Point.method,
                 Point.program_hash,
-                Series.case_id,
-                Series.machine_id,
-                Series.variant,
                 Series.variant_kind,
-                Series.metric,
                 Series.unit,
                 Series.direction,
                 Series.exact,
@@ -423,6 +433,8 @@ async def _failures(session: AsyncSession, commits: Sequence[int]) -> Mapping[tu
 
 
 def _failure(failures: Mapping[tuple[int, int, int, str | None], str], commit_id: int, key: Key) -> str | None:
+    if not failures:
+        return None
     case_id, machine_id, variant, _ = key
     of_variant = failures.get((commit_id, case_id, machine_id, variant))
     return of_variant if of_variant is not None else failures.get((commit_id, case_id, machine_id, None))
@@ -432,16 +444,22 @@ def _key(row: Row[*tuple[Any, ...]]) -> Key:
     return row.case_id, row.machine_id, row.variant, row.metric
 
 
+_key_and_commit: Callable[[Sequence[Any]], tuple[Any, ...]] = itemgetter(0, 1, 2, 3, 4)
+"""The key and the commit of a point, which `_points` selects first: by number they are found several times as fast."""
+
+
 def _side(rows: Sequence[Row[*tuple[Any, ...]]] | None, dirty: Collection[UUID]) -> Side | None:
     if not rows:
         return None
-    counted = usable(rows)
-    spoken = speaker(rows)
+    # Nearly every commit has one report: at 4,000 points it pays not to look for others.
+    is_alone = len(rows) == 1
+    counted = rows if is_alone else usable(rows)
+    spoken = rows[0] if is_alone else speaker(rows)
     return Side(
-        value=rows[0].value if len(rows) == 1 else pooled_value(rows),
+        value=spoken.value if is_alone else pooled_value(rows),
         quality=spoken.quality,
-        dirty=any(row.report_id in dirty for row in counted),
-        agree=len({row.value for row in counted}) == 1,
+        dirty=bool(dirty) and any(row.report_id in dirty for row in counted),
+        agree=is_alone or len({row.value for row in counted}) == 1,
         method=spoken.method,
         program_hash=spoken.program_hash,
         baseline=spoken.baseline,
