@@ -55,7 +55,8 @@ def _window(known: Known, chance: random.Random) -> str:
 
 
 def _compared(known: Known, chance: random.Random) -> str:
-    return f"{API}/comparisons?project={shape.PROJECT}&base={known.sha(chance)}&head={known.sha(chance)}"
+    base, head = chance.sample(range(known.commits), 2)
+    return f"{API}/comparisons?project={shape.PROJECT}&base={shape.sha_of(base)}&head={shape.sha_of(head)}"
 
 
 QUESTIONS: dict[str, Question] = {

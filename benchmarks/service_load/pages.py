@@ -44,11 +44,9 @@ def ask_pages(service: Service, commits: int) -> Iterator[Figure]:
 def _addresses(shown: _Shown, commits: int) -> Mapping[str, Address]:
     load, own = f"/projects/{shape.PROJECT}", f"/projects/{shown.project}"
 
-    def sha(chance: random.Random) -> str:
-        return shape.sha_of(chance.randrange(commits))
-
     def compared(chance: random.Random) -> str:
-        return f"{load}/compare?base={sha(chance)}&head={sha(chance)}"
+        base, head = chance.sample(range(commits), 2)
+        return f"{load}/compare?base={shape.sha_of(base)}&head={shape.sha_of(head)}"
 
     def workload(chance: random.Random, ending: str = "") -> str:
         return f"{load}/workloads/{chance.choice(shape.load_cases()).workload}{ending}"
