@@ -13,7 +13,9 @@ from itertools import groupby
 from pullback_dashboards.charts.palette import Look
 
 WIDTH, HEIGHT = 860, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 132, 26, 26
+_LEFT, _TOP, _BOTTOM = 58, 26, 26
+_RIGHT, _WIDEST_RIGHT = 132, 240  # room for names: as much as they need, between these
+_LETTER = 7.2  # pixels of a bold letter of twelve, in the widest of the usual fonts
 _LABEL = 14  # pixels that a name needs for itself
 _DASHES = {
     "solid": "",
@@ -73,7 +75,12 @@ def standalone(curves: Sequence[Curve], axes: Axes) -> str:
 
 def _element(curves: Sequence[Curve], axes: Axes, head: str) -> str:
     frame = _Frame.around(curves, axes)
-    parts = [*_grid(frame, axes), *(part for curve in curves for part in _curve(curve, frame)), *_names(curves, frame)]
+    # Without curves there is nothing to be measured by a grid: the title says why.
+    parts = (
+        [f'<text x="{_LEFT}" y="{HEIGHT / 2}" fill="var(--ink-3)">{escape(axes.title)}</text>']
+        if not curves
+        else [*_grid(frame, axes), *(part for curve in curves for part in _curve(curve, frame)), *_names(curves, frame)]
+    )
     role = 'role="img"' if head else 'aria-hidden="true" focusable="false"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="still" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="xMinYMid" {role} '
@@ -88,6 +95,7 @@ class _Frame:
     top: float
     step: float
     count: int
+    right: int
 
     @classmethod
     def around(cls, curves: Sequence[Curve], axes: Axes) -> "_Frame":
@@ -95,10 +103,12 @@ class _Frame:
         heights = [value for spot in spots for value in (spot.height, spot.high or 0.0)]
         largest = max([*heights, axes.baseline or 0.0], default=0.0) * 1.05 or 1.0
         step = _round_step(largest / 4)
-        return cls(largest, step, max(1, axes.count))
+        longest = max((len(curve.name) for curve in curves), default=0)
+        right = min(_WIDEST_RIGHT, max(_RIGHT, round(longest * _LETTER) + 12))
+        return cls(largest, step, max(1, axes.count), WIDTH - right)
 
     def x(self, place: int) -> float:
-        width = WIDTH - _LEFT - _RIGHT
+        width = self.right - _LEFT
         return _LEFT + (place / (self.count - 1) * width if self.count > 1 else width / 2)
 
     def y(self, height: float) -> float:
@@ -107,7 +117,7 @@ class _Frame:
 
 def _grid(frame: _Frame, axes: Axes) -> Iterator[str]:
     yield f'<text x="{_LEFT}" y="16" fill="var(--ink-2)" font-weight="600">{escape(axes.title)}</text>'
-    right = WIDTH - _RIGHT
+    right = frame.right
     for number in range(int(frame.top / frame.step) + 1):
         height = number * frame.step
         y = frame.y(height)
@@ -150,8 +160,12 @@ def _names(curves: Sequence[Curve], frame: _Frame) -> Iterator[str]:
     below = float(_TOP)
     for y, curve in sorted(ends, key=lambda end: end[0]):
         below = max(y + 4, below + _LABEL)
-        x = WIDTH - _RIGHT + 8
-        yield f'<text x="{x}" y="{below:.1f}" fill="{curve.look.colour}" font-weight="600">{escape(curve.name[:18])}</text>'
+        name = _shortened(curve.name, round((WIDTH - frame.right - 12) / _LETTER))
+        yield f'<text x="{frame.right + 8}" y="{below:.1f}" fill="{curve.look.colour}" font-weight="600">{escape(name)}</text>'
+
+
+def _shortened(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _last(curve: Curve) -> Spot | None:

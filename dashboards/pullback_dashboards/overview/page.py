@@ -133,7 +133,8 @@ async def overview(request: Request, view: AskedView) -> Response:
         title=view.project or "Overview",
         view=view,
         twins=("json", "csv"),
-        feed=links.feed(view.project, machine=view.machine) if view.project else None,
+        project=view.project,
+        machine=view.machine,
         live=True,
     )
 

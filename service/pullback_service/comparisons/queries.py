@@ -25,6 +25,7 @@ from pullback_service.comparisons.judging import (
     urgency,
 )
 from pullback_service.errors import InvalidInputError
+from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.reports.parts import EXACT_METRICS
@@ -34,6 +35,9 @@ from pullback_service.series.pooling import Spread, pooled_spread, pooled_value,
 
 MOST_COMPARED_POINTS = 100_000
 MOST_FAILURES = 20_000
+ON_TWO_MACHINES = (
+    "Measured on two machines, which no groups hold: only their ratios to the baseline can be held together."
+)
 
 Key: TypeAlias = tuple[int, int, str, str]
 """Case, machine, variant, metric: a series, or what is one as soon as it has a point."""
@@ -55,6 +59,8 @@ class Compared:
     reference: Side | None
     candidate: Side | None
     judgement: Judgement
+    reference_series_id: int | None = None
+    """Another series than `series_id` where two machines are held against each other."""
 
     @property
     def bigger_is_better(self) -> bool:
@@ -69,6 +75,16 @@ class ShownSide:
     side: Side
     spread: Spread | None
     reports: tuple[UUID, ...]
+    processes: tuple[float, ...] = ()
+    """What every process gave, as far as that is still kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Two machines to be held against each other, each at its commit."""
+
+    reference: MachineId
+    candidate: MachineId
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,27 +126,43 @@ _NOTHING: dict[int, Sequence[Row[*tuple[Any, ...]]]] = {}
 
 
 async def compare(
-    session: AsyncSession, reference: Commit, candidate: Commit, choice: SeriesChoice
+    session: AsyncSession,
+    reference: Commit,
+    candidate: Commit,
+    choice: SeriesChoice,
+    *,
+    across: Across | None = None,
 ) -> Sequence[Compared]:
-    """Every chosen series that either commit has, worst first.
+    """Every chosen series that either commit has, worst first; with `across`, of one machine against another.
+
+    No groups hold two machines, so between them only counts are claimed; a series is called by the candidate's machine.
 
     Index: ix_point_commit_id_series_id twice, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two commits
     have, whatever the length of history.
     """
     commits = reference_id, candidate_id = reference.id, candidate.id
     dirty = frozenset(await session.scalars(select(Report.id).where(Report.commit_id.in_(commits), Report.dirty)))
-    measured = await _points(session, commits, (await conditions(session, choice)).values())
-    stated = await _statements(session, reference_id, candidate_id, choice)
+    machine_ids = (None, None) if across is None else (across.reference, across.candidate)
+    ends = tuple(enumerate(zip(commits, machine_ids, strict=True)))
+    where = [*(await conditions(session, choice)).values()]
+    if across is not None:
+        where.append(Series.machine_id.in_([across.reference, across.candidate]))
+    measured = await _points(session, commits, where)
+    stated = {} if across is not None else await _statements(session, reference_id, candidate_id, choice)
     failures = await _failures(session, commits)
     sides: dict[Key, dict[int, Sequence[Row[*tuple[Any, ...]]]]] = {}
     for (case_id, machine_id, variant, metric, commit_id), group in groupby(measured, key=_key_and_commit):
-        sides.setdefault((case_id, machine_id, variant, metric), {})[commit_id] = list(group)
+        key = (case_id, machine_id if across is None else across.candidate, variant, metric)
+        rows_there = list(group)
+        for end, (end_commit, end_machine) in ends:
+            if commit_id == end_commit and end_machine in {None, machine_id}:
+                sides.setdefault(key, {})[end] = rows_there
     found = []
     for key in sides.keys() | stated.keys():
         points = sides.get(key, _NOTHING)
         rows = stated.get(key, ())
-        of_reference, of_candidate = points.get(reference_id), points.get(candidate_id)
-        measured_there = of_reference or of_candidate
+        of_reference, of_candidate = points.get(0), points.get(1)
+        measured_there = of_candidate or of_reference
         about = measured_there[0] if measured_there else next((row for row in rows if row.unit), None)
         direction = "smaller" if about is None else about.direction
         bigger_is_better = direction == "bigger"
@@ -145,8 +177,10 @@ async def compare(
             exact=exact,
             bigger_is_better=bigger_is_better,
             failure=_failure(failures, candidate_id, key),
-            reference_failure=_failure(failures, reference_id, key),
+            reference_failure=_failure(failures, reference_id, _on(key, machine_ids[0])),
         )
+        if across is not None and judgement.kind == "unpaired":
+            judgement = judgement._replace(reason=ON_TWO_MACHINES)
         series_id = None if about is None else about.series_id
         tie = series_id if series_id is not None else -min(row.id for row in rows)
         found.append(
@@ -161,6 +195,7 @@ async def compare(
                 reference=older,
                 candidate=newer,
                 judgement=judgement,
+                reference_series_id=of_reference[0].series_id if of_reference else None,
             )
         )
     return sorted(found, key=lambda compared: compared.order)
@@ -170,14 +205,7 @@ async def show(
     session: AsyncSession, reference: Commit, candidate: Commit, page: Sequence[Compared]
 ) -> Sequence[Shown]:
     """A page of compared series in full. Index: pk_case, pk_machine, ix_point_series_history."""
-    cases = {
-        found.id: found
-        for found in await session.scalars(select(Case).where(Case.id.in_({each.key[0] for each in page})))
-    }
-    machines = {
-        found.id: found
-        for found in await session.scalars(select(Machine).where(Machine.id.in_({each.key[1] for each in page})))
-    }
+    cases, machines = await named(session, page)
     rows = await session.execute(
         select(
             Point.series_id,
@@ -190,7 +218,7 @@ async def show(
             Point.n,
         )
         .where(
-            Point.series_id.in_([each.series_id for each in page if each.series_id is not None]),
+            Point.series_id.in_({id_ for each in page for id_ in _series_ids(each) if id_ is not None}),
             # With both columns the index is entered at each series and commit; without the first it reads whole series.
             Point.ordered_at.in_([reference.ordered_at, candidate.ordered_at]),
             Point.commit_id.in_([reference.id, candidate.id]),
@@ -203,8 +231,10 @@ async def show(
     shown = []
     for each in page:
         older, newer = (
-            None if side is None else _shown_side(side, points.get((each.series_id or 0, commit.id), ()))
-            for side, commit in ((each.reference, reference), (each.candidate, candidate))
+            None if side is None else _shown_side(side, points.get((series_id or 0, commit.id), ()))
+            for side, commit, series_id in zip(
+                (each.reference, each.candidate), (reference, candidate), _series_ids(each), strict=True
+            )
         )
         left_open = None
         if each.judgement.kind == "unpaired" and older is not None and newer is not None:
@@ -213,6 +243,39 @@ async def show(
             )
         shown.append(Shown(each, cases[each.key[0]], machines[each.key[1]], older, newer, left_open))
     return shown
+
+
+async def named(
+    session: AsyncSession, compared: Iterable[Compared]
+) -> tuple[Mapping[int, Case], Mapping[int, Machine]]:
+    """Cases and machines of compared series, by their ids. Index: pk_case, pk_machine."""
+    keys = [each.key for each in compared]
+    cases = await session.scalars(select(Case).where(Case.id.in_({key[0] for key in keys})))
+    machines = await session.scalars(select(Machine).where(Machine.id.in_({key[1] for key in keys})))
+    return {found.id: found for found in cases}, {found.id: found for found in machines}
+
+
+async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit, key: Key) -> Sequence[float]:
+    """Log ratios candidate/reference of the groups that held both commits, of the newest upload that tells them.
+
+    Index: ix_comparison_candidate.
+    """
+    case_id, machine_id, variant, metric = key
+    found: Sequence[float] | None = await session.scalar(
+        select(Comparison.group_log_ratios)
+        .where(
+            Comparison.candidate_id == candidate.id,
+            Comparison.reference_id == reference.id,
+            Comparison.case_id == case_id,
+            Comparison.machine_id == machine_id,
+            Comparison.variant == variant,
+            Comparison.metric == metric,
+            Comparison.group_log_ratios.is_not(None),
+        )
+        .order_by(Comparison.id.desc())
+        .limit(1)
+    )
+    return found or ()
 
 
 def summarize(compared: Iterable[Compared]) -> Sequence[MetricSummary]:
@@ -407,7 +470,16 @@ def _side(rows: Sequence[Row[*tuple[Any, ...]]] | None, dirty: Collection[UUID])
 
 
 def _shown_side(side: Side, rows: Sequence[Row[*tuple[Any, ...]]]) -> ShownSide:
-    return ShownSide(side, pooled_spread(rows) if rows else None, tuple(row.report_id for row in rows))
+    processes = tuple(value for row in usable(rows) for value in row.process_values or ()) if rows else ()
+    return ShownSide(side, pooled_spread(rows) if rows else None, tuple(row.report_id for row in rows), processes)
+
+
+def _series_ids(each: Compared) -> tuple[int | None, int | None]:
+    return each.reference_series_id or each.series_id, each.series_id
+
+
+def _on(key: Key, machine_id: int | None) -> Key:
+    return key if machine_id is None else (key[0], machine_id, key[2], key[3])
 
 
 def _stated(row: Row[*tuple[Any, ...]], *, turned: bool) -> Stated:
