@@ -1,6 +1,6 @@
 """`/projects/{project}/explore`: series by what they are, drawn side by side. The address is the whole state."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -32,9 +32,9 @@ from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
-from pullback_service.series.choosing import PARAM, SeriesChoice
+from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import newest_marks
-from pullback_service.series.finding import Facet, Facets, facets, list_series
+from pullback_service.series.finding import Facet, Facets, StoredSeries, facets, list_series
 
 router = APIRouter(include_in_schema=False)
 
@@ -63,11 +63,13 @@ async def _read(
     last: Last = _WINDOWS[1],
 ) -> ExploreView:
     await project_by_name(session, project)
-    if not knows_split(split):
-        refuse("split", f"Charts are not told apart by {split!r}: say one of {', '.join(SPLITS)}, or {PARAM}NAME.")
+    _check(split)
     address = Address(links.explore(project), request)
     counted = await facets(session, choice)
-    found = await _found(session, choice, last) if 0 < counted.series <= MOST_DRAWN else []
+    found: list[Found] = []
+    if 0 < counted.series <= MOST_DRAWN:
+        stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
+        found = await _points_of(session, stored, last)
     charts = tuple(
         replace(chart, pin_href=links.pin(address.with_all(dict(chart.alone))) if chart.alone is not None else None)
         for chart in charts_of(found, split=split, relative=y == "relative")
@@ -109,12 +111,23 @@ async def explore_csv(view: AskedView) -> Response:
 
 
 @router.get(_PATH + ".svg")
-async def explore_svg(view: AskedView) -> Response:
-    """The first chart, for a README or a board."""
-    if view.charts:
-        return svg_twin(standalone(view.charts[0].curves, view.charts[0].axes))
-    why = "no series fits any more" if not view.series else f"{view.series} series are too many for one chart"
-    return svg_twin(standalone((), Axes(f"{view.project}: {why}", "", 1, "", "")))
+async def explore_svg(
+    session: ReadSession,
+    choice: ChosenSeries,
+    project: str,
+    split: Split = "metric",
+    y: Values = "relative",
+    last: Last = _WINDOWS[1],
+) -> Response:
+    """The first chart, for a README or a board: without the menus and their counts, for boards ask for many."""
+    await project_by_name(session, project)
+    _check(split)
+    stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN + 1)
+    if not stored or len(stored) > MOST_DRAWN:
+        why = "no series fits any more" if not stored else f"more than {MOST_DRAWN} series are too many for one chart"
+        return svg_twin(standalone((), Axes(f"{project}: {why}", "", 1, "", "")))
+    first = charts_of(await _points_of(session, stored, last), split=split, relative=y == "relative")[0]
+    return svg_twin(standalone(first.curves, first.axes))
 
 
 @router.get(_PATH)
@@ -125,11 +138,15 @@ async def explore_page(request: Request, view: AskedView) -> Response:
     return page(request, "explore.html", title=title, project=view.project, view=view, most=MOST_DRAWN, twins=twins)
 
 
-async def _found(session: AsyncSession, choice: SeriesChoice, last: int) -> list[Found]:
-    chosen = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
-    ids = [SeriesId(stored.series.id) for stored in chosen]
+def _check(split: str) -> None:
+    if not knows_split(split):
+        refuse("split", f"Charts are not told apart by {split!r}: say one of {', '.join(SPLITS)}, or {PARAM}NAME.")
+
+
+async def _points_of(session: AsyncSession, series: Sequence[StoredSeries], last: int) -> list[Found]:
+    ids = [SeriesId(stored.series.id) for stored in series]
     marks = await newest_marks(session, ids, last=last, at_most=_MARKS)
-    return [Found(stored, tuple(marks[id_])) for stored, id_ in zip(chosen, ids, strict=True)]
+    return [Found(stored, tuple(marks[id_])) for stored, id_ in zip(series, ids, strict=True)]
 
 
 def _columns_of(row: SeriesRow) -> Mapping[str, Any]:

@@ -92,6 +92,7 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         project=asked.view.project,
         machine=asked.machine,
         pins=_pins(asked.view, asked.machine),
+        badge_of="native" if "native" in asked.view.variants else asked.view.variants[-1],
         copying=True,
         figure=workload_figure(asked.view),
         stills=stills(asked.view),

@@ -152,6 +152,11 @@ def site(base):
                 attempt = f"/jobs/{job}/attempts/{claim['attempt']}"
                 progress = {"done": 3, "total": 6, "message": "poly9_broadcast"}
                 post(f"{attempt}/heartbeat", lease_token=claim["lease_token"], phase="measuring", progress=progress)
+        if sitemap.route_of("/api/v1/boards", "POST"):
+            board = post("/boards", name="Dense layers", project="pullback")["id"]
+            post(f"/boards/{board}/charts", kind="workload", project="pullback", workload="dense_bias_act")
+            chosen = {"workload": ["dense_bias_act"], "metric": ["time"]}
+            post(f"/boards/{board}/charts", kind="explore", project="pullback", query=chosen)
     return sitemap.explore(base)
 
 

@@ -83,7 +83,7 @@ def test_a_comparison_begins_with_its_verdict(visit, base):
     assert "slower, in the same groups" in rows.nth(5).inner_text()
     page.get_by_role("link", name=re.compile("more that did not change")).click()
     assert page.locator("table.compared tbody tr").count() == 45
-    page.locator("details.filters > summary").click()
+    page.locator("details.narrow > summary").click()
     page.locator(".menu").get_by_role("link", name=re.compile("^time")).click()
     assert "metric=time" in page.url
     page.locator("table.compared").get_by_role("link", name="open").first.click()
