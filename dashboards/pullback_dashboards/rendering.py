@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from pullback_dashboards import links
 from pullback_dashboards.assets import asset
-from pullback_dashboards.charts.layout import Figure
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
 from pullback_dashboards.charts.still import still
@@ -45,12 +44,15 @@ def page(
     template: str,
     *,
     title: str,
-    figure: Figure | None = None,
+    figure: Mapping[str, int] | None = None,
     twins: Sequence[str] = (),
     status: int = 200,
     **parts: Any,
 ) -> HTMLResponse:
-    """The page of a view. `twins` names the other forms (json, csv) that the same address has."""
+    """The page of a view. `twins` names the other forms (json, csv) that the same address has.
+
+    `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it.
+    """
     path, query = request.url.path, request.url.query
     body = (
         _templates()
@@ -59,6 +61,7 @@ def page(
             title=title,
             path=path,
             figure=figure,
+            figure_href=links.twin(path, query, "figure.json") if figure else None,
             twins={suffix: links.twin(path, query, suffix) for suffix in twins},
             now=datetime.now(UTC),
             base=str(request.base_url).rstrip("/"),
@@ -85,14 +88,6 @@ def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in filename)
     headers = {"content-disposition": f'attachment; filename="{safe}.csv"', "cache-control": "no-cache"}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def embedded(figure: Figure) -> Markup:
-    """A figure as JSON that may stand inside a script element: no "<" can end it."""
-    text = (
-        orjson.dumps(figure).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    )
-    return Markup(text)  # noqa: S704 - escaped in the line above
 
 
 def _sparkline(cell: Cell) -> Markup:
@@ -131,7 +126,6 @@ def _templates() -> Environment:
         "quantity": units.quantity,
         "exact": units.exact,
         "metric_label": metric_label,
-        "embedded": embedded,
         "sparkline": _sparkline,
         "strip": _strip,
         "drawing": _drawing,

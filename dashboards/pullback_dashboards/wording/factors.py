@@ -100,6 +100,22 @@ def shift(log_difference: float) -> str:
     return f"{sign}{abs(percent):.1f} %"
 
 
+def against_commit(
+    outcome: str, log_ratio: float | None, low: float | None, high: float | None, groups: int | None, reference: str
+) -> str:
+    """A commit against an earlier one, measured together: "+3.1 % time against 1a2b3c4d5 (+2.7 % to +3.5 %, 20 groups)"."""
+    if log_ratio is None:
+        return f"{outcome} against {reference[:9]}"
+    doubts = [f"{shift(low)} to {shift(high)}"] if low is not None and high is not None else []
+    doubts += [f"{groups} groups"] if groups else []
+    doubt = f" ({', '.join(doubts)})" if doubts else ""
+    return (
+        f"{outcome} than {reference[:9]} by {shift(log_ratio)}{doubt}"
+        if outcome in WORSE | BETTER
+        else (f"{outcome} against {reference[:9]}: {shift(log_ratio)}{doubt}")
+    )
+
+
 def mark(outcome: str | None) -> str:
     """The sign beside a number that says its outcome without any colour."""
     return _MARKS.get(outcome or "", "")
