@@ -130,8 +130,11 @@ class Claim:
 
     @property
     def words(self) -> str:
-        """How the commit compares with the other one: 3.1 % slower than 1a2b3c4d5 (+2.7 % to +3.5 %, 20 groups)."""
-        return factors.against_commit(self.outcome, self.log_ratio, self.low, self.high, self.groups, self.reference)
+        """How the commit compares with the other one: "3.1 % more time than 1a2b3c4d5 (+2.7 % to +3.6 %, 20 groups)"."""
+        spread = Reading(log_ratio=self.log_ratio, low=self.low, high=self.high).spread or self.log_ratio
+        return factors.against_commit(
+            self.outcome, spread, self.groups, metric=metric_label(self.metric), reference=self.reference
+        )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -31,6 +32,8 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
 from pullback_service.series.overviewing import CaseChoice, KnownCase
 from pullback_service.series.queries import CommitFacts, FailedCase, WorkloadHistory
+
+_Place: TypeAlias = tuple[datetime, int]
 
 WORKLOADS_ON_A_PAGE = 25
 OPEN_BY_THEMSELVES = 30  # cases; so few are all shown, and workloads need not be opened
@@ -167,7 +170,7 @@ async def _standings(
 ) -> tuple[Standing, ...]:
     """The newest of every variant: a number, or a failure at that commit or since."""
     labels = {case.id: case.label for case in cases}
-    found: dict[tuple[str, str], tuple[tuple[datetime, int], Standing]] = {}
+    found: dict[tuple[str, str], tuple[_Place, Standing]] = {}
     for point in await overviewing.standings(session, machine_id, list(labels), metric.name):
         reading = Reading(
             point.value, point.log_ratio, point.low, point.high, point.n, point.outcome, point.quality != "clean"

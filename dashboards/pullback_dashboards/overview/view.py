@@ -9,13 +9,13 @@ from itertools import pairwise
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.sparkline import Tick
-from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading, metric_label
+from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
 
 SPARK_COMMITS = 30
-_NEWS_ITEMS = 8
+_NEWS_ITEMS = 12
 LATELY = 5  # commits
 _NEWS_CASES = 3
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
@@ -83,7 +83,10 @@ class Where:
 
 @dataclass(frozen=True)
 class News:
-    """One change between a commit and the one measured before it, in all the cases that show the same."""
+    """One change between a commit and the one measured before it, in all the cases that show it.
+
+    Where the cases are not `alike`, the text is that of the first, which changed most.
+    """
 
     tone: str
     mark: str
@@ -95,6 +98,7 @@ class News:
     sha: str
     title: str | None
     commit_href: str
+    alike: bool = True
 
 
 @dataclass(frozen=True)
@@ -282,6 +286,7 @@ def _told(same: list["_Change"], commit: Commit, project: str, machine: str | No
             Where(case, links.case(project, commit.sha, case, machine=machine)) for case in cases[:_NEWS_CASES]
         ),
         more=max(0, len(cases) - _NEWS_CASES),
+        alike=len({change.text for change in same}) == 1,
         sha=commit.sha,
         title=commit.title,
         commit_href=links.commit(project, commit.sha),
@@ -432,13 +437,12 @@ _CLAIMED = factors.BETTER | factors.WORSE
 
 
 def _claimed(claim: Claim) -> _Change:
-    metric = metric_label(claim.metric)
     note = "measured in the same groups"
     if claim.provisional:
         note += ", by a provisional floor"
     return _Change(
         claim.place, abs(claim.log_ratio or 0.0), claim.case, claim.variant, claim.outcome,
-        f"{metric} {claim.words}", note, told_with=f"{metric} {claim.outcome} {claim.reference}",
+        claim.words, note, told_with=f"{claim.metric} {claim.outcome} {claim.reference}",
     )  # fmt: skip
 
 
@@ -471,7 +475,9 @@ def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iter
         f"({units.change(now.value - before.value, unit)})"
     )
     size = abs(math.log((now.value + 1) / (before.value + 1)))
-    yield _Change(place, size, line.case, line.variant, outcome, text)
+    yield _Change(
+        place, size, line.case, line.variant, outcome, text, told_with=f"{line.metric.name} {outcome}"
+    )  # fmt: skip
 
 
 def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
@@ -480,4 +486,7 @@ def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Itera
         return
     text = f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}"
     note = "intervals apart, not yet confirmed by a paired comparison"
-    yield _Change(place, abs(now.log_ratio - before.log_ratio), line.case, line.variant, moved, text, note, moved=True)
+    yield _Change(
+        place, abs(now.log_ratio - before.log_ratio), line.case, line.variant, moved, text, note, moved=True,
+        told_with=f"moved {moved}",
+    )  # fmt: skip

@@ -75,4 +75,4 @@ def _counted(change: Counted) -> Told:
 
 
 def _claimed(claim: Claim) -> Told:
-    return Told(claim.place, "sessions", factors.tone(claim.outcome), f"{claim.variant}: {claim.metric} {claim.words}")
+    return Told(claim.place, "sessions", factors.tone(claim.outcome), f"{claim.variant}: {claim.words}")

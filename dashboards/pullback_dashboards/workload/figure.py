@@ -314,7 +314,7 @@ def _baseline(axis: str) -> Figure:
     return {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": 1, "y1": 1, "layer": "below",
         "line": {"color": "var(--series-0)", "width": 1.5, "dash": "dot"},
-        "label": {"text": BASELINE, "textposition": "end", "yanchor": "top", "font": {"size": 11, "color": "var(--ink-3)"}},
+        "label": {"text": BASELINE, "textposition": "start", "yanchor": "top", "font": {"size": 11, "color": "var(--ink-3)"}},
     }  # fmt: skip
 
 
