@@ -81,19 +81,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measure(base: str) -> None:
-    """Weights with style sheet and scripts but without Plotly, and how long an answer takes from outside."""
+    """Weights on the wire, with style sheet and scripts but without Plotly, and how long an answer takes from outside."""
     print(f"{'page':28} {'page, kB':>9} {'all, kB':>8} {'median, ms':>11} {'worst, ms':>10}")
     with httpx.Client(base_url=base, timeout=60) as client:
         for name, path in PAGES.items():
-            body = client.get(path, follow_redirects=True).raise_for_status().text
-            assets = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', body))
-            weight = sum(len(client.get(asset).content) for asset in assets if "plotly" not in asset)
+            answer = client.get(path, follow_redirects=True).raise_for_status()
+            assets = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', answer.text))
+            weight = sum(client.get(asset).num_bytes_downloaded for asset in assets if "plotly" not in asset)
             took = []
             for _ in range(TIMES):
                 began = time.perf_counter()
                 client.get(path)
                 took.append((time.perf_counter() - began) * 1e3)
-            size = len(body.encode())
+            size = answer.num_bytes_downloaded
             print(
                 f"{name:28} {size / 1e3:9.0f} {(size + weight) / 1e3:8.0f} {median(took):11.0f} {max(took):10.0f}",
                 flush=True,

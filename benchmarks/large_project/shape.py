@@ -131,7 +131,7 @@ class Shape:
     def is_measured(self, case: MadeCase, commit: int) -> bool:
         """Some cases were given up, some are measured at every fourth commit."""
         if case.number % 83 == 5:
-            return commit < self.commits - 60
+            return commit < self.commits // 2
         return case.number % 29 != 3 or commit % 4 == 0
 
     def failure(self, case: MadeCase, commit: int) -> str | None:

@@ -195,11 +195,8 @@ class _Drawing:
         if standing is None:
             return _unmeasured(variant, href)
         line = self.history.find(case, variant, self.metric.name)
-        place = self._place(standing)
-        reading = line.readings[place] if line and place >= 0 else None
-        return _cell(
-            variant, reading or standing.reading, line, self.metric, href, outdated=outdated, sha=self._sha(place)
-        )
+        sha = self._sha(self._place(standing))
+        return _cell(variant, standing.reading, line, self.metric, href, outdated=outdated, sha=sha)
 
     def _range(self, one: Ranked, variant: str, href: str) -> Cell:
         """The baseline of several cases: from the smallest to the largest value."""
@@ -306,7 +303,7 @@ def _unmeasured(variant: str, href: str) -> Cell:
 def _cell(
     variant: str, reading: Reading, line: Line | None, metric: Metric, href: str, *, outdated: bool, sha: str | None
 ) -> Cell:
-    ticks = _ticks(line) if line else ()
+    ticks = _ticks(line) if line and variant != BASELINE else ()
     if reading.failure:
         return Cell(
             variant, "failed", 0, factors.mark("failed"), "failed", reading.failure, reading.failure, href,

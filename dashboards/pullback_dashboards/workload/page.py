@@ -116,8 +116,8 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         machines=asked.machines,
         earlier=asked.earlier,
         later=asked.later,
-        figure=heights(asked.view),
-        stills=stills(asked.view),
+        figure=heights(asked.view) if asked.view.commits else None,
+        stills=stills(asked.view) if asked.view.commits else (),
         twins=("json", "csv", "svg", "badge.svg"),
     )
 

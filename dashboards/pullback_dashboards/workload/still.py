@@ -10,7 +10,7 @@ from pullback_dashboards.wording import units
 from pullback_dashboards.workload.figure import lower_height, relative_height, upper_height
 from pullback_dashboards.workload.view import Mark, Plot, WorkloadView
 
-_MOST_DRAWN = 120  # marks of a curve
+_MOST_DRAWN = 90  # marks of a curve
 
 
 def stills(view: WorkloadView) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ Across = Literal["order", "date"]
 Against = Literal["relative", "absolute"]
 Scale = Literal["linear", "log"]
 Last = Literal["100", "500", "5000"]
-ROWS_ON_A_PAGE = 25
+ROWS_ON_A_PAGE = 20
 
 
 @dataclass(frozen=True)
