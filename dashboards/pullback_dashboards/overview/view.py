@@ -18,6 +18,8 @@ SPARK_COMMITS = 30
 _NEWS_ITEMS = 12
 LATELY = 5  # commits
 _NEWS_CASES = 3
+_NEWS_METRICS = 2
+_FIRST_METRICS = ("array_allocs", "array_bytes", "time")
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
 FEW_GROUPS = 12  # with fewer the floor is provisional
 
@@ -207,9 +209,10 @@ class _Drawing:
         )
         if not values:
             return _unmeasured(variant, href)
-        ends = [units.quantity(value, self.metric.unit) for value in (values[0], values[-1])]
-        text = ends[0] if ends[0] == ends[1] else f"{ends[0]} – {ends[1]}"
-        return Cell(variant, "plain", 0, "", text, f"{text} over {len(values)} cases: the baseline", "baseline", href)
+        first, last = (units.quantity(value, self.metric.unit) for value in (values[0], values[-1]))
+        doubt = f"to {last}" if last != first else "baseline"
+        says = f"{first} {doubt if last != first else ''} over {len(values)} cases: the baseline".replace("  ", " ")
+        return Cell(variant, "plain", 0, "", first, says, doubt, href)
 
     def _place(self, standing: Standing | None) -> int:
         """The place of a standing's commit; -1 for one that is older than all of the history."""
@@ -242,14 +245,12 @@ def news(history: History, *, project: str, machine: str | None) -> tuple[News, 
     ratio to the baseline that moved by more than the floor with intervals that do not overlap, worded as a move of the
     ratio, for no paired comparison confirmed it.
     """
-    found = _all_changes(history)
-    found.sort(key=lambda change: (-change.place, -change.size))
-    together: dict[tuple[int, str, str], list[_Change]] = {}
-    for change in found:
-        together.setdefault((change.place, change.variant, change.kind), []).append(change)
-    return tuple(
-        _told(same, history.commits[same[0].place], project, machine) for same in list(together.values())[:_NEWS_ITEMS]
-    )
+    together: dict[tuple[int, str], list[_Change]] = {}
+    for change in _all_changes(history):
+        together.setdefault((change.place, change.told_with or f"{change.variant} {change.text}"), []).append(change)
+    groups = [sorted(same, key=lambda change: (_rank(change), -change.size)) for same in together.values()]
+    groups.sort(key=lambda same: (-same[0].place, same[0].outcome in factors.BETTER, -same[0].size))
+    return tuple(_told(same, history, project, machine) for same in groups[:_NEWS_ITEMS])
 
 
 def _all_changes(history: History) -> list["_Change"]:
@@ -270,24 +271,36 @@ def _all_changes(history: History) -> list["_Change"]:
     ]
 
 
-def _told(same: list["_Change"], commit: Commit, project: str, machine: str | None) -> News:
-    first = same[0]
+def _told(same: list["_Change"], history: History, project: str, machine: str | None) -> News:
+    """One item: the sentence is of the case that changed most, and of at most a few metrics."""
+    first, commit = same[0], history.commits[same[0].place]
     cases = list(dict.fromkeys(change.case for change in same))
+    variants = [variant for variant in history.variants if variant in {change.variant for change in same}]
+    of_first = [change for change in same if change.case == first.case and change.variant == first.variant]
+    texts = [change.text for change in of_first[:_NEWS_METRICS]]
+    if len(of_first) > len(texts):
+        rest = len(of_first) - len(texts)
+        texts.append(f"{rest} more {'count' if rest == 1 else 'counts'}")
     return News(
         tone=factors.tone(first.outcome),
         mark=factors.mark(first.outcome),
-        variant=first.variant,
-        text=first.text,
+        variant=", ".join(variants) or first.variant,
+        text=", ".join(texts),
         note=first.note,
         cases=tuple(
             Where(case, links.case(project, commit.sha, case, machine=machine)) for case in cases[:_NEWS_CASES]
         ),
         more=max(0, len(cases) - _NEWS_CASES),
-        alike=len({change.text for change in same}) == 1,
+        alike={change.text for change in of_first} == {change.text for change in same},
         sha=commit.sha,
         title=commit.title,
         commit_href=links.commit(project, commit.sha),
     )
+
+
+def _rank(change: "_Change") -> int:
+    """Which metric of an item is told first: arrays, then their bytes, then the layers below."""
+    return _FIRST_METRICS.index(change.metric) if change.metric in _FIRST_METRICS else len(_FIRST_METRICS)
 
 
 def bracket(case: str, workload: str) -> str:
@@ -412,7 +425,7 @@ def _tick(reading: Reading | None) -> Tick:
 
 @dataclass(frozen=True)
 class _Change:
-    """A change at a commit: where, how large (for sorting only), and in words. Changes of one `kind` are told together."""
+    """A change at a commit: where, how large (for sorting only), and in words. What is `told_with` the same is one item."""
 
     place: int
     size: float
@@ -421,15 +434,12 @@ class _Change:
     outcome: str
     text: str
     note: str = ""
+    metric: str = "time"
     moved: bool = False
     told_with: str = ""
 
-    @property
-    def kind(self) -> str:
-        """What has to be the same for two cases to be told as one."""
-        return self.told_with or self.text
 
-
+_AGAIN = "runs again since this commit"
 _CLAIMED = factors.BETTER | factors.WORSE
 
 
@@ -439,7 +449,7 @@ def _claimed(claim: Claim) -> _Change:
         note += ", by a provisional floor"
     return _Change(
         claim.place, abs(claim.log_ratio or 0.0), claim.case, claim.variant, claim.outcome,
-        claim.words, note, told_with=f"{claim.metric} {claim.outcome} {claim.reference}",
+        claim.words, note, metric=claim.metric, told_with=f"{claim.variant} {claim.metric} {claim.outcome} {claim.reference}",
     )  # fmt: skip
 
 
@@ -452,10 +462,10 @@ def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
         if now.failure:
             if not before.failure and line.metric.name == "time":
                 text = f"fails since this commit: {now.failure}"
-                yield _Change(place, math.inf, line.case, line.variant, "failed", text)
+                yield _Change(place, math.inf, line.case, line.variant, "failed", text, told_with=text)
         elif before.failure:
             if line.metric.name == "time":
-                yield _Change(place, math.inf, line.case, line.variant, "same", "runs again since this commit")
+                yield _Change(place, math.inf, line.case, line.variant, "same", _AGAIN, told_with=_AGAIN)
         elif line.metric.exact:
             yield from _exact_change(place, before, now, line)
         elif line.metric.name == "time":
@@ -473,7 +483,8 @@ def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iter
     )
     size = abs(math.log((now.value + 1) / (before.value + 1)))
     yield _Change(
-        place, size, line.case, line.variant, outcome, text, told_with=f"{line.metric.name} {outcome}"
+        place, size, line.case, line.variant, outcome, text, metric=line.metric.name,
+        told_with=f"{line.variant} {outcome}",
     )  # fmt: skip
 
 
@@ -485,5 +496,5 @@ def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Itera
     note = "intervals apart, not yet confirmed by a paired comparison"
     yield _Change(
         place, abs(now.log_ratio - before.log_ratio), line.case, line.variant, moved, text, note, moved=True,
-        told_with=f"moved {moved}",
+        told_with=f"{line.variant} moved {moved}",
     )  # fmt: skip

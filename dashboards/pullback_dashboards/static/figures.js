@@ -42,10 +42,15 @@ for (const place of document.querySelectorAll("[data-figure]")) {
   if (!answer.ok) continue; // the still stays, and says the same
   const figure = complete(await answer.json());
   place.replaceChildren();
-  await draw(place, figure);
-  place.dataset.drawn = "yes";
-  document.addEventListener("themechange", () => draw(place, figure));
-  matchMedia("(max-width: 640px)").addEventListener("change", () => draw(place, figure)); // a phone was turned
+  place.setAttribute("role", "group"); // an image holds nothing that can be pressed; Plotly's figure does
+  const redraw = async () => {
+    place.dataset.drawn = "pending";
+    await draw(place, figure);
+    place.dataset.drawn = "yes";
+  };
+  await redraw();
+  document.addEventListener("themechange", redraw);
+  for (const other of ["(max-width: 640px)", "print"]) matchMedia(other).addEventListener("change", redraw);
   place.on("plotly_click", ({ points }) => {
     const target = points[0]?.customdata?.at(-1);
     if (typeof target === "string" && target.startsWith("/")) location.assign(target);

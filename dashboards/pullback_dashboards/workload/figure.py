@@ -160,7 +160,7 @@ class _Row:
             "line": {"color": look.colour, "width": 2, "dash": look.dash},
             "marker": {
                 "color": look.colour,
-                "size": 7 if len(drawn) <= 120 else 4,
+                "size": 7 if len(drawn) <= 40 else 4,
                 "symbol": [_symbol(mark, look) for mark in drawn],
                 "line": {"color": look.colour, "width": 1.5},
             },

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pullback_dashboards.history import Claim, Reading
+from pullback_dashboards.history import Claim, Metric, Reading
 from pullback_dashboards.overview.ranking import Standing, means, ranked
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.overview.view import bracket, changed_cases, heat_map, news
@@ -174,7 +174,7 @@ def test_a_closed_workload_shows_its_worst_case_and_tells_the_best(build):
     assert (fused.value, fused.doubt) == ("0.88×", "best 0.50×")
     assert fused.words == "worst of 3, n=2: takes 12 % less time than unfused"
     assert fused.href.endswith("case=dense%5Bn%3D2%5D")
-    assert unfused.value.replace("\u202f", " ") == "1.00 ms – 3.00 ms"
+    assert (unfused.value, unfused.doubt) == ("1.00\u202fms", "to 3.00\u202fms")
 
 
 def test_a_failed_case_is_the_worst_of_its_workload(build):
@@ -242,3 +242,21 @@ def test_changes_of_one_kind_are_one_item_led_by_the_largest(build):
     (item,) = news(build.history(*lines), project="p", machine=None)
     assert not item.alike
     assert [where.case for where in item.cases] == ["dense[n=1]", "dense[n=2]", "dense[n=3]"]
+
+
+def test_counts_of_one_variant_at_one_commit_are_one_sentence_with_arrays_first(build):
+    metrics = [
+        Metric(name, "1", exact=True) for name in ("native_allocs", "array_bytes", "array_allocs", "native_bytes")
+    ]
+    lines = [build.line("fused", [Reading(10.0), Reading(11.0)], metric) for metric in metrics]
+    (item,) = news(build.history(*lines), project="p", machine=None)
+    assert item.text == "arrays 10 → 11 (+1), array bytes 10 → 11 (+1), 2 more counts"
+
+
+def test_a_failure_of_all_variants_is_told_once(build):
+    lines = [
+        build.line(variant, [build.paired(0.5), Reading(failure="wrong gradient")])
+        for variant in ("unfused", "fused", "stateful")
+    ]
+    (item,) = news(build.history(*lines), project="p", machine=None)
+    assert item.variant == "unfused, fused, stateful"
