@@ -1,24 +1,22 @@
 """`pullback job`: asking for measurements, watching them, deciding about them."""
 
-import json
-import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pullback_cli.jobs.completing import ids_that, suites
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 from pullback_cli.uploading.gitlog import first_parents, reason_of
 
 if TYPE_CHECKING:
-    from pullback_cli.calling import Service
+    from pullback_service.client import Client, models
 
-JOBS = "/api/v1/jobs"
-MOST_COMPLETED = 100
-COMPLETION_TIMEOUT_S = 2.0  # somebody waits at a prompt
+LARGEST_PAGE = 1000
 FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 State = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
@@ -43,39 +41,11 @@ def job() -> None:
     """
 
 
-def _ids_that(*states: str) -> Callable[[str], list[tuple[str, str]]]:
-    """A completion of job ids in some of the states; without an answer of the service there is none."""
-
-    def complete(incomplete: str) -> list[tuple[str, str]]:
-        from pullback_cli.calling import Service  # noqa: PLC0415 - httpx is of an extra
-
-        file = os.environ.get("PULLBACK_TOKEN_FILE")
-        server = os.environ.get("PULLBACK_SERVER", DEFAULT_SERVER)
-        try:
-            with Service(server, Path(file) if file else None, timeout_s=COMPLETION_TIMEOUT_S) as service:
-                found = service.items(JOBS, most=MOST_COMPLETED)
-        except RefusalError:
-            return []
-        return [
-            (str(each["id"]), f"{each['state']} {each['project']} {each['commit']['sha'][:10]} {each['suite']}")
-            for each in found
-            if str(each["id"]).startswith(incomplete) and (not states or each["state"] in states)
-        ]
-
-    return complete
-
-
-def _suites(incomplete: str) -> list[str]:
-    return [name for name in ("quick", "standard", "full") if name.startswith(incomplete)]
-
-
 def _ids(*states: str) -> Any:
-    return typer.Argument(help="Ids of jobs.", autocompletion=_ids_that(*states))
+    return typer.Argument(help="Ids of jobs.", autocompletion=ids_that(*states))
 
 
-Suite = Annotated[
-    str, typer.Option(help="quick, standard or full; a part of one: quick:poly9*", autocompletion=_suites)
-]
+Suite = Annotated[str, typer.Option(help="quick, standard or full; a part of one: quick:poly9*", autocompletion=suites)]
 
 
 @app.command("list")
@@ -85,7 +55,7 @@ def list_(
     project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
     commit: Annotated[str | None, typer.Option(help="Only at this commit, by its full hash.")] = None,
     state: Annotated[State | None, typer.Option(help="Only in this state.")] = None,
-    suite: Annotated[str | None, typer.Option(help="Only of this suite.", autocompletion=_suites)] = None,
+    suite: Annotated[str | None, typer.Option(help="Only of this suite.", autocompletion=suites)] = None,
     kind: Annotated[Literal["run", "compare"] | None, typer.Option(help="Only of this kind.")] = None,
     origin: Annotated[
         Literal["asked", "backfill", "idle"] | None, typer.Option(help="Only those somebody, or something, wanted.")
@@ -108,10 +78,14 @@ def list_(
 
     pullback job list --awaiting-approval
     """
-    with _service(server, token_file) as service:
-        jobs = service.items(
-            JOBS,
-            most=limit,
+    from pullback_cli.jobs.showing import show_jobs  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
+    from pullback_service.client import every  # noqa: PLC0415 - as above
+
+    with asking(server, token_file) as service:
+        pages = every(
+            service.list_jobs,
+            limit=min(limit, LARGEST_PAGE),
             project=project,
             commit=commit,
             state=state,
@@ -121,20 +95,17 @@ def list_(
             machine_id=machine,
             awaits_approval=True if awaiting_approval else None,
         )
-    if as_json:
-        typer.echo(json.dumps(jobs, indent=2))
-        return
-    if not jobs:
+        jobs = list(islice(pages, limit))
+    if not (jobs or as_json):
         typer.echo("there are no such jobs: ask for one with `pullback job create`")
-    for each in jobs:
-        typer.echo(_line(each))
+    show_jobs(jobs, as_json=as_json)
 
 
 @app.command()
 @needs("runner", "job show")
 def show(
     *,
-    job_id: Annotated[int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=_ids_that())],
+    job_id: Annotated[int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=ids_that())],
     log: Annotated[bool, typer.Option("--log", help="Print the log of its newest attempt, and nothing else.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
@@ -147,13 +118,16 @@ def show(
 
     pullback job show 12 --log | tail
     """
-    with _service(server, token_file) as service:
+    from pullback_cli.jobs.showing import show_whole  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
+
+    with asking(server, token_file) as service:
         if log:
-            for piece in service.text(f"{JOBS}/{job_id}/log"):
+            for piece in _log_of(service, job_id):
                 typer.echo(piece, nl=False)
             return
-        found = service.get(f"{JOBS}/{job_id}")
-    typer.echo(json.dumps(found, indent=2) if as_json else "\n".join(_described(found)))
+        found = service.read_job(job_id)
+    show_whole(found, as_json=as_json)
 
 
 @app.command()
@@ -188,7 +162,11 @@ def create(
 
     pullback job create --project demo --commit "$SHA" --fork someone/gradients
     """
-    body: dict[str, object] = {
+    from pullback_cli.jobs.showing import show_job  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
+    from pullback_service.client import models  # noqa: PLC0415 - as above
+
+    wanted: dict[str, object] = {
         "project": project,
         "commit": {**_commit(repository, commit), **({} if fork is None else {"fork": fork})},
         "suite": suite,
@@ -199,10 +177,9 @@ def create(
         "machine_id": machine,
     }
     if against is not None:
-        body["reference"] = _commit(repository, against)
-    with _service(server, token_file) as service:
-        made = service.post(JOBS, body, force=force)
-    typer.echo(json.dumps(made, indent=2) if as_json else _line(made))
+        wanted["reference"] = _commit(repository, against)
+    with asking(server, token_file) as service:
+        show_job(service.create_job(models.JobRequest.model_validate(wanted), force=force), as_json=as_json)
 
 
 @app.command()
@@ -221,7 +198,7 @@ def cancel(
 
     pullback job cancel $(pullback job list --state queued --json | jq '.[].id')
     """
-    _decide("cancel", ids, server, token_file, as_json=as_json)
+    _decide(lambda service: service.cancel_job, ids, server, token_file, as_json=as_json)
 
 
 @app.command()
@@ -240,7 +217,7 @@ def retry(
 
     pullback job retry 12 13 14 --json
     """
-    _decide("retry", ids, server, token_file, as_json=as_json)
+    _decide(lambda service: service.retry_job, ids, server, token_file, as_json=as_json)
 
 
 @app.command()
@@ -261,7 +238,7 @@ def approve(
 
     pullback job list --awaiting-approval
     """
-    _decide("approve", ids, server, token_file, as_json=as_json)
+    _decide(lambda service: service.approve_job, ids, server, token_file, as_json=as_json)
 
 
 @app.command()
@@ -269,7 +246,7 @@ def approve(
 def priority(
     *,
     job_id: Annotated[
-        int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=_ids_that("queued", "leased", "running"))
+        int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=ids_that("queued", "leased", "running"))
     ],
     value: Annotated[
         int, typer.Argument(metavar="PRIORITY", min=-1000, max=1000, help="Higher ones run first; negative after --.")
@@ -285,9 +262,12 @@ def priority(
 
     pullback job priority --json 12 -- -50
     """
-    with _service(server, token_file) as service:
-        changed = service.patch(f"{JOBS}/{job_id}", {"priority": value})
-    typer.echo(json.dumps(changed, indent=2) if as_json else _line(changed))
+    from pullback_cli.jobs.showing import show_job  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
+    from pullback_service.client import models  # noqa: PLC0415 - as above
+
+    with asking(server, token_file) as service:
+        show_job(service.change_job(job_id, models.JobChange(priority=value)), as_json=as_json)
 
 
 @app.command()
@@ -317,45 +297,61 @@ def backfill(
 
     pullback job backfill --project demo --branch main --suite standard --require device=cpu --order bisect --limit 50
     """
-    body = {
-        "project": project,
-        "branch": branch,
-        "suite": suite,
-        "requires": dict(_pair(text) for text in requires or ()),
-        "order": order,
-        "limit": limit,
-        "depth": depth,
-        "priority": priority,
-        "timeout_s": timeout_s,
-        "dry_run": dry_run,
-    }
-    with _service(server, token_file) as service:
-        answer = service.post("/api/v1/backfills", body)
+    from pullback_cli.jobs.showing import show_json  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
+    from pullback_service.client import models  # noqa: PLC0415 - as above
+
+    wanted = models.BackfillRequest(
+        project=project,
+        branch=branch,
+        suite=suite,
+        requires=dict(_pair(text) for text in requires or ()),
+        order=order,
+        limit=limit,
+        depth=depth,
+        priority=priority,
+        timeout_s=timeout_s,
+        dry_run=dry_run,
+    )
+    with asking(server, token_file) as service:
+        answer = service.create_backfill(wanted)
     if as_json:
-        typer.echo(json.dumps(answer, indent=2))
+        show_json(answer)
         return
-    under_way = f", {answer['under_way']} jobs under way" if answer["under_way"] else ""
-    typer.echo(f"{answer['missing']} of {answer['looked_at']} commits have no results of {suite}{under_way}")
-    for each in answer["jobs"]:
-        made = f"job {each['job_id']}" if each["job_id"] is not None else "would get a job"
-        typer.echo(f"  {each['commit'][:10]}  {each['title'] or ''}  {made}".replace("    ", "  "))
+    under_way = f", {answer.under_way} jobs under way" if answer.under_way else ""
+    typer.echo(f"{answer.missing} of {answer.looked_at} commits have no results of {suite}{under_way}")
+    for each in answer.jobs:
+        made = f"job {each.job_id}" if each.job_id is not None else "would get a job"
+        typer.echo("  ".join(part for part in ("", each.commit[:10], each.title, made) if part is not None))
 
 
-def _service(server: str, token_file: Path | None) -> "Service":
-    from pullback_cli.calling import Service  # noqa: PLC0415 - httpx is of an extra
-
-    return Service(server, token_file)
-
-
-def _decide(decision: str, ids: Sequence[int], server: str, token_file: Path | None, *, as_json: bool) -> None:
+def _decide(
+    decision: "Callable[[Client], Callable[[int], models.JobDetail]]",
+    ids: Sequence[int],
+    server: str,
+    token_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     """Decide the same about several jobs; the first that cannot be is the last."""
-    with _service(server, token_file) as service:
-        changed = [service.post(f"{JOBS}/{job_id}/{decision}") for job_id in ids]
-    if as_json:
-        typer.echo(json.dumps(changed, indent=2))
-        return
-    for each in changed:
-        typer.echo(_line(each))
+    from pullback_cli.jobs.showing import show_jobs  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import asking  # noqa: PLC0415 - as above
+
+    with asking(server, token_file) as service:
+        changed = [decision(service)(job_id) for job_id in ids]
+    show_jobs(changed, as_json=as_json)
+
+
+def _log_of(service: "Client", job_id: int) -> Iterator[str]:
+    """The log of a job's newest attempt, piece by piece, as far as it is written."""
+    offset = 0
+    while True:
+        piece = service.read_log(job_id, offset=offset)
+        yield piece.content.decode(errors="replace")
+        following = int(piece.headers["pullback-next-offset"])
+        if following == offset or following >= int(piece.headers["pullback-log-size"]):
+            return
+        offset = following
 
 
 def _commit(repository: Path, revision: str) -> dict[str, object]:
@@ -367,39 +363,6 @@ def _commit(repository: Path, revision: str) -> dict[str, object]:
         return {"sha": revision}
     reason = reason_of(repository, "rev-parse", revision)
     raise RefusalError(f"git cannot read {repository} ({reason}): name a branch or commit this clone has")
-
-
-def _line(job: dict[str, Any]) -> str:
-    state = "awaits approval" if job["awaits_approval"] else job["state"]
-    against = f" against {job['reference'][:10]}" if job["reference"] else ""
-    asked = "" if job["origin"] == "asked" else f"  {job['origin']}"
-    why = f"  {job['failure_kind']}: {_first_line(job['failure_message'])}" if job["failure_message"] else ""
-    return (
-        f"{job['id']}  {state}  {job['project']}  {job['commit']['sha'][:10]}{against}  {job['suite']}  "
-        f"priority {job['priority']}{asked}  {job['attempts']} of {job['max_attempts']} attempts{why}"
-    )
-
-
-def _described(job: dict[str, Any]) -> list[str]:
-    lines = [_line(job), f"  commit     {job['commit']['sha']}  {job['commit']['title'] or ''}".rstrip()]
-    if job["requires"]:
-        lines.append("  requires   " + ", ".join(f"{name}={value}" for name, value in job["requires"].items()))
-    if job["trust"] == "untrusted":
-        lines.append(f"  trust      untrusted, approved by {job['approved_by'] or 'nobody yet'}")
-    lines.append(f"  asked for  {job['created_at']}" + (f", ended {job['finished_at']}" if job["finished_at"] else ""))
-    for each in job["history"]:
-        why = f"  {each['failure_kind']}: {_first_line(each['failure_message'])}" if each["failure_message"] else ""
-        phase = f" ({each['phase']})" if each["phase"] and each["ended_at"] is None else ""
-        lines.append(
-            f"  attempt {each['number']}  {each['state']}{phase}  machine {each['machine_id']}  {each['leased_at']}{why}"
-        )
-    if job["report_id"]:
-        lines.append(f"  result     /reports/{job['report_id']}")
-    return lines
-
-
-def _first_line(text: str) -> str:
-    return text.splitlines()[0] if text else ""
 
 
 def _pair(text: str) -> tuple[str, str]:

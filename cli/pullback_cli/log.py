@@ -43,7 +43,7 @@ def log(
 
     pullback log --project demo --branch main --revision "$SHA" --server https://pullback.example --token-file token
     """
-    from pullback_cli.uploading.sending import client_of  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import client_of  # noqa: PLC0415 - httpx is of an extra
     from pullback_service.client import ClientError, models  # noqa: PLC0415 - as above
 
     names = branch or [_checked_out(repository)]

@@ -5,6 +5,7 @@ import time
 
 import pytest
 import uvicorn
+from structlog.testing import capture_logs
 
 from pullback_cli.app import create_app
 from pullback_cli.serve import listen
@@ -20,7 +21,8 @@ def service(database_url):
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    with capture_logs():  # what the service says goes to the standard output of this process, which the commands share
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
     listening.close()

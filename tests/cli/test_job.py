@@ -7,41 +7,18 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
-from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
-from pullback_cli.app import create_app
-from pullback_cli.job import _ids_that
+from pullback_cli.jobs.completing import ids_that
 from pullback_cli.main import app, main
-from pullback_cli.serve import listen
-from pullback_service.settings import Settings
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)
 MACHINE = {"fingerprint": "f", "name": "box"}
-
-
-@pytest.fixture
-def service(database_url):
-    """Address of a service that listens."""
-    listening = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app(Settings(database_url=database_url)), log_config=None))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    with capture_logs():  # what the service says goes to the standard output of this process, which the commands share
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
-    listening.close()
 
 
 @pytest.fixture
@@ -188,12 +165,12 @@ def test_ids_complete_with_what_they_are_and_silently_without_a_service(pullback
         for s in ("quick", "full")
     ]
     pullback("job", "cancel", made[0])
-    (only,) = _ids_that("cancelled")("")
+    (only,) = ids_that("cancelled")("")
     assert only == (str(made[0]), f"cancelled demo {sha_of(clone)[:10]} quick")
-    assert [found for found, _ in _ids_that()("")] == [str(made[1]), str(made[0])]
-    assert _ids_that()("9") == []
+    assert [found for found, _ in ids_that()("")] == [str(made[1]), str(made[0])]
+    assert ids_that()("9") == []
     pullback("job", "list", server="http://127.0.0.1:1")
-    assert _ids_that()("") == []
+    assert ids_that()("") == []
 
 
 def test_a_shell_is_offered_states(tmp_path):

@@ -11,6 +11,7 @@ import httpx
 
 from pullback_cli.credentials import token_in
 from pullback_cli.refusals import RefusalError
+from pullback_cli.services import address_of
 
 _TIMEOUT_S = 120
 PIPE_CLOSED = 141
@@ -20,8 +21,6 @@ def download(
     server: str, token_file: Path | None, address: str, parameters: Sequence[tuple[str, str]], output: Path | None
 ) -> int:
     """Write an answer to a file, or to standard output; returns its size in bytes."""
-    if not server.startswith(("http://", "https://")):
-        raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
     what = "what was written is not all" if output is None else "nothing was written"
     again = f"{what}; run the same command again"
     token = token_in(token_file)
@@ -29,7 +28,7 @@ def download(
     timeout = httpx.Timeout(_TIMEOUT_S, connect=10)
     try:
         with (
-            httpx.Client(base_url=server, headers=headers, timeout=timeout) as client,
+            httpx.Client(base_url=address_of(server), headers=headers, timeout=timeout) as client,
             client.stream("GET", address, params=list(parameters)) as answer,
         ):
             if not answer.is_success:

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pullback_cli.credentials import token_in
 from pullback_cli.refusals import RefusalError
-from pullback_service.client import Client, ClientError, ProblemError, models
+from pullback_cli.services import client_of
+from pullback_service.client import ClientError, ProblemError, models
 
-_TIMEOUT_S = 120.0
 _INCOMPLETE = "incomplete-request"
 _AGAIN = "run the same command again: what is stored already is not stored twice"
 
@@ -48,10 +47,3 @@ class Uploads:
             ) from problem
         except ClientError as error:
             raise RefusalError(f"{name}: {error}" + (f"; {_AGAIN}" if error.is_transient else "")) from error
-
-
-def client_of(server: str, token_file: Path | None) -> Client:
-    """A client of the service a person named, with the token of a file or of the environment."""
-    if not server.startswith(("http://", "https://")):
-        raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
-    return Client(server, token=token_in(token_file), timeout_s=_TIMEOUT_S)

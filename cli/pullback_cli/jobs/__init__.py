@@ -1,0 +1,1 @@
+"""What `pullback job` is made of."""

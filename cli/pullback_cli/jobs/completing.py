@@ -1,0 +1,38 @@
+"""What the tab key offers: ids of jobs and names of suites."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from pullback_cli.refusals import RefusalError
+from pullback_cli.upload import DEFAULT_SERVER
+
+MOST_COMPLETED = 100
+COMPLETION_TIMEOUT_S = 2.0  # somebody waits at a prompt
+
+
+def ids_that(*states: str) -> Callable[[str], list[tuple[str, str]]]:
+    """A completion of job ids in some of the states; without an answer of the service there is none."""
+
+    def complete(incomplete: str) -> list[tuple[str, str]]:
+        from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+
+        file = os.environ.get("PULLBACK_TOKEN_FILE")
+        server = os.environ.get("PULLBACK_SERVER", DEFAULT_SERVER)
+        try:
+            with asking(server, Path(file) if file else None, timeout_s=COMPLETION_TIMEOUT_S) as service:
+                found = service.list_jobs(limit=MOST_COMPLETED).items
+        except RefusalError:
+            return []
+        return [
+            (str(each.id), f"{each.state} {each.project} {each.commit.sha[:10]} {each.suite}")
+            for each in found
+            if str(each.id).startswith(incomplete) and (not states or each.state in states)
+        ]
+
+    return complete
+
+
+def suites(incomplete: str) -> list[str]:
+    """A completion of suites."""
+    return [name for name in ("quick", "standard", "full") if name.startswith(incomplete)]

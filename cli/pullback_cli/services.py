@@ -1,0 +1,39 @@
+"""The service that a command speaks to, as the client of the API; what it refuses is one sentence on the command line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pullback_cli.credentials import token_in
+from pullback_cli.refusals import RefusalError
+from pullback_service.client import Client, ClientError, NoAnswerError
+
+PATIENT_ATTEMPTS = 5  # a program waits, in CI: a service that restarts is asked again
+PROMPT_ATTEMPTS = 1  # somebody waits at a prompt, and can ask again
+TIMEOUT_S = 120.0
+
+
+def client_of(
+    server: str, token_file: Path | None, *, timeout_s: float = TIMEOUT_S, attempts: int = PATIENT_ATTEMPTS
+) -> Client:
+    """A client of the service a person named, with the token of a file or of the environment."""
+    return Client(address_of(server), token=token_in(token_file), timeout_s=timeout_s, attempts=attempts)
+
+
+@contextmanager
+def asking(server: str, token_file: Path | None, *, timeout_s: float = TIMEOUT_S) -> Iterator[Client]:
+    """The client for somebody at a prompt: calls are made once, and every error of them is a refusal."""
+    try:
+        with client_of(server, token_file, timeout_s=timeout_s, attempts=PROMPT_ATTEMPTS) as client:
+            yield client
+    except NoAnswerError as error:
+        raise RefusalError(f"{error}: check --server, or start one with `pullback up`") from error
+    except ClientError as error:
+        raise RefusalError(str(error)) from error
+
+
+def address_of(server: str) -> str:
+    """The address as it was given; refused where it is none."""
+    if not server.startswith(("http://", "https://")):
+        raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
+    return server
