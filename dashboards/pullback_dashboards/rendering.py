@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from fastapi import Request
@@ -54,6 +55,7 @@ def page(
     `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it.
     """
     path, query = request.url.path, request.url.query
+    asked = _path_as_asked(request)
     body = (
         _templates()
         .get_template(template)
@@ -61,8 +63,8 @@ def page(
             title=title,
             path=path,
             figure=figure,
-            figure_href=links.twin(path, query, "figure.json") if figure else None,
-            twins={suffix: links.twin(path, query, suffix) for suffix in twins},
+            figure_href=links.twin(asked, query, "figure.json") if figure else None,
+            twins={suffix: links.twin(asked, query, suffix) for suffix in twins},
             now=datetime.now(UTC),
             base=str(request.base_url).rstrip("/"),
             csrf=csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
@@ -70,6 +72,12 @@ def page(
         )
     )
     return HTMLResponse(body, status_code=status, headers=_HEADERS)
+
+
+def _path_as_asked(request: Request) -> str:
+    """The path with its quotes: without them a name with a question mark or a slash is another address."""
+    raw: bytes | None = request.scope.get("raw_path")
+    return raw.decode("ascii") if raw else quote(request.url.path)
 
 
 def json_twin(view: object) -> Response:
