@@ -113,8 +113,7 @@ class Shape:
         """What a machine measures: the first of everything, the others the first case of each workload."""
         if machine == 0:
             return self.cases
-        seen: set[int] = set()
-        return tuple(case for case in self.cases if not (case.number in seen or seen.add(case.number)))
+        return tuple({case.number: case for case in reversed(self.cases)}.values())[::-1]
 
     def variants_on(self, machine: int) -> tuple[tuple[str, str], ...]:
         """The variants that a machine measures."""
