@@ -33,7 +33,7 @@ WILD_WORKLOADS = (
     WILD,
     "\N{ARABIC LETTER TEH}\N{ARABIC LETTER DAD}\N{ARABIC LETTER MEEM} softplus \N{RIGHT-TO-LEFT OVERRIDE}esrever",
     LONG,
-    "/../?q=1#x%2F\\",
+    "a/b?q=1#x%2F\\",
 )
 WILD_MACHINES = ("big iron & <i>sons</i>", f"\N{SNOWMAN} {LONG[:180]}")
 WILD_TITLE = f"{WILD} and </script><script>alert('title')</script> {'long ' * 30}"
