@@ -28,7 +28,7 @@ def test_ci_runs_the_tests_as_the_readme_says():
 
 
 @pytest.mark.parametrize(
-    "line", re.findall(r"\bpullback ((?:up|run|serve|agent|status|down|worker|migrate)\b[^`#\n]*)", README)
+    "line", re.findall(r"\bpullback ((?:up|run|compare|serve|agent|status|down|worker|migrate)\b[^`#\n]*)", README)
 )
 def test_every_command_line_in_the_readme_is_one_the_program_takes(line):
     command, *arguments = line.split()

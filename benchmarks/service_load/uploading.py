@@ -127,9 +127,11 @@ def _post(connection: Connection, report: bytes) -> Answer:
     return answer
 
 
-def _report(
+def report_of(
     project: str, run: int, commit: int, upload: int, machine: str, cases: list[dict[str, Any]]
 ) -> dict[str, Any]:
+    """A report of some cases at a commit of its own."""
+
     def sha(number: int) -> str:
         return shape.sha_of(run + number)
 
@@ -187,10 +189,10 @@ def _large_report(project: str, run: int, commit: int) -> dict[str, Any]:
         .tolist()
     )
     cases = [_case(f"workload {n // 100}", n, values, []) for n, values in enumerate(times)]
-    return _report(project, run, commit, 0, "ci", cases)
+    return report_of(project, run, commit, 0, "ci", cases)
 
 
 def _small_report(project: str, run: int, commit: int, upload: int) -> bytes:
     case = _case(f"workload {upload % 7}", 100, [[1.0, 1.1, 0.9], [0.6, 0.7, 0.5]], ["array_bytes", "peak_bytes"])
     machine = f"ci-{upload % UPLOADS_OF_A_COMMIT}"
-    return orjson.dumps(_report(project, run, commit, upload, machine, [case]))
+    return orjson.dumps(report_of(project, run, commit, upload, machine, [case]))

@@ -11,7 +11,7 @@ import typer
 from pullback_cli import completions
 from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress, tell_refused
+from pullback_cli.watching import check_output, interrupts, progress, telling_once
 
 if TYPE_CHECKING:
     from pullback_runners.revisions import BuiltEngine
@@ -61,7 +61,7 @@ def compare(
     3  a regression: slower, or more memory
     1  no regression, but something could not be compared
     2  wrong usage, also of a part of what was asked for, or a commit that cannot be built
-    130  interrupted; what was measured is kept
+    130, 143  interrupted by Ctrl-C or SIGTERM; what was measured is kept
 
     Examples:
     pullback compare --against main
@@ -97,6 +97,7 @@ def compare(
                 [*(case or ()), *globs],
                 variants=variant or (),
                 workload_files=workloads or (),
+                on_refused=telling_once("compare"),
                 on_progress=tell,
                 stop=stop,
             )
@@ -112,9 +113,8 @@ def compare(
             typer.echo(json.dumps(report))
         else:
             _print_table(report, written)
-    tell_refused("compare", report["harness"]["refused"])
     if not report["harness"]["complete"]:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(stop.status)
     if regressions(report):
         raise typer.Exit(REGRESSION)
     if report["harness"]["refused"]:

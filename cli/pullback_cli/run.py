@@ -12,7 +12,7 @@ import typer
 from pullback_cli import completions
 from pullback_cli.places import default_repository
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.watching import INTERRUPTED, check_output, interrupts, progress, tell_refused
+from pullback_cli.watching import Interrupts, check_output, interrupts, progress, tell_refused, telling_once
 
 CASE_FAILED = 1
 USAGE = 2
@@ -49,6 +49,9 @@ def run(
     ] = None,
     repository: Annotated[Path | None, typer.Option(help="clone the commits come from; default: this one")] = None,
     workloads: Annotated[list[Path] | None, typer.Option(help="a Python file with workloads of your own")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="default: pullback; for workloads of your own the repository they lie in")
+    ] = None,
     *,
     instructions: Annotated[
         bool, typer.Option("--instructions", help="count instructions too, by valgrind (slow)")
@@ -63,7 +66,7 @@ def run(
     0  all cases measured
     1  a case or a commit failed
     2  wrong usage, also of a part of what was asked for, or a file that cannot be written
-    130  interrupted; what was measured is kept
+    130, 143  interrupted by Ctrl-C or SIGTERM; what was measured is kept
 
     Examples:
     pullback run --suite quick -o bench.json --html bench.html
@@ -88,13 +91,17 @@ def run(
         return
     _check_places(output, html, markdown, engine, commits)
 
+    told = telling_once("run")
+
     def measure(stop: Callable[[], bool], tell: Callable[[Any], None], **engine_of: Any) -> Report:
         return run_suite(
             name,
             cases,
             variants=variant or (),
+            project=project,
             workload_files=workloads or (),
             with_instructions=instructions,
+            on_refused=told,
             on_progress=tell,
             stop=stop,
             **engine_of,
@@ -116,14 +123,13 @@ def run(
         raise
     finally:
         _show(reports, written, one=commits is None, as_json=as_json)
-    tell_refused("run", (sentence for report in reports for sentence in report["harness"]["refused"]))
-    raise typer.Exit(INTERRUPTED if stop() else _status_of(reports, status))
+    raise typer.Exit(_status_of(reports, status, stop))
 
 
-def _status_of(reports: list[Report], status: int) -> int:
+def _status_of(reports: list[Report], status: int, stop: Interrupts) -> int:
     """The exit status that the help promises; `status` is what went wrong with commits and their files."""
-    if not all(report["harness"]["complete"] for report in reports):
-        return INTERRUPTED
+    if stop():
+        return stop.status
     if any(report["harness"]["refused"] for report in reports):
         return USAGE
     failed = any(each["error"] for report in reports for case in report["cases"] for each in case["variants"])
@@ -243,6 +249,8 @@ def _lines(notes: Iterator[Any], report: Report, output: Path | None) -> Iterato
     yield from notes
     commit = report["commit"]
     what = f"{commit['sha'][:10]}{' with uncommitted changes' if commit['dirty'] else ''}" if commit else "no commit"
-    yield f"{what} on {report['machine']['name']}, {report['duration_s']:.0f} s"
+    yield f"{report['project']} at {what} on {report['machine']['name']}, {report['duration_s']:.0f} s"
     if output is not None:
-        yield f"written to {output}; python -m pyperf stats {output}"
+        timed = any(each["metrics"].get("time", {}).get("slices") for c in report["cases"] for each in c["variants"])
+        hint = f"python -m pyperf stats {output}" if timed else "nothing in it was timed, so pyperf cannot read it"
+        yield f"written to {output}; {hint}"

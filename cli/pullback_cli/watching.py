@@ -1,8 +1,9 @@
-"""What commands that measure share: progress, Ctrl-C, and a file that is refused before a minute is spent on it."""
+"""What commands that measure share: progress, Ctrl-C and SIGTERM, and a file that is refused before a minute is spent on it."""
 
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +12,6 @@ import typer
 
 if TYPE_CHECKING:
     from pullback_runners.progress import Progress
-
-INTERRUPTED = 130
 
 
 def check_output(command: str, output: Path, option: str = "-o") -> None:
@@ -25,26 +24,57 @@ def check_output(command: str, output: Path, option: str = "-o") -> None:
 
 
 def tell_refused(command: str, sentences: Iterable[str]) -> None:
-    """Say on standard error, after what was done, what could not be had."""
+    """Say on standard error what cannot be had."""
     for sentence in dict.fromkeys(sentences):
-        typer.echo(f"pullback {command}: {sentence}", err=True)
+        sys.stderr.write(f"pullback {command}: {sentence}\n")  # not click's echo, which writes into a bar that is shown
+
+
+def telling_once(command: str) -> Callable[[Iterable[str]], None]:
+    """As `tell_refused`, for a command that may learn of the same sentence several times."""
+    told: set[str] = set()
+
+    def tell(sentences: Iterable[str]) -> None:
+        new = [sentence for sentence in sentences if sentence not in told]
+        tell_refused(command, new)
+        told.update(new)
+
+    return tell
+
+
+class Interrupts:
+    """Whether somebody wants the command to stop, and by which signal."""
+
+    def __init__(self) -> None:
+        self._signal_number: int | None = None
+
+    def __call__(self) -> bool:
+        """Whether to stop."""
+        return self._signal_number is not None
+
+    @property
+    def status(self) -> int:
+        """The exit status of an end by that signal, as shells count it: 130 for Ctrl-C, 143 for SIGTERM."""
+        return 128 + (self._signal_number or signal.SIGINT)
+
+    def note(self, signal_number: int, _frame: object) -> None:
+        """Remember the first signal; the second one ends at once."""
+        if self._signal_number is not None:
+            if signal_number == signal.SIGINT:
+                raise KeyboardInterrupt
+            raise SystemExit(128 + signal_number)
+        self._signal_number = signal_number
 
 
 @contextlib.contextmanager
-def interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a wish to stop, so that what was measured is kept; the second one ends at once."""
-    asked: list[int] = []
-
-    def note(signal_number: int, _frame: object) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(signal_number)
-
-    previous = signal.signal(signal.SIGINT, note)
+def interrupts() -> Iterator[Interrupts]:
+    """Turn the first Ctrl-C or SIGTERM into a wish to stop, so that what was measured is kept; the second one ends at once."""
+    asked = Interrupts()
+    previous = {number: signal.signal(number, asked.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(asked)
+        yield asked
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -28,9 +28,9 @@ def workloads(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Show the workloads, how many cases each has in every suite, and the peers they are written for.
+    """Show the workloads and how many cases each has in every suite.
 
-    With a name: its mathematics and its cases.
+    With a name: its mathematics, its cases, and the peers it is written for.
 
     Exit status:
     0  all shown

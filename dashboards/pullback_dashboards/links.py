@@ -33,6 +33,31 @@ def explore(project: str, **state: str | None) -> str:
     return _with(f"/projects/{_segment(project)}/explore", **state)
 
 
+def boards() -> str:
+    """Boards: one's own, then those of projects."""
+    return "/boards"
+
+
+def board(board_id: str, **state: str | None) -> str:
+    """One board."""
+    return _with(f"/boards/{_segment(board_id)}", **state)
+
+
+def pin(address: str) -> str:
+    """Choosing the board for what is at an address of ours."""
+    return _with("/boards/pin", chart=address)
+
+
+def settings(*steps: str, **state: str | None) -> str:
+    """Settings, or a page of them."""
+    return _with("/".join(["/settings", *map(_segment, steps)]), **state)
+
+
+def help_(heading: str | None = None) -> str:
+    """Help, or one heading of it."""
+    return f"/help#{heading}" if heading else "/help"
+
+
 def feed(project: str, **state: str | None) -> str:
     """The news of a project for feed readers."""
     return _with(f"/projects/{_segment(project)}/feed.atom", **state)
@@ -54,7 +79,7 @@ def job(job_id: int) -> str:
 
 
 def twin(path: str, query: str, suffix: str) -> str:
-    """The JSON or CSV twin of a page: the same state, another form."""
+    """The JSON, CSV or SVG twin of a page: the same state, another form."""
     stem = "/overview" if path == "/" else path
     return f"{stem}.{suffix}{'?' + query if query else ''}"
 

@@ -24,7 +24,9 @@ from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
+from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
+from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, csrf_of
 
 # Plotly writes style attributes; nothing else is allowed from inside a page, and nothing at all from elsewhere.
@@ -48,23 +50,29 @@ def page(
     figure: Mapping[str, int] | None = None,
     twins: Sequence[str] = (),
     status: int = 200,
+    project: str | None = None,
+    machine: str | None = None,
     **parts: Any,
 ) -> HTMLResponse:
     """The page of a view. `twins` names the other forms (json, csv) that the same address has.
 
     `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it.
+    `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there.
     """
-    path, query = request.url.path, request.url.query
-    asked = _path_as_asked(request)
+    path, query = address_of(request), request.url.query
     body = (
         _templates()
         .get_template(template)
         .render(
             title=title,
             path=path,
+            address=f"{path}?{query}" if query else path,
+            feed=links.feed(project, machine=machine) if project is not None else None,
+            project=project,
+            machine=machine,
             figure=figure,
-            figure_href=links.twin(asked, query, "figure.json") if figure else None,
-            twins={suffix: links.twin(asked, query, suffix) for suffix in twins},
+            figure_href=links.twin(path, query, "figure.json") if figure else None,
+            twins={suffix: links.twin(path, query, suffix) for suffix in twins},
             now=datetime.now(UTC),
             base=str(request.base_url).rstrip("/"),
             csrf=csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
@@ -74,9 +82,9 @@ def page(
     return HTMLResponse(body, status_code=status, headers=_HEADERS)
 
 
-def _path_as_asked(request: Request) -> str:
-    """The path with its quotes: without them a name with a question mark or a slash is another address."""
-    raw: bytes | None = request.scope.get("raw_path")
+def address_of(request: Request) -> str:
+    """The path of a request as an address has it: names with a question mark or a slash in them stay whole."""
+    raw = request.scope.get("raw_path")
     return raw.decode("ascii") if raw else quote(request.url.path)
 
 
@@ -92,10 +100,16 @@ def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence
     writer = csv.DictWriter(text, fieldnames=columns, extrasaction="ignore", lineterminator="\r\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _tame(row.get(name)) for name in columns})
+        writer.writerow({name: _tamed(row.get(name)) for name in columns})
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in filename)
     headers = {"content-disposition": f'attachment; filename="{safe}.csv"', "cache-control": "no-cache"}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def svg_twin(body: str) -> Response:
+    """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
+    headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
+    return Response(body, media_type="image/svg+xml", headers=headers)
 
 
 def _sparkline(cell: Cell) -> Markup:
@@ -114,8 +128,8 @@ def _multiple(chart: Chart) -> Markup:
     return Markup(still(chart.curves, chart.axes))  # noqa: S704 - `still` escapes names
 
 
-def _tame(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t"} else value
+def _tamed(value: object) -> object:
+    return tame(value) if isinstance(value, str) else value
 
 
 @cache
@@ -138,5 +152,6 @@ def _templates() -> Environment:
         "strip": _strip,
         "drawing": _drawing,
         "multiple": _multiple,
+        "markdown_text": markdown_text,
     }
     return environment

@@ -14,10 +14,10 @@ from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Compar
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
-from pullback_runners.report import FORMAT, VERSION
+from pullback_runners.report import ENGINE_PROJECT, FORMAT, VERSION
 from pullback_runners.report.comparisons import compared_case, comparison_rows
 from pullback_runners.revisions import BuiltEngine
-from pullback_runners.runs import ignore_progress, never_stop, timed_run_delay
+from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, timed_run_delay
 from pullback_runners.suites import find_suite
 from pullback_runners.variants import TIERS, refuse_unknown_variants
 from pullback_runners.workloads import choose_cases
@@ -30,10 +30,11 @@ def compare_engines(
     cases: Sequence[str] = (),
     *,
     variants: Sequence[str] = (),
-    project: str = "pullback",
+    project: str = ENGINE_PROJECT,
     job: Mapping[str, Any] | None = None,
     workload_files: Sequence[Path] = (),
     timeout_s: float = 60.0,
+    on_refused: Callable[[Sequence[str]], None] = ignore_refused,
     on_progress: Callable[[Progress], None] = ignore_progress,
     stop: Callable[[], bool] = never_stop,
 ) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def compare_engines(
     chosen = find_suite(suite)
     choice = choose_cases(suite, cases, workload_files)
     refuse_unknown_variants(variants)
+    on_refused(choice.refused)
     pairs = [(case, variant) for case in choice.cases for variant in (variants or TIERS)]
 
     started_at, started = datetime.now(UTC), time.monotonic()

@@ -18,10 +18,20 @@ from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
-from pullback_runners.report import FORMAT, VERSION, CaseResult, absences, case_document, describe_commit
+from pullback_runners.report import (
+    ENGINE_PROJECT,
+    FORMAT,
+    VERSION,
+    Belonging,
+    CaseResult,
+    absences,
+    belonging_of_engine,
+    belonging_of_workloads,
+    case_document,
+)
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import BASELINE, refuse_unknown_variants
-from pullback_runners.workloads import Case, choose_cases, known_workloads
+from pullback_runners.workloads import Case, choose_cases, find_workload, known_workloads
 
 
 def ignore_progress(_: Progress) -> None:
@@ -33,6 +43,10 @@ def never_stop() -> bool:
     return False
 
 
+def ignore_refused(_: Sequence[str]) -> None:
+    """Leave it to the report."""
+
+
 def run_suite(
     suite: str = "quick",
     cases: Sequence[str] = (),
@@ -40,22 +54,24 @@ def run_suite(
     variants: Sequence[str] = (),
     engine_dir: Path | None = None,
     commit: Mapping[str, Any] | None = None,
-    project: str = "pullback",
+    project: str | None = None,
     job: Mapping[str, Any] | None = None,
     workload_files: Sequence[Path] = (),
     timeout_s: float = 60.0,
     with_instructions: bool = False,
+    on_refused: Callable[[Sequence[str]], None] = ignore_refused,
     on_progress: Callable[[Progress], None] = ignore_progress,
     stop: Callable[[], bool] = never_stop,
 ) -> dict[str, Any]:
     """Measure a suite and return its report, a plain dictionary of format `pullback-report`.
 
     `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `engine_dir` is a checkout whose engine
-    is measured instead of the installed one; `commit` is the report's commit object, read from that checkout's git if
-    not given. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it
+    is measured instead of the installed one; `commit` is the report's commit object. Where neither is given and workloads
+    of a file of somebody's own are measured, project and commit are those of the repository that the file lies in, else
+    the engine's. `with_instructions` adds the metric `instructions`, counted by valgrind. `stop` is asked often: once it
     answers true the run ends within a slice, and the report holds the cases finished so far, with `harness.complete`
     false. A case that fails is in the report with its reason. Names and files that cannot be had are sentences in
-    `harness.refused`, and variants that a case does not have are sentences in `harness.absent`; where nothing is left to measure, and for other wrong arguments, the sentence is raised
+    `harness.refused`, told to `on_refused` before anything is measured, and variants that a case does not have are sentences in `harness.absent`; where nothing is left to measure, and for other wrong arguments, the sentence is raised
     (`pullback_runners.errors.UsageError`).
     """
     chosen_suite = find_suite(suite)
@@ -65,6 +81,11 @@ def run_suite(
         refuse_without_valgrind()
     chosen_variants = _with_baseline(variants or chosen_suite.variants)
     engine = _engine_folder(engine_dir)
+    measured = belonging_of_engine(_package(engine)) if commit is None else Belonging(ENGINE_PROJECT, dict(commit))
+    owner = measured
+    if engine is None and commit is None and (own := _files_of_own(choice.cases)):
+        owner = belonging_of_workloads(own, _package(None)) or measured
+    on_refused(choice.refused)
 
     started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
@@ -96,11 +117,12 @@ def run_suite(
         "id": str(uuid.uuid4()),
         "started_at": started_at.isoformat(),
         "duration_s": round(time.monotonic() - started, 3),
-        "project": project,
-        "commit": dict(commit) if commit is not None else describe_commit(_checkout(engine)),
+        "project": project or owner.project,
+        "commit": owner.commit,
         "machine": describe_machine(),
         "harness": {
             "version": importlib.metadata.version("pullback"),
+            "engine": measured.commit,
             "suite": suite,
             "quality": quality,
             "contamination": reasons,
@@ -186,12 +208,18 @@ def _engine_folder(engine_dir: Path | None) -> Path | None:
     raise UsageError(f"no engine in {engine_dir}; give a checkout of Pullback, which holds engine/pullback")
 
 
-def _checkout(engine: Path | None) -> Path:
-    """Where to ask git: beside the engine that is measured."""
+def _package(engine: Path | None) -> Path:
+    """The folder of the package `pullback` that is measured."""
     if engine is not None:
-        return engine
+        return engine / "pullback"
     installed = importlib.util.find_spec("pullback")
     return Path(installed.origin).parent if installed and installed.origin else Path.cwd()
+
+
+def _files_of_own(cases: Sequence[Case]) -> list[Path]:
+    """The files of workloads that are not Pullback's."""
+    chosen = [find_workload(name) for name in {case.workload for case in cases}]
+    return sorted({Path(each.file).resolve() for each in chosen if each.is_foreign})
 
 
 def timed_run_delay(measured: Sequence[Sequence[Group]]) -> float | None:
@@ -203,4 +231,4 @@ def timed_run_delay(measured: Sequence[Sequence[Group]]) -> float | None:
     return waited_s / (waited_s + ran_s) if ran_s else None
 
 
-__all__ = ["Progress", "ignore_progress", "list_cases", "never_stop", "run_suite"]
+__all__ = ["Progress", "ignore_progress", "ignore_refused", "list_cases", "never_stop", "run_suite"]

@@ -3,6 +3,7 @@
 from pullback_service.agents.models import Agent
 from pullback_service.audit.models import Audit
 from pullback_service.base import Base
+from pullback_service.boards.models import Board, BoardChart
 from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.jobs.models import Attempt, Job, JobLog
 from pullback_service.logins.models import Login
@@ -17,6 +18,8 @@ __all__ = [
     "Attempt",
     "Audit",
     "Base",
+    "Board",
+    "BoardChart",
     "Branch",
     "BranchCommit",
     "Case",

@@ -112,3 +112,14 @@ def _(x, *, n):
     if calls > 40:
         os._exit(3)
     return np.sum(x * x), {"x": 2 * x}
+
+
+_started_as = os.getpid()
+
+
+@sound.peer("falls-silent")
+def _(x, *, n):
+    if os.getpid() != _started_as:  # a fork that takes turns; the process that it was forked from has the pipes open
+        os.closerange(3, 256)
+        time.sleep(600)
+    return np.sum(x * x), {"x": 2 * x}

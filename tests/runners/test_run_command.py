@@ -15,6 +15,12 @@ def pullback_run(*arguments):
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
 
 
+def git(folder, *arguments):
+    identity = ("-c", "user.name=A", "-c", "user.email=a@a.test", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *identity, "-C", folder, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "report.json"
@@ -80,10 +86,12 @@ def test_what_cannot_be_had_is_said_the_rest_is_measured_and_the_status_is_2(tmp
     file.write_text("import no_such")
     done = pullback_run(
         *("--case", "densse", "--case", "poly9_broadcast", "--variant", "numpy"),
-        *("--workloads", str(file), "--workloads", "/nowhere.py", "--quiet", "-o", str(path)),
+        *("--workloads", str(file), "--workloads", "/nowhere.py", "-o", str(path)),
     )
     assert done.returncode == 2
-    broken, missing, unknown = done.stderr.splitlines()
+    broken, missing, unknown, measured = done.stderr.splitlines()  # refusals first, not after minutes
+    assert measured.startswith("[7/7] poly9_broadcast")
+    assert f"not measured: {file} cannot be loaded" in done.stdout
     assert "no workload file /nowhere.py; give the path" in missing
     assert f"{file} cannot be loaded (line 1)" in broken
     assert "no case of suite 'quick' matches 'densse'" in unknown
@@ -107,15 +115,56 @@ def test_the_list_measures_nothing():
     assert [case["params"]["n"] for case in json.loads(done.stdout)] == [32, 100]
 
 
-def test_ctrl_c_keeps_what_was_measured(tmp_path):
+WRONG_ORACLE = """
+import numpy as np
+from pullback_runners.workloads import grid, workload
+
+@workload(wrt="x", quick=grid(n=(3,)))
+def squares(n):
+    return lambda x: np.sum(x * x)
+
+@squares.inputs
+def _(rng, dtype, n):
+    return {"x": rng.standard_normal(n).astype(dtype)}
+
+@squares.oracle
+def _(x, *, n):
+    return np.sum(x * x), {"x": 3 * x}
+"""
+
+
+def test_a_workload_of_ones_own_is_filed_under_its_repository_and_its_wrong_oracle_is_called_wrong(tmp_path):
+    repository, path = tmp_path / "mine", tmp_path / "report.json"
+    repository.mkdir()
+    (repository / "squares.py").write_text(WRONG_ORACLE)
+    git(repository, "init", "--quiet")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "Squares")
+    done = pullback_run(
+        *("--workloads", str(repository / "squares.py"), "--case", "squares", "--variant", "fused"),
+        *("--quiet", "-o", str(path)),
+    )
+    assert done.returncode == 1, done.stderr
+    assert "unfused and fused agree with each other and not with the oracle: the oracle is wrong, or" in done.stdout
+    assert "fused and unfused agree with each other and not with the oracle: the oracle is wrong, or" in done.stdout
+    sha = git(repository, "rev-parse", "HEAD")
+    assert f"mine at {sha[:10]} on " in done.stdout
+    report = json.loads(path.read_text())["pullback"]
+    assert (report["project"], report["commit"]["sha"], report["commit"]["dirty"]) == ("mine", sha, False)
+    assert report["harness"]["engine"] != report["commit"]
+    assert f"written to {path}; nothing in it was timed, so pyperf cannot read it" in done.stdout
+
+
+@pytest.mark.parametrize(("signal_number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_who_interrupts_a_run_keeps_what_was_measured(tmp_path, signal_number, status):
     path = tmp_path / "report.json"
     with subprocess.Popen(
         [*COMMAND, "--variant", "numpy", "-o", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
         assert "finished" in running.stderr.readline()
-        running.send_signal(signal.SIGINT)
+        running.send_signal(signal_number)
         stdout, _ = running.communicate(timeout=30)
-    assert running.returncode == 130
+    assert running.returncode == status
     assert "stopped early" in stdout
     report = json.loads(path.read_text())["pullback"]
     assert not report["harness"]["complete"]

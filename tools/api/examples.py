@@ -138,6 +138,19 @@ STORY = (
     Step("list_points_of_series", query={"project": "demo", "metric": ["time"], "last": 20}),
     Step("compare_commits", query={"project": "demo", "head": SHA, "base": PARENT}),
     Step("read_matrix", query={"project": "demo"}),
+    Step("create_board", body={"name": "Dense layers"}, learn={"board": "id"}),
+    Step(
+        "pin_chart",
+        path={"board_id": "{board}"},
+        body={"kind": "explore", "project": "demo", "query": {"workload": ["dense_bias_act"], "metric": ["time"]}},
+        learn={"chart": "chart.id"},
+    ),
+    Step("change_chart", path={"board_id": "{board}", "chart_id": "{chart}"}, body={"title": "Time of dense layers"}),
+    Step("rename_board", path={"board_id": "{board}"}, body={"name": "Layers"}),
+    Step("list_boards"),
+    Step("read_board", path={"board_id": "{board}"}),
+    Step("remove_chart", path={"board_id": "{board}", "chart_id": "{chart}"}),
+    Step("remove_board", path={"board_id": "{board}"}),
     Step(
         "create_job",
         body={"project": "demo", "commit": COMMITS[0], "suite": "quick", "requires": {"gpu": False}, "timeout_s": 900},
@@ -186,6 +199,7 @@ STORY = (
         headers={"Pullback-Lease": "{lease}", "Idempotency-Key": str(REPORT["id"])},
         body=REPORT,
     ),
+    Step("follow_log", path={"job_id": "{job}"}, query={"after": "1:0"}),
     Step("read_job", path={"job_id": "{job}"}),
     Step(
         "fail_attempt",

@@ -13,7 +13,9 @@ from itertools import groupby
 from pullback_dashboards.charts.palette import Look
 
 WIDTH, HEIGHT = 860, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 132, 26, 26
+_LEFT, _TOP, _BOTTOM = 58, 26, 26
+_RIGHT, _WIDEST_RIGHT = 132, 240  # room for names: as much as they need, between these
+_LETTER = 7.2  # pixels of a bold letter of twelve, in the widest of the usual fonts
 _LABEL = 14  # pixels that a name needs for itself
 _DASHES = {
     "solid": "",
@@ -88,7 +90,12 @@ def standalone(curves: Sequence[Curve], axes: Axes) -> str:
 
 def _element(curves: Sequence[Curve], axes: Axes, head: str) -> str:
     frame = _Frame.around(curves, axes)
-    parts = [*_grid(frame, axes), *(part for curve in curves for part in _curve(curve, frame)), *_names(curves, frame)]
+    # Without curves there is nothing to be measured by a grid: the title says why.
+    parts = (
+        [f'<text x="{_LEFT}" y="{HEIGHT / 2}" fill="var(--ink-3)">{escape(axes.title)}</text>']
+        if not curves
+        else [*_grid(frame, axes), *(part for curve in curves for part in _curve(curve, frame)), *_names(curves, frame)]
+    )
     role = 'role="img"' if head else 'aria-hidden="true" focusable="false"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="still" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="xMinYMid" {role} '
@@ -105,6 +112,7 @@ class _Frame:
     ticks: tuple[float, ...]
     count: int
     log: bool
+    right: int
 
     @classmethod
     def around(cls, curves: Sequence[Curve], axes: Axes) -> "_Frame":
@@ -114,16 +122,19 @@ class _Frame:
         ]
         heights += [axes.baseline] if axes.baseline is not None else []
         count = max(1, axes.count)
+        longest = max((len(curve.name) for curve in curves), default=0)
+        right = WIDTH - min(_WIDEST_RIGHT, max(_RIGHT, round(longest * _LETTER) + 12))
         if axes.log:
             known = [height for height in heights if height > 0] or [1.0]
             low, high = min(known) / 1.08, max(known) * 1.08
-            return cls(math.log(low), math.log(high), tuple(_log_ticks(low, high)), count, log=True)
+            return cls(math.log(low), math.log(high), tuple(_log_ticks(low, high)), count, log=True, right=right)
         largest = max(heights, default=0.0) * 1.05 or 1.0
         step = _round_step(largest / 4)
-        return cls(0.0, largest, tuple(number * step for number in range(int(largest / step) + 1)), count, log=False)
+        ticks = tuple(number * step for number in range(int(largest / step) + 1))
+        return cls(0.0, largest, ticks, count, log=False, right=right)
 
     def x(self, place: int) -> float:
-        width = WIDTH - _LEFT - _RIGHT
+        width = self.right - _LEFT
         return _LEFT + (place / (self.count - 1) * width if self.count > 1 else width / 2)
 
     def y(self, height: float) -> float:
@@ -133,7 +144,7 @@ class _Frame:
 
 def _grid(frame: _Frame, axes: Axes) -> Iterator[str]:
     yield f'<text x="{_LEFT}" y="16" fill="var(--ink-2)" font-weight="600">{escape(axes.title)}</text>'
-    right = WIDTH - _RIGHT
+    right = frame.right
     for height in frame.ticks:
         y = frame.y(height)
         yield f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="var(--rule)"/>'
@@ -180,8 +191,12 @@ def _names(curves: Sequence[Curve], frame: _Frame) -> Iterator[str]:
     below = float(_TOP)
     for y, curve in sorted(ends, key=lambda end: end[0]):
         below = max(y + 4, below + _LABEL)
-        x = WIDTH - _RIGHT + 8
-        yield f'<text x="{x}" y="{below:.1f}" fill="{curve.look.colour}" font-weight="600">{escape(curve.name[:18])}</text>'
+        name = _shortened(curve.name, round((WIDTH - frame.right - 12) / _LETTER))
+        yield f'<text x="{frame.right + 8}" y="{below:.1f}" fill="{curve.look.colour}" font-weight="600">{escape(name)}</text>'
+
+
+def _shortened(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _last(curve: Curve) -> Spot | None:

@@ -135,7 +135,8 @@ async def overview(request: Request, view: AskedView, state: Asked) -> Response:
         view=view,
         state=state,
         twins=("json", "csv"),
-        feed=links.feed(view.project, machine=state.machine) if view.project else None,
+        project=view.project,
+        machine=state.machine,
         live=True,
         swapping=True,
     )

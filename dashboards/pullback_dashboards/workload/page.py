@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pullback_dashboards import links, sources
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.overview.view import bracket
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
@@ -93,13 +93,13 @@ async def workload_csv(asked: AskedPage) -> Response:
 @router.get(_PATH + ".badge.svg")
 async def workload_badge_svg(asked: AskedPage, variant: str = "native") -> Response:
     """What the newest commit says of a variant, as a badge."""
-    return _svg(workload_badge(asked.view, variant))
+    return svg_twin(workload_badge(asked.view, variant))
 
 
 @router.get(_PATH + ".svg")
-async def workload_svg(asked: AskedPage) -> Response:
-    """Speed against unfused across commits, as a chart for a README."""
-    return _svg(chart(asked.view))
+async def workload_svg(asked: AskedPage, plot: str | None = None) -> Response:
+    """A metric against unfused across commits, as a chart for a README or a board: time, unless `plot` names another."""
+    return svg_twin(chart(asked.view, plot))
 
 
 @router.get(_PATH)
@@ -112,20 +112,37 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         view=asked.view,
         questions=asked.questions,
         most_options=MOST_OPTIONS,
+        project=asked.view.project,
         machine=asked.machine,
         machines=asked.machines,
         earlier=asked.earlier,
         later=asked.later,
+        pins=_pins(asked.view, asked.machine),
+        copying=True,
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),
         twins=("json", "csv", "svg", "badge.svg"),
     )
 
 
-def _svg(body: str) -> Response:
-    """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
-    headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
-    return Response(body, media_type="image/svg+xml", headers=headers)
+def _pins(view: WorkloadView, machine: str) -> tuple[tuple[str, str], ...]:
+    """Every plot by its label, with the address that pins it: as it is, whatever becomes the first case or machine."""
+    return tuple(
+        (
+            plot.metric.label,
+            links.pin(
+                links.workload(
+                    view.project,
+                    view.workload,
+                    case=view.case,
+                    machine=machine,
+                    memory=plot.metric.name if plot.metric.name != "time" else None,
+                    plot=plot.metric.name,
+                )
+            ),
+        )
+        for plot in view.plots
+    )
 
 
 def _questions(asked: State, found: Found) -> tuple[Question, ...]:

@@ -22,11 +22,12 @@ def stills(view: WorkloadView) -> tuple[str, ...]:
     )
 
 
-def chart(view: WorkloadView) -> str:
-    """The first plot as a file of its own."""
-    if not view.plots:
+def chart(view: WorkloadView, metric: str | None = None) -> str:
+    """The plot of a metric as a file of its own, the first one where none is named."""
+    plots = [plot for plot in view.plots if metric is None or plot.metric.name == metric]
+    if not plots:
         return standalone((), Axes(f"{view.case}: nothing measured", "", 1, "", ""))
-    plot = view.plots[0]
+    plot = plots[0]
     return standalone(_curves(view, plot), _axes(view, plot, f"{view.case}: {plot.metric.label}", ()))
 
 

@@ -22,6 +22,8 @@ _FUNCTIONS = {  # of glibc: their results and arguments
     "__libc_calloc": "ptr (i64, i64)",
     "__libc_realloc": "ptr (ptr, i64)",
     "__libc_memalign": "ptr (i64, i64)",
+    "__libc_valloc": "ptr (i64)",
+    "__libc_pvalloc": "ptr (i64)",
     "__libc_free": "void (ptr)",
     "malloc_usable_size": "i64 (ptr)",
 }
@@ -105,6 +107,20 @@ define ptr @memalign(i64 %alignment, i64 %bytes) nounwind {
 define ptr @aligned_alloc(i64 %alignment, i64 %bytes) nounwind {
   %block = call ptr @aligned(i64 %alignment, i64 %bytes)
   ret ptr %block
+}
+
+define ptr @valloc(i64 %bytes) nounwind {
+  %libc = load ptr, ptr @to.__libc_valloc
+  %block = call ptr %libc(i64 %bytes)
+  %counted = call ptr @count(ptr %block, i64 %bytes)
+  ret ptr %counted
+}
+
+define ptr @pvalloc(i64 %bytes) nounwind {
+  %libc = load ptr, ptr @to.__libc_pvalloc
+  %block = call ptr %libc(i64 %bytes)
+  %counted = call ptr @count(ptr %block, i64 %bytes)
+  ret ptr %counted
 }
 
 define i32 @posix_memalign(ptr %out, i64 %alignment, i64 %bytes) nounwind {
@@ -222,10 +238,10 @@ def shared_object(triple: str | None = None) -> bytes:
 def native_counter_library() -> Path | None:
     """The library to preload, which is there as long as this process is; None where there can be none.
 
-    That is: another system than Linux with glibc, another processor than x86-64 and AArch64, or a library that does not
-    count here what it should.
+    That is: another system than Linux with glibc, another processor than x86-64 and AArch64, an allocator in the place of
+    glibc's, or a library that does not count here what it should.
     """
-    if sys.platform != "linux" or not _is_glibc():
+    if sys.platform != "linux" or not _is_glibc() or not _has_glibcs_malloc():
         return None
     try:
         file = os.memfd_create("pullback_native_counter")  # closed with this process, not before: it goes by its number
@@ -241,6 +257,15 @@ def _is_glibc() -> bool:
         return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
     except (ValueError, OSError):
         return False
+
+
+def _has_glibcs_malloc() -> bool:
+    """Whether this process, and so its children, asks glibc for memory, and not another allocator that was preloaded."""
+    process, libc = ctypes.CDLL(None), ctypes.CDLL("libc.so.6")
+    return all(
+        ctypes.cast(process[name], ctypes.c_void_p).value == ctypes.cast(libc[name], ctypes.c_void_p).value
+        for name in ("malloc", "free", "malloc_usable_size")
+    )
 
 
 def _counts(library: Path) -> bool:

@@ -43,8 +43,10 @@ def check_gradient(found: Differentiated, expected: Differentiated, inputs: Inpu
     value, gradients = found
     expected_value, expected_gradients = expected
     if set(gradients) != set(expected_gradients):
-        return GradientCheck(None, f"gradients of {sorted(gradients)} instead of {sorted(expected_gradients)}")
-    errors = {"value": relative_error(value, expected_value)}
+        return GradientCheck(
+            None, f"gradients of {', '.join(gradients)} where the oracle gives those of {', '.join(expected_gradients)}"
+        )
+    pairs = {"value": (value, expected_value)}
     for name, gradient in gradients.items():
         array = array_of(gradient)
         if name in inputs:
@@ -57,16 +59,27 @@ def check_gradient(found: Differentiated, expected: Differentiated, inputs: Inpu
                 None,
                 f"gradient of {name} is {array.dtype} {array.shape} instead of {wanted[0]} {wanted[1]}",
             )
-        errors[f"gradient of {name}"] = relative_error(array, expected_gradients[name])
+        pairs[f"gradient of {name}"] = (array, expected_gradients[name])
+    errors = {name: relative_error(*pair) for name, pair in pairs.items()}
     worst = max(errors, key=lambda name: np.inf if np.isnan(errors[name]) else errors[name])
     largest = errors[worst]
     if not np.isfinite(largest):
-        return GradientCheck(None, f"{worst} holds NaN or infinity where the closed form does not")
+        return GradientCheck(None, _no_difference(worst, *pairs[worst]))
     if largest > TOLERANCE[dtype]:
         return GradientCheck(
             largest, f"{worst} is off by {largest:.2g} of its size; {TOLERANCE[dtype]:.0e} is accepted"
         )
     return GradientCheck(largest, None)
+
+
+def _no_difference(name: str, found: Any, expected: Any) -> str:
+    """Why two values have no difference that is a number."""
+    found, expected = array_of(found), array_of(expected)
+    if found.shape != expected.shape:
+        return f"{name} has the shape {found.shape} and the oracle's has {expected.shape}"
+    if not np.isfinite(expected).all():
+        return f"the oracle's {name} holds NaN or infinity"
+    return f"{name} holds NaN or infinity where the closed form does not"
 
 
 def relative_error(found: Any, expected: Any) -> float:

@@ -8,6 +8,7 @@ that renews its processes twenty times averages over twenty draws, for a few mil
 
 import ctypes
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -18,6 +19,10 @@ from pullback_runners.measurement.slices import run_delay_ns
 
 RENEWED = 75
 """Exit status of a fork that makes room for the next one, which it says through a pipe as well: EX_TEMPFAIL may be anybody's."""
+
+
+LAST_BREATH_S = 2.0
+"""A fork that ends closes its descriptors a moment before it has ended."""
 
 
 class Renewal:
@@ -55,6 +60,7 @@ class Renewal:
                 self._is_fork, self._wish = True, wish
                 return
             os.close(wish)
+            _watch(process_id, wishes)
             status = os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1])
             is_wished = _is_written(wishes)
             os.close(wishes)
@@ -64,6 +70,31 @@ class Renewal:
                 os.kill(os.getpid(), -status)
             if status != RENEWED or not is_wished:
                 os._exit(status)
+
+
+def _watch(process_id: int, wishes: int) -> None:
+    """Wait for the end of a fork; one that goes on, but has closed its end of the pipe, is ended.
+
+    It has closed all its descriptors then and cannot answer any more, which nobody else would notice: this process has the
+    ends of its pipes, too. Where Linux is too old to tell (before 5.3), whoever waits for the answer gives up in time.
+    """
+    try:
+        handle = os.pidfd_open(process_id)
+    except (AttributeError, OSError):
+        return
+    try:
+        either = select.poll()
+        either.register(handle, select.POLLIN)
+        either.register(wishes, select.POLLIN)
+        found = dict(either.poll())
+        if handle in found or found[wishes] & select.POLLIN:
+            return
+        either.unregister(wishes)
+        if not either.poll(LAST_BREATH_S * 1000):
+            os.write(2, b"a fork of it closed its descriptors and went on\n")
+            os.kill(process_id, signal.SIGKILL)
+    finally:
+        os.close(handle)
 
 
 def _is_written(descriptor: int) -> bool:

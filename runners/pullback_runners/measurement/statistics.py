@@ -41,9 +41,14 @@ class RatioEstimate:
 
 def interquartile_mean(values: Sequence[float]) -> float:
     """Mean of the middle half."""
-    from scipy import stats  # noqa: PLC0415 - takes 1.3 s, which a list of cases or a wrong argument need not wait for
+    return float(_middle(values, QUARTILE).mean())
 
-    return float(stats.trim_mean(np.asarray(values, dtype=float), QUARTILE))
+
+def _middle(values: Sequence[float] | np.ndarray, share: float) -> np.ndarray:
+    """What is left, in order, when this share is cut off at either end."""
+    ordered = np.sort(np.asarray(values, dtype=float))
+    cut = int(share * ordered.size)
+    return ordered[cut : ordered.size - cut]
 
 
 def pair_log_ratio(variant: Sequence[float], *baselines: Sequence[float]) -> float:
@@ -62,15 +67,22 @@ def pair_log_ratio(variant: Sequence[float], *baselines: Sequence[float]) -> flo
 
 
 def ratio_estimate(pair_log_ratios: Sequence[float], confidence: float = CONFIDENCE) -> RatioEstimate:
-    """Trimmed mean over groups with its Winsorized interval."""
-    from scipy import stats  # noqa: PLC0415 - as above
+    """Trimmed mean over groups with its Winsorized interval.
+
+    As `scipy.stats.mstats.trimmed_mean_ci` has it; `scipy.stats` takes 1.7 s to import, in which an interrupted run may be
+    ended by force.
+    """
+    from scipy import special  # noqa: PLC0415 - takes 0.3 s, which a list of cases or a wrong argument need not wait for
 
     values = np.asarray(pair_log_ratios, dtype=float)
     if values.size < 2:
         raise ValueError(f"an interval needs at least two pairs, got {values.size}")
-    center = float(stats.trim_mean(values, TRIM))
-    low, high = stats.mstats.trimmed_mean_ci(values, limits=(TRIM, TRIM), alpha=1 - confidence)
-    return RatioEstimate(center, float(low), float(high), int(values.size))
+    middle = _middle(values, TRIM)
+    center = float(middle.mean())
+    winsorized = np.clip(values, middle[0], middle[-1])
+    error = float(winsorized.std(ddof=1)) / ((1 - 2 * TRIM) * math.sqrt(values.size))
+    reach = float(special.stdtrit(middle.size - 1, (1 + confidence) / 2)) * error
+    return RatioEstimate(center, center - reach, center + reach, int(values.size))
 
 
 def noise_floor(twin_log_ratios: Sequence[float], groups: int) -> float | None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.allocations import count_allocations
-from pullback_runners.errors import VariantError
+from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.gradient_check import (
     GradientCheck,
     bytes_of,
@@ -35,6 +35,7 @@ from pullback_runners.measurement.gradient_check import (
 from pullback_runners.measurement.instructions import call_counted
 from pullback_runners.measurement.renewing import Renewal, die_with_parent
 from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice, timer_ns
+from pullback_runners.measurement.witness import heard
 from pullback_runners.variants import PreparedVariant, open_variant
 from pullback_runners.workloads import Case, find_workload, load_workload_file
 
@@ -78,8 +79,10 @@ def main() -> int:
                     answer(renewal.renew() if order["do"] == "renew" else _obey(order, checked))
     except VariantError as error:
         answer({"failed": {"kind": error.kind, "message": error.message}})
+    except UsageError as error:
+        answer({"failed": {"kind": "exception", "message": str(error)}})
     except Exception as error:  # noqa: BLE001 - whatever a workload or an engine raises is this case's failure
-        answer({"failed": {"kind": "exception", "message": _sentence(error)}})
+        answer({"failed": {"kind": "exception", "message": _sentence(error, first)}})
     return 0
 
 
@@ -130,8 +133,11 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
             found = prepared.differentiated(prepared.call())
             complaint = check_restored(before, inputs)
             done = check_gradient(found, expected, inputs, case.dtype)
-            if complaint or done.complaint:
-                raise VariantError("gradient", f"{complaint or done.complaint}{when}")
+            if complaint:
+                raise VariantError("gradient", f"{complaint}{when}")
+            if done.complaint:
+                witness = heard(order["variant"], found, expected, workload, case, inputs)
+                raise VariantError("gradient", f"{done.complaint}{when}{witness}")
             return done
 
         yield CheckedVariant(prepared, check(""), lambda: check(", in a call after the first"))
@@ -177,8 +183,13 @@ def _warm_up(call: Callable[[], Any], least_s: float = WARM_UP_S) -> None:
         calls += 1
 
 
-def _sentence(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".strip().splitlines()[0]
+def _sentence(error: Exception, order: dict[str, Any]) -> str:
+    """What was raised, and where in the workload's file if it was there."""
+    said = str(error).strip().splitlines()
+    place = ""
+    with contextlib.suppress(Exception):  # it may be the workload that cannot be found
+        place = find_workload(order["case"]["workload"]).place_of(error)
+    return f"{type(error).__name__}{f': {said[0]}' if said else ''}{place}"
 
 
 if __name__ == "__main__":

@@ -235,6 +235,6 @@ def worker_environment(case: Case, rng: random.Random, *, counts_native: bool = 
         **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(blas_threads(case))),
     }
     library = native_counter_library() if counts_native else None
-    if library is not None:
-        environment["LD_PRELOAD"] = str(library)
+    if library is not None:  # behind what the user preloads, as in the processes that are timed
+        environment["LD_PRELOAD"] = f"{environment.get('LD_PRELOAD', '')} {library}".strip()
     return environment

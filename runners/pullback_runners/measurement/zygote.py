@@ -5,8 +5,8 @@ imports by itself. So hash seed, environment and memory layout are drawn once a 
 member it gives to the others.
 
 It reads orders, one JSON object a line, from its standard input. The first names the descriptors of its workers, each
-with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers how
-it ended). At the end of input it ends all workers, their forks and itself. None is reaped earlier than asked for, so that an
+with `orders`, `answers` and `errors`; the answer is their process ids. Then it obeys `wait` (for a worker's end; answers
+whose and how it ended, since who asked may have stopped waiting by then). At the end of input it ends all workers, their forks and itself. None is reaped earlier than asked for, so that an
 id is never somebody else's.
 """
 
@@ -38,7 +38,7 @@ def main() -> NoReturn:
         wanted = json.loads(line)["wait"]
         if wanted not in ended:
             ended[wanted] = os.waitstatus_to_exitcode(os.waitpid(wanted, 0)[1])
-        _answer({"status": ended[wanted]})
+        _answer({"ended": wanted, "status": ended[wanted]})
     for each in ids:
         if each not in ended:
             with contextlib.suppress(ProcessLookupError):

@@ -35,6 +35,8 @@ class Zygote:
     def __init__(self, case: Case, members: Sequence[Member], surroundings: Surroundings) -> None:
         self._unread = b""
         self._ids: list[int] | None = None
+        self._asked: set[int] = set()
+        self._statuses: dict[int, int] = {}
         self._channel = Channel()
         self._channels = [Channel() for _ in members]
         theirs = [
@@ -73,14 +75,26 @@ class Zygote:
     def exit_status(self, place: int, timeout: float | None) -> int:
         """Wait until its worker number `place` has ended; raises VariantError if it has ended itself."""
         wanted = self.process_id(place, timeout)
-        if wanted is not None:
-            self._channel.send({"wait": wanted})
-            answer = self._answer(timeout)
-            if answer is not None:
-                return int(answer["status"])
+        if wanted is not None and self._has_ended(wanted, timeout):
+            return self._statuses[wanted]
         how = f"exit status {self._process.wait(timeout)}"
         said = last_words(self._channel.errors)
         raise VariantError("crash", f"the process that forks workers ended early ({how}){said}")
+
+    def _has_ended(self, wanted: int, timeout: float | None) -> bool:
+        """Wait for the answer about one worker; no if the zygote has ended itself.
+
+        Each is asked for once: an answer that comes after its question timed out is of that worker still.
+        """
+        if wanted not in self._asked:
+            self._channel.send({"wait": wanted})
+            self._asked.add(wanted)
+        while wanted not in self._statuses:
+            answer = self._answer(timeout)
+            if answer is None:
+                return False
+            self._statuses[answer["ended"]] = int(answer["status"])
+        return True
 
     def end(self) -> None:
         """End all workers and the zygote."""

@@ -1,14 +1,24 @@
 """The report of a run: plain values in the shape that all parts agreed on, and the file it travels in."""
 
+from pullback_runners.report.belonging import (
+    ENGINE_PROJECT,
+    Belonging,
+    belonging_of_engine,
+    belonging_of_workloads,
+)
 from pullback_runners.report.commit import describe_commit, describe_revision
 from pullback_runners.report.document import FORMAT, VERSION, CaseResult, absences, case_document
 from pullback_runners.report.pyperf_file import read_report, write_report
 
 __all__ = [
+    "ENGINE_PROJECT",
     "FORMAT",
     "VERSION",
+    "Belonging",
     "CaseResult",
     "absences",
+    "belonging_of_engine",
+    "belonging_of_workloads",
     "case_document",
     "describe_commit",
     "describe_revision",

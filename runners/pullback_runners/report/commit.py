@@ -16,20 +16,20 @@ def describe_commit(checkout: Path) -> dict[str, Any] | None:
     commit = describe_revision(checkout, "HEAD")
     if commit is None:
         return None
-    return {**commit, "dirty": bool(_git(checkout, "status", "--porcelain", "--untracked-files=no"))}
+    return {**commit, "dirty": bool(run_git(checkout, "status", "--porcelain", "--untracked-files=no"))}
 
 
 def describe_revision(repository: Path, revision: str) -> dict[str, Any] | None:
     """Return the commit object for whatever git takes for one commit, or None if it takes it for none."""
-    sha = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    shown = None if not sha else _git(repository, "show", "--no-patch", f"--format={_FORMAT}", sha)
+    sha = run_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    shown = None if not sha else run_git(repository, "show", "--no-patch", f"--format={_FORMAT}", sha)
     if shown is None:
         return None
     sha, parents, author, authored_at, title = (shown.split("\n") + [""] * 4)[:5]
     return {
         "sha": sha,
         "parents": parents.split(),
-        "branch": _git(repository, "symbolic-ref", "--quiet", "--short", "HEAD"),
+        "branch": run_git(repository, "symbolic-ref", "--quiet", "--short", "HEAD"),
         "author": author,
         "authored_at": authored_at,
         "title": title,
@@ -37,7 +37,8 @@ def describe_revision(repository: Path, revision: str) -> dict[str, Any] | None:
     }
 
 
-def _git(checkout: Path, *arguments: str) -> str | None:
+def run_git(checkout: Path, *arguments: str) -> str | None:
+    """What git prints, or None if it refuses or is not there."""
     try:
         done = subprocess.run(  # noqa: S603 - git with our own arguments
             ["git", "-C", str(checkout), *arguments],  # noqa: S607 - whichever git the user has

@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from pullback_runners.report.summary import left_out
 from pullback_runners.report.words import bytes_in_words, factor_in_words, time_in_words
 from pullback_runners.workloads import Case
 
@@ -50,6 +51,8 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(
             "less than 2 % is not claimed: too few groups to know how far twins are apart; --suite standard takes more"
         )
+    for sentence in left_out(report):
+        yield Text(f"not measured: {sentence}")
     counted = [row["outcome"] for row in rows if row["metric"] == "time"]
     said = ", ".join(
         f"{counted.count(o)} {o}" for o in ("slower", "faster", "same", "ambiguous", "failed") if o in counted

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pullback_runners.report.summary import case_name
-from pullback_runners.report.words import bytes_in_words, duration_in_words, time_in_words
+from pullback_runners.report.words import bytes_in_words, duration_in_words, round_bytes_in_words, time_in_words
 from pullback_runners.variants import BASELINE
 
 ROW_PX = 46
@@ -80,8 +80,8 @@ def memory_figure(report: Mapping[str, Any]) -> Figure:
         for variant in [BASELINE, *_variants(report)]
     }
     positive = [value for rows in found.values() for _, value in rows if value] or [1]
-    least = 10 ** math.floor(math.log10(min(positive)))
-    none = least / 10
+    ticks = _byte_ticks(min(positive), max(positive))
+    none = ticks[0] / (ticks[-1] / ticks[0]) ** 0.15 / 2
     traces = [
         {
             **_marks(variant, place),
@@ -93,16 +93,25 @@ def memory_figure(report: Mapping[str, Any]) -> Figure:
         if rows
     ]
     layout = _layout(report, "log")
-    powers = [least * 10**k for k in range(math.ceil(math.log10(max(positive) / least)) + 1)]
-    ticks = (
-        [tick for tick in (1, 2**10, 2**20, 2**30) if least <= tick <= powers[-1] * 2] if len(powers) > 3 else powers
-    )
+    room = (ticks[-1] / none) ** 0.06
     layout["xaxis"] |= {
         "tickvals": [none, *ticks],
-        "ticktext": ["none", *(bytes_in_words(round(tick)).replace(".00 ", " ") for tick in ticks)],
-        "range": [math.log10(none / 2), math.log10(max(positive) * 3)],
+        "ticktext": ["none", *(round_bytes_in_words(tick) for tick in ticks)],
+        "range": [math.log10(none / room), math.log10(max(*positive, ticks[-1]) * room)],
     }
     return {"data": traces, "layout": layout}
+
+
+_MOST_BYTE_TICKS = 6
+
+
+def _byte_ticks(low: int, high: int) -> list[int]:
+    """Powers of two from `low` to `high`, as many as have room: 1, 2, 5 or 10 doublings apart, KiB and MiB among them."""
+    for step in (1, 2, 5, 10, 20):
+        first, last = math.floor(math.log2(low) / step), math.floor(math.log2(high) / step)
+        if last - first < _MOST_BYTE_TICKS:
+            break
+    return [2 ** (step * k) for k in range(first, max(first + 1, last) + 1)]
 
 
 def process_figure(case: Mapping[str, Any]) -> Figure:

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pullback_runners.report.summary import left_out
 from pullback_runners.report.words import duration_in_words, factor_in_words, memory_in_words, time_in_words
 from pullback_runners.variants import BASELINE
 from pullback_runners.workloads import Case
@@ -46,7 +47,9 @@ def report_table(report: Mapping[str, Any], width: int) -> Group:
 def _grid(rows: Iterable[list[Text]], widths: Sequence[int]) -> Table:
     grid = Table.grid(padding=(0, _GAP, 0, 0))
     for heading, width in zip(_HEADINGS, widths, strict=True):
-        grid.add_column(width=width, justify="right" if heading in {"time a call", "gradient error"} else "left")
+        right = heading in {"time a call", "gradient error"}
+        # A word that is too long, an interval of six digits, goes on in the next line: dots in its place would lose it.
+        grid.add_column(width=width, justify="right" if right else "left", overflow="fold")
     for row in rows:
         grid.add_row(*row)
     return grid
@@ -82,11 +85,11 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     if any(pair.get("margin_is_provisional") for pair in pairs):
         margin = max(pair["margin"] for pair in pairs if "margin" in pair)
         yield Text(f"less than {margin:.0%} is no difference here: a provisional margin, not yet this machine's own")
-    for sentence in harness.get("absent", ()):
+    for sentence in left_out(report):
         yield Text(f"not measured: {sentence}")
     counted = [v["metrics"] for case in report["cases"] for v in case["variants"] if not v["error"]]
     if any(metrics["native_allocs"]["value"] is None for metrics in counted):
-        yield Text("malloc not seen: that needs Linux with glibc, on x86-64 or AArch64")
+        yield Text("malloc not seen: that needs Linux with glibc and its own malloc, on x86-64 or AArch64")
 
 
 def _variant_row(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]]) -> list[Text]:

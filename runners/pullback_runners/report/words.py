@@ -22,6 +22,12 @@ def bytes_in_words(count: int) -> str:
     return f"{count} B"
 
 
+def round_bytes_in_words(count: int) -> str:
+    """A round number of bytes, as on an axis: `32 KiB`."""
+    scale, unit = next((each for each in _BYTE_UNITS if count >= each[0]), (1, "B"))
+    return f"{count / scale:g} {unit}"
+
+
 def time_in_words(paired: Mapping[str, Any]) -> str:
     """What a paired time says: `2.4x faster (2.3-2.5)`, `same within 2 %`, `ambiguous (0.98-1.03x)`, `failed`."""
     outcome = paired["outcome"]

@@ -7,7 +7,6 @@ import importlib.util
 import itertools
 import pkgutil
 import runpy
-import traceback
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.errors import UsageError
+from pullback_runners.suites import SUITES
 from pullback_runners.workloads.case import Case, Parameter
+from pullback_runners.workloads.place import place_in
 
 Inputs = dict[str, Any]
 """Arguments by name, in the order of the function to differentiate."""
@@ -75,6 +76,19 @@ class Workload:
     def is_foreign(self) -> bool:
         """Whether it is a user's own and not of this package."""
         return not _is_own(self.function)
+
+    @property
+    def file(self) -> str:
+        """The file that declares it."""
+        return self.function.__code__.co_filename
+
+    def place_of(self, error: BaseException) -> str:
+        """Where in its file an error was raised, in parentheses; empty if it was elsewhere."""
+        declared = {"inputs": self._inputs, "oracle": self._oracle, "derivative": self._compose}
+        declared |= {f"peer {name}": run for name, run in self.peers.items()}
+        codes = {role: getattr(function, "__code__", None) for role, function in declared.items()}
+        roles = {code: f"the {role} of {self.name}" for role, code in codes.items() if code is not None}
+        return place_in((self.file,), error, roles)
 
     def __call__(self, **params: Parameter) -> Callable[..., Any]:
         """Return the plain NumPy function to differentiate at these sizes."""
@@ -170,6 +184,11 @@ def workload(*, wrt: str | tuple[str, ...], **grids: Grid) -> Callable[[Callable
 
     def register(function: Callable[..., Callable[..., Any]]) -> Workload:
         name = function.__name__
+        unknown = sorted(set(grids) - set(SUITES))
+        if unknown:
+            raise UsageError(
+                f"workload {name} has sizes for {unknown[0]!r}, which is no suite; known: {', '.join(SUITES)}"
+            )
         if name in _workloads and not _workloads[name].is_foreign and not _is_own(function):
             raise UsageError(f"workload {name} is one of Pullback's own; give yours another name")
         declared = Workload(name, function, (wrt,) if isinstance(wrt, str) else wrt, grids)
@@ -223,17 +242,11 @@ def load_workload_file(path: Path, *, beside_own: bool = True) -> None:
     try:
         runpy.run_path(str(path), run_name=f"pullback_workloads_{path.stem}")
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{path} cannot be loaded{_line_in(path, error)}: {error!r}; mend the file") from error
+        said = error if isinstance(error, UsageError) else repr(error)
+        place = place_in((str(path),), error).replace(f"{path}, ", "")
+        raise UsageError(f"{path} cannot be loaded{place}: {said}; mend the file") from error
     if all(before.get(name) is declared for name, declared in _workloads.items()):
         raise UsageError(f"{path} declares no workload; decorate a function with @workload, as docs/workloads.md shows")
-
-
-def _line_in(path: Path, error: BaseException) -> str:
-    """Where in the file it went wrong, as far as the error tells."""
-    if isinstance(error, SyntaxError):
-        return f" (line {error.lineno})"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return f" (line {lines[-1]})" if lines else ""
 
 
 def find_workload(name: str) -> Workload:

@@ -124,6 +124,65 @@ class BackfillRequest(Statement):
     """Make no job; answer which would be made."""
 
 
+class BoardChange(Statement):
+    """Another name for a board."""
+
+    name: str
+
+
+class ChartSummary(Answer):
+    """A pinned chart. `place` is its place on the board, from 1."""
+
+    id: int
+    kind: Literal["explore", "workload", "compare"]
+    project: str
+    workload: str | None
+    query: dict[str, list[str]]
+    title: str | None
+    place: int
+
+
+class BoardDetail(Answer):
+    """A board with its charts, in their order. Those of projects the caller may not read are not there."""
+
+    id: UUID
+    name: str
+    project: str | None
+    """Whose it is; null where it is somebody's own."""
+    owner: str
+    """Who made it."""
+    own: bool
+    may_change: bool
+    charts: int
+    created_at: datetime
+    changed_at: datetime
+    pinned: list[ChartSummary]
+
+
+class BoardRequest(Statement):
+    """A board to be made: one's own, or with `project` that project's."""
+
+    name: str
+    project: str | None = None
+    """Left out, it is the caller's own."""
+
+
+class BoardSummary(Answer):
+    """A board. `own`: it is the caller's; `may_change`: the caller may pin to it, and change it."""
+
+    id: UUID
+    name: str
+    project: str | None
+    """Whose it is; null where it is somebody's own."""
+    owner: str
+    """Who made it."""
+    own: bool
+    may_change: bool
+    charts: int
+    created_at: datetime
+    changed_at: datetime
+
+
 class BranchSummary(Answer):
     """A branch.
 
@@ -155,6 +214,26 @@ class CaseSummary(Answer):
     params: dict[str, Any]
     dtype: str | None
     device: str | None
+
+
+class ChartChange(Statement):
+    """What is to be different about a pinned chart; what is left out stays, and a title of `null` is none."""
+
+    title: str | None = None
+    place: int | None = None
+    """From 1; the others make room."""
+
+
+class ChartRequest(Statement):
+    """What to pin: a page of the dashboard, by its kind and the names and values in its address."""
+
+    kind: Literal["explore", "workload", "compare"]
+    project: str
+    workload: str | None = None
+    """Of which workload, where `kind` is that."""
+    query: dict[str, Any] | None = None
+    title: str | None = None
+    """Left out, the dashboard says what it shows."""
 
 
 class ChoreStatus(Answer):
@@ -777,6 +856,13 @@ class PageOfAuditLine(Answer):
     next: str | None = None
 
 
+class PageOfBoardSummary(Answer):
+    """One page of a list."""
+
+    items: list[BoardSummary]
+    next: str | None = None
+
+
 class PageOfBranchSummary(Answer):
     """One page of a list."""
 
@@ -985,6 +1071,13 @@ class PageOfWorkloadSummary(Answer):
     next: str | None = None
 
 
+class PinReceipt(Answer):
+    """A chart that is on a board now, or was there already."""
+
+    board_id: UUID
+    chart: ChartSummary
+
+
 class PointPage(Answer):
     """A page of points. `thinned_from` is how many there are in the window when only some are shown as marks."""
 
@@ -1117,3 +1210,28 @@ class Whoami(Answer):
     scopes: list[str]
     projects: list[str] | None
     """Null is all of them."""
+
+
+class LogEvent(Answer):
+    """A piece of the log of an attempt, from byte `offset` on. Another attempt than before is a new try at the job."""
+
+    attempt: int
+    offset: int
+    text: str
+
+
+class JobEvent(Answer):
+    """How a job stands, and how far its newest attempt is."""
+
+    state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
+    attempt: int | None
+    """The newest one."""
+    attempts: int
+    max_attempts: int
+    phase: str | None
+    progress: dict[str, Any] | None
+    cancel_requested: bool
+    awaits_approval: bool
+    failure_kind: Literal["infra", "build", "workload", "timeout", "cancelled"] | None
+    failure_message: str | None
+    finished_at: datetime | None

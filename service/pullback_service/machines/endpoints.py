@@ -10,10 +10,9 @@ from pydantic import TypeAdapter
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.database import ReadSession, WriteSession
-from pullback_service.errors import InvalidInputError, NotFoundError
+from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import MachineId
-from pullback_service.jobs.bell import ring
 from pullback_service.machines import queries
 from pullback_service.machines.noise import noise_by, noise_of
 from pullback_service.machines.schemas import DayNoise, MachineChange, MachineNoise, MachineSummary, WorkloadNoise
@@ -33,17 +32,14 @@ async def list_machines(session: ReadSession, limit: Limit = 100, cursor: Cursor
     return page_of(rows, limit, item=MachineSummary.model_validate, key=lambda row: (row.id,))
 
 
-@router.patch("/{machine_id}", responses=documented(NotFoundError, InvalidInputError))
+@router.patch("/{machine_id}", responses=documented(ForbiddenError, NotFoundError, InvalidInputError))
 async def change_machine(change: MachineChange, session: WriteSession, machine_id: KnownId) -> MachineSummary:
     """Say whether a machine runs untrusted jobs: approved ones of forks. What it is at work on is not touched."""
-    machine = await queries.lock_machine(session, MachineId(machine_id))
-    if machine.accepts == change.accepts:
-        note_nothing(session)
-    else:
-        machine.accepts = change.accepts
-        await session.flush()
-        await ring(session)
+    machine, is_news = await queries.change_accepts(session, MachineId(machine_id), change.accepts)
+    if is_news:
         note(session, subject=f"machine {machine_id}", accepts=change.accepts)
+    else:
+        note_nothing(session)
     return MachineSummary.model_validate(machine)
 
 

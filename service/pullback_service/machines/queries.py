@@ -8,8 +8,10 @@ from sqlalchemy import ColumnElement, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.errors import NotFoundError
+from pullback_service.access.visibility import own_projects
+from pullback_service.errors import ForbiddenError, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.jobs.bell import ring
 from pullback_service.machines.models import Machine
 from pullback_service.machines.noise import SelfComparison
 from pullback_service.reports.models import Comparison, Report
@@ -114,6 +116,19 @@ async def comparisons_with_itself(session: AsyncSession, machine_id: MachineId, 
         for row in rows[:MOST_SELF_COMPARISONS]
     ]
     return SelfComparisons(found, truncated=len(rows) > MOST_SELF_COMPARISONS)
+
+
+async def change_accepts(session: AsyncSession, machine_id: MachineId, accepts: str) -> tuple[Machine, bool]:
+    """Say what trust a machine accepts; the machine, and whether that is news. Index: pk_machine."""
+    if own_projects(session) is not None:
+        raise ForbiddenError("Machines serve all projects: use a token that is not limited to one.")
+    machine = await lock_machine(session, machine_id)
+    if machine.accepts == accepts:
+        return machine, False
+    machine.accepts = accepts
+    await session.flush()
+    await ring(session)
+    return machine, True
 
 
 async def machines_called(session: AsyncSession, project_id: ProjectId, name: str) -> Sequence[MachineId]:

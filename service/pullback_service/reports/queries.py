@@ -70,7 +70,9 @@ async def list_reports(
     """Reports, newest upload first. Index: ix_report_project_received within a project, ix_report_commit_id."""
     statement = _select().order_by(Report.received_at.desc(), Report.id.desc())
     if project is not None:
-        statement = statement.where(Project.name == project)
+        # By its id: with the name joined, a planner sorts all reports of the project for the newest of them.
+        project_id = select(Project.id).where(Project.name == project).scalar_subquery()
+        statement = statement.where(Report.project_id == project_id)
     if commit is not None:
         statement = statement.where(Commit.sha == commit)
     if before is not None:

@@ -29,7 +29,13 @@ def places(base):
     case = f"{commit}/cases/{quote(LARGE)}"
     compared = f"/projects/pullback/compare?head={overview['commit']['sha']}"
     explored = "/projects/pullback/explore?workload=dense_bias_act&metric=time"
-    return [OVERVIEW, DENSE, RESTORE, commit, case, compared, explored, report, "/jobs", f"/jobs/{job}", "/help"]
+    board = httpx.post(f"{base}/api/v1/boards", json={"name": "places"}).json()["id"]
+    for chart in (explored, f"{DENSE}?plot=array_bytes&memory=array_bytes", compared):
+        httpx.post(f"{base}/boards/pin", data={"chart": chart, "board": board})
+    boards = ["/boards", f"/boards/{board}", f"/boards/{board}?edit=true", f"/boards/pin?chart={quote(explored)}"]
+    settings = ["/settings", "/settings/projects/pullback", "/settings/tokens", "/settings/audit"]
+    jobs = ["/jobs", f"/jobs/{job}"]
+    return [OVERVIEW, DENSE, RESTORE, commit, case, compared, explored, report, *jobs, *boards, *settings, "/help"]
 
 
 def test_the_overview_shows_measured_factors(visit):
@@ -77,8 +83,14 @@ def test_a_comparison_begins_with_its_verdict(visit, base):
     assert "slower, in the same groups" in rows.nth(5).inner_text()
     page.get_by_role("link", name=re.compile("more that did not change")).click()
     assert page.locator("table.compared tbody tr").count() == 45
-    page.get_by_role("link", name="time", exact=True).click()
+    page.locator("details.filters > summary").click()
+    page.locator(".menu").get_by_role("link", name=re.compile("^time")).click()
     assert "metric=time" in page.url
+    page.locator("table.compared").get_by_role("link", name="open").first.click()
+    opened = page.locator("tr.opened")
+    assert opened.locator("svg.still circle").count() == 12
+    assert opened.locator("svg.strip .strip-now").count() == 40  # twice uploaded at this commit
+    assert opened.locator("svg.strip .strip-before").count() == 20
 
 
 def test_what_is_copied_into_a_pull_request_says_the_same(visit, base):

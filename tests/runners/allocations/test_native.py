@@ -2,12 +2,14 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 
 import pytest
 
 from pullback_runners.allocations import NativeCounter, native_counter_library
+from pullback_runners.measurement.worker_process import worker_environment
 
 pytestmark = pytest.mark.skipif(
     native_counter_library() is None,
@@ -122,6 +124,20 @@ show(aligned)
     assert requested == 10_000
 
 
+def test_requests_of_whole_pages_are_counted():
+    allocations, requested, _ = counted("""
+libc.valloc.restype = libc.pvalloc.restype = ctypes.c_void_p
+libc.valloc.argtypes = libc.pvalloc.argtypes = [ctypes.c_size_t]
+def pages():
+    for ask in (libc.valloc, libc.pvalloc):
+        block = ask(10_000)
+        assert block % 4096 == 0
+        libc.free(block)
+show(pages)
+""")
+    assert (allocations, requested) == (2, 20_000)
+
+
 def test_a_block_that_grows_is_asked_for_again_and_one_that_is_refused_is_not():
     allocations, requested, peak = counted("""
 libc.realloc(None, 0)
@@ -171,6 +187,24 @@ counts = count_allocations(lambda: np.empty(100_000))
 print(json.dumps([counts["array"].allocations, counts["native"].allocations, 0]) if counts["native"] != counts["array"] else "")
 """)
     assert (allocations, requested) == (1, 1)
+
+
+def test_what_a_user_preloads_is_kept_in_processes_that_count_and_in_those_that_time(sound_case, monkeypatch):
+    monkeypatch.setenv("LD_PRELOAD", "libm.so.6")
+    counts, times = (worker_environment(sound_case, random.Random(1), counts_native=each) for each in (True, False))
+    assert times["LD_PRELOAD"] == "libm.so.6"
+    assert counts["LD_PRELOAD"] == f"libm.so.6 {native_counter_library()}"
+    program = PREAMBLE + "show(lambda: libc.free(libc.malloc(1000)))"
+    done = subprocess.run([sys.executable, "-c", program], env=counts, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)[:2] == [1, 1000]
+
+
+def test_where_another_allocator_is_preloaded_the_layer_is_not_seen(tmp_path):
+    other = tmp_path / "allocator.so"
+    other.write_bytes(native_counter_library().read_bytes())
+    program = "from pullback_runners.allocations import native_counter_library; print(native_counter_library())"
+    environment = {**os.environ, "LD_PRELOAD": str(other)}
+    assert subprocess.check_output([sys.executable, "-c", program], env=environment, text=True) == "None\n"
 
 
 def test_a_process_without_the_library_has_no_counter():

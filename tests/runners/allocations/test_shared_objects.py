@@ -13,7 +13,10 @@ from pullback_runners.allocations.native_library import shared_object
 from pullback_runners.allocations.shared_objects import UnlinkableError, _adrp, _hash_of, _low_12_bits, link
 
 X86, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
-EXPORTED = {"malloc", "calloc", "realloc", "free", "memalign", "aligned_alloc", "posix_memalign"}
+EXPORTED = {
+    *("malloc", "calloc", "realloc", "free"),
+    *("memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc"),
+}
 
 
 def compiled(text, triple=X86):
@@ -47,6 +50,8 @@ def test_readelf_finds_nothing_wrong_and_every_symbol(triple, tmp_path):
         "__libc_calloc",
         "__libc_realloc",
         "__libc_memalign",
+        "__libc_valloc",
+        "__libc_pvalloc",
         "__libc_free",
         "malloc_usable_size",
     }

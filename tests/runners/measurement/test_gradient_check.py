@@ -42,7 +42,17 @@ def test_a_wrong_value_is_refused():
 
 
 def test_a_missing_gradient_is_refused():
-    assert "['y'] instead of ['x']" in check(2 * X, name="y").complaint
+    assert "gradients of y where the oracle gives those of x" in check(2 * X, name="y").complaint
+
+
+def test_what_is_wrong_with_the_oracle_is_said_of_the_oracle():
+    inputs = {"x": X}
+
+    def complaint(expected):
+        return check_gradient(RIGHT, (RIGHT[0], {"x": expected}), inputs, "f8").complaint
+
+    assert complaint(np.full(X.shape, np.nan)) == "the oracle's gradient of x holds NaN or infinity"
+    assert complaint(np.zeros((2, 2))) == f"gradient of x has the shape {X.shape} and the oracle's has (2, 2)"
 
 
 def test_nan_where_the_closed_form_has_it_too_is_still_refused():

@@ -42,6 +42,15 @@ def test_the_estimate_lies_in_its_interval_and_among_its_values(values):
     assert estimate.n == len(values)
 
 
+@given(log_ratios)
+def test_the_interval_is_the_one_that_scipy_gives(values):
+    estimate = ratio_estimate(values)
+    low, high = stats.mstats.trimmed_mean_ci(np.array(values), limits=(0.2, 0.2), alpha=0.05)
+    expected = (stats.trim_mean(values, 0.2), low, high)
+    assert (estimate.log_ratio, estimate.low, estimate.high) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert interquartile_mean(values) == pytest.approx(stats.trim_mean(values, 0.25), rel=1e-12, abs=1e-12)
+
+
 @given(log_ratios, st.floats(-1, 1))
 def test_a_shift_of_all_pairs_shifts_the_interval(values, shift):
     before, after = ratio_estimate(values), ratio_estimate([value + shift for value in values])

@@ -1,6 +1,7 @@
 """The page, the Markdown and the charts of a report made by hand."""
 
 import json
+import math
 import re
 
 import pytest
@@ -79,6 +80,25 @@ def test_nothing_has_a_place_on_the_memory_chart(report):
     assert placed["native"] < 4000
     assert figure["layout"]["xaxis"]["ticktext"][0] == "none"
     assert figure["layout"]["xaxis"]["tickvals"][0] == placed["native"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (4000, 4000, ["2 KiB", "4 KiB"]),
+        (8, 8, ["8 B", "16 B"]),
+        (200, 3_000, ["128 B", "256 B", "512 B", "1 KiB", "2 KiB"]),
+        (3_000, 500_000, ["1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB"]),
+        (8, 40 * 2**20, ["1 B", "32 B", "1 KiB", "32 KiB", "1 MiB", "32 MiB"]),
+    ],
+)
+def test_ticks_of_memory_are_powers_of_two_around_what_was_counted(report, low, high, words):
+    for each, value in zip(report["cases"][0]["variants"], (low, high), strict=False):
+        each["metrics"]["array_bytes"]["value"] = value
+    axis = memory_figure(report)["layout"]["xaxis"]
+    assert axis["ticktext"] == ["none", *words]
+    assert axis["tickvals"][0] < axis["tickvals"][1] <= low <= high <= 10 ** axis["range"][1]
+    assert all(math.log2(tick).is_integer() for tick in axis["tickvals"][1:])
 
 
 def test_a_case_shows_every_process(report):

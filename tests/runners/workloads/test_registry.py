@@ -101,6 +101,25 @@ def test_a_file_cannot_take_the_name_of_one_of_ours(tmp_path, own_registry):
     assert not find_workload("lstm").is_foreign
 
 
+def test_a_suite_that_is_misspelt_is_refused_with_the_known_ones(tmp_path, own_registry):
+    file = tmp_path / "mine.py"
+    file.write_text(MINE.replace("quick", "quik"))
+    with pytest.raises(UsageError) as refused:
+        load_workload_file(file)
+    assert str(refused.value) == (
+        f"{file} cannot be loaded (line 4): workload mine has sizes for 'quik', which is no suite; "
+        "known: quick, standard, full; mend the file"
+    )
+    assert "mine" not in registry._workloads
+
+
+def test_what_a_function_of_the_file_raises_while_it_is_loaded_comes_with_its_name(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def sizes():\n    return 1 / 0\n\nsizes()\n")
+    with pytest.raises(UsageError, match=r"cannot be loaded \(line 2, in sizes\): ZeroDivisionError"):
+        load_workload_file(file)
+
+
 class EntryPoint:
     """What an installed package says it has."""
 

@@ -1,0 +1,33 @@
+"""Who disagrees with whom where a gradient is not the oracle's: the oracle, the variant, or both with a third."""
+
+from pullback_runners.measurement.gradient_check import check_gradient
+from pullback_runners.variants import BASELINE, open_variant
+from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
+
+OTHER = "fused"
+"""Who is asked where the baseline itself is in doubt."""
+
+
+def heard(
+    variant: str, found: Differentiated, expected: Differentiated, workload: Workload, case: Case, inputs: Inputs
+) -> str:
+    """What another tier says, as the end of a sentence that says what is wrong; empty where none can be asked.
+
+    Two tiers share the rules of their engine, so that two that agree do not prove the oracle wrong.
+    """
+    witness = OTHER if variant == BASELINE else BASELINE
+    try:
+        with open_variant(witness, workload, case, inputs) as prepared:
+            seen = prepared.differentiated(prepared.call())
+        with_oracle = check_gradient(seen, expected, inputs, case.dtype).ok
+        with_variant = check_gradient(found, seen, inputs, case.dtype).ok
+    except Exception:  # noqa: BLE001 - whatever keeps the witness from speaking, what is wrong has been said
+        return ""
+    if with_oracle:
+        return f"; {witness} agrees with the oracle, {variant} does not"
+    if with_variant:
+        return (
+            f"; {variant} and {witness} agree with each other and not with the oracle: "
+            "the oracle is wrong, or a rule that both use"
+        )
+    return f"; oracle, {variant} and {witness} are three different answers"

@@ -1,0 +1,66 @@
+"""Whose numbers a run's are: the project and the commit that its report is filed under.
+
+Pullback's, if its own workloads or the engine of a checkout are measured; those of the repository that the workloads lie in,
+if they are somebody's own and the engine is the installed one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pullback_runners.errors import UsageError
+from pullback_runners.report.commit import describe_commit, run_git
+
+ENGINE_PROJECT = "pullback"
+
+
+@dataclass(frozen=True)
+class Belonging:
+    """A project by name, and the commit; None where no repository knows of what was measured."""
+
+    project: str
+    commit: Mapping[str, Any] | None
+
+
+def belonging_of_engine(package: Path) -> Belonging:
+    """Of the folder of an engine's package: the checkout that it is part of. One that is installed is part of none."""
+    is_tracked = run_git(package, "ls-files", "--error-unmatch", "__init__.py") is not None
+    return Belonging(ENGINE_PROJECT, describe_commit(package) if is_tracked else None)
+
+
+def belonging_of_workloads(files: Sequence[Path], package: Path) -> Belonging | None:
+    """Of the files of somebody's own workloads: the repository that they lie in; None if that is the engine's own.
+
+    A file that its repository ignores (an installed package below `.venv`) or that lies in none has a folder and no commit.
+    """
+    tops = {_repository(file): file for file in files}
+    if len(tops) > 1:
+        one, other = sorted(str(file) for file in tops.values())[:2]
+        raise UsageError(
+            f"{one} and {other} lie in two repositories, and a report is of one project and commit; run them one by one"
+        )
+    ((top, file),) = tops.items()
+    if top is None:
+        return Belonging(file.parent.name or ENGINE_PROJECT, None)
+    if top in package.resolve().parents and run_git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
+        return None
+    commit = describe_commit(top)
+    if commit is not None and any(run_git(top, "ls-files", "--error-unmatch", str(each)) is None for each in files):
+        commit = {**commit, "dirty": True}  # it has not seen this file
+    return Belonging(_name_of(top), commit)
+
+
+def _repository(file: Path) -> Path | None:
+    folder = file.parent
+    if run_git(folder, "check-ignore", "--quiet", str(file)) is not None:
+        return None
+    top = run_git(folder, "rev-parse", "--show-toplevel")
+    return Path(top) if top else None
+
+
+def _name_of(top: Path) -> str:
+    """What its origin calls the repository, else its folder."""
+    origin = run_git(top, "config", "--get", "remote.origin.url") or ""
+    name = origin.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
+    return name.strip() or top.name

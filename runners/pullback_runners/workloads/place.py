@@ -1,0 +1,24 @@
+"""Where in a workload's own file something was raised: the sentence that a person can mend."""
+
+import traceback
+from collections.abc import Collection, Mapping
+from types import CodeType
+
+
+def place_in(files: Collection[str], error: BaseException, roles: Mapping[CodeType, str] | None = None) -> str:
+    """` (mine.py, line 7, in smoothness)`, the innermost call of the error that is in one of the files; empty if none is.
+
+    `roles` names functions whose own names say nothing, as those do that are declared by `def _`.
+    """
+    if isinstance(error, SyntaxError) and error.filename in files:
+        return f" ({error.filename}, line {error.lineno})"
+    calls = [
+        (frame.f_code, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename in files
+    ]
+    if not calls:
+        return ""
+    code, line = calls[-1]
+    function = (roles or {}).get(code, code.co_qualname)
+    return f" ({code.co_filename}, line {line}{'' if function == '<module>' else f', in {function}'})"
