@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
+from pullback_service.agents.queries import Told, note_at_work
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
@@ -22,7 +23,7 @@ from pullback_service.errors import (
     UnreadableBodyError,
 )
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
-from pullback_service.ids import JobId, MachineId
+from pullback_service.ids import AgentId, JobId, MachineId
 from pullback_service.jobs import leases, logs, queries, steering
 from pullback_service.jobs.models import Attempt
 from pullback_service.jobs.queries import JobChoice, StoredJob, WantedJob
@@ -124,7 +125,7 @@ def _chosen(
     suite: Name | None = None,
     kind: JobKind | None = None,
     origin: JobOrigin | None = None,
-    machine_id: Annotated[KnownId | None, Query(description="A machine that tried them.")] = None,
+    machine_id: Annotated[KnownId | None, Query(description="The machine that tried them, or alone may.")] = None,
     awaits_approval: Annotated[bool | None, Query(description="Whether they wait for an administrator.")] = None,
 ) -> JobChoice:
     return JobChoice(
@@ -248,6 +249,8 @@ async def heartbeat(
         progress=beat.progress.model_dump(include={"done", "total", "message"}) if beat.progress else None,
         lease_s=settings.lease_s,
     )
+    spool = beat.spool
+    await note_at_work(session, AgentId(held.attempt.agent_id), Told(spool and spool.waiting, spool and spool.bytes))
     return HeartbeatAnswer(answer=answer, heartbeat_s=settings.heartbeat_s)
 
 
@@ -378,6 +381,7 @@ def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
         reference=stored.reference,
         machine_id=job.machine_id,
         origin=job.origin,
+        asked_by=job.asked_by,
         trust=job.trust,
         awaits_approval=job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
         approved_at=job.approved_at,
