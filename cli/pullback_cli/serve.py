@@ -45,10 +45,10 @@ def serve(
     application = create_app(settings)
 
     class Server(uvicorn.Server):
-        """Lets waiting agents go before it waits for its connections to close, which would take a long poll otherwise."""
+        """Lets everybody go who waits before it waits for its connections to close: a stream may last ten minutes."""
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            await runtime_of(application).bell.close()
+            await runtime_of(application).let_go()
             await super().shutdown(sockets)
 
     config = uvicorn.Config(

@@ -1,6 +1,6 @@
 """The description of the API (OpenAPI): FastAPI's own, and what it cannot know.
 
-Added are the schemas of bodies it does not parse, who may ask (`access/table.py`), which writes are safe to repeat, the
+Added are the schemas of bodies and events it does not parse, who may ask (`access/table.py`), which writes are safe to repeat, the
 problems every operation may answer with, and examples: `examples.json`, recorded from a service by `make api`.
 """
 
@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 
 from pullback_service.access.table import need_of
 from pullback_service.errors import AuthenticationError, ForbiddenError, TooManyRequestsError
+from pullback_service.jobs.schemas import JobEvent, LogEvent
 from pullback_service.problems import CONTENT, Problem, documented
 from pullback_service.reports.schemas import ReportDocument
 
@@ -79,7 +80,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
             title=app.title, summary=app.summary, version=app.version, routes=app.routes, description=app.description
         )
         schemas = document["components"]["schemas"]
-        for model in (ReportDocument, Problem):
+        for model in (ReportDocument, Problem, LogEvent, JobEvent):
             schema = model.model_json_schema(ref_template=SCHEMA_REFERENCE)
             schemas.update(schema.pop("$defs", {}))
             schemas[model.__name__] = schema

@@ -10,6 +10,7 @@ from pullback_service.access.gate import Gate
 from pullback_service.database import Database
 from pullback_service.errors import AuthenticationError, NotFoundError
 from pullback_service.jobs.bell import JobBell
+from pullback_service.jobs.watching import JobWatch
 from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.settings import Settings
@@ -22,9 +23,15 @@ class Runtime:
     settings: Settings
     database: Database
     bell: JobBell
+    watch: JobWatch
     gate: Gate
     metrics: Metrics
     noise: NoiseMemory = field(default_factory=NoiseMemory)
+
+    async def let_go(self) -> None:
+        """Answer everybody who waits for something to happen, because the service stops."""
+        await self.bell.close()
+        await self.watch.close()
 
 
 def runtime_of(app: FastAPI) -> Runtime:
@@ -47,6 +54,10 @@ async def _settings(runtime: KnownRuntime) -> Settings:
 
 async def _bell(runtime: KnownRuntime) -> JobBell:
     return runtime.bell
+
+
+async def _watch(runtime: KnownRuntime) -> JobWatch:
+    return runtime.watch
 
 
 async def authenticate(request: Request, runtime: KnownRuntime) -> AsyncIterator[None]:
@@ -73,3 +84,4 @@ async def _noise(runtime: KnownRuntime) -> NoiseMemory:
 KnownNoise = Annotated[NoiseMemory, Depends(_noise)]
 KnownSettings = Annotated[Settings, Depends(_settings)]
 KnownBell = Annotated[JobBell, Depends(_bell)]
+KnownWatch = Annotated[JobWatch, Depends(_watch)]

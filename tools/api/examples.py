@@ -186,6 +186,7 @@ STORY = (
         headers={"Pullback-Lease": "{lease}", "Idempotency-Key": str(REPORT["id"])},
         body=REPORT,
     ),
+    Step("follow_log", path={"job_id": "{job}"}, query={"after": "1:0"}),
     Step("read_job", path={"job_id": "{job}"}),
     Step(
         "fail_attempt",

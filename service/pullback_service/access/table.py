@@ -63,6 +63,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/jobs": READ,
     f"GET {API}/jobs/{{job_id}}": READ,
     f"GET {API}/jobs/{{job_id}}/log": READ,
+    f"GET {API}/jobs/{{job_id}}/log/stream": READ,
     f"PATCH {API}/jobs/{{job_id}}": UPLOAD,
     f"POST {API}/jobs/{{job_id}}/cancel": UPLOAD,
     f"POST {API}/jobs/{{job_id}}/retry": UPLOAD,

@@ -1,12 +1,13 @@
 """The calls of the API. Made by `make api` from the description of the API: change the service, not this file."""
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import Literal
 from urllib.parse import quote
 from uuid import UUID
 
 from pullback_service.client import models
-from pullback_service.client.answers import Content
+from pullback_service.client.answers import Content, Event
 from pullback_service.client.sending import AsyncSender, Body, Call, SyncSender
 
 
@@ -559,6 +560,33 @@ class Client(SyncSender):
         """
         return self._fetch(
             Call("GET", f"/api/v1/jobs/{job_id}/log", query={"offset": offset, "attempt": attempt}, repeatable=True)
+        )
+
+    def follow_log(
+        self,
+        job_id: int,
+        *,
+        after: str | None = None,
+        attempt: int | None = None,
+        wait_s: float | None = None,
+        last_event_id: str | None = None,
+    ) -> Iterator[Event[models.LogEvent | models.JobEvent]]:
+        """The log while it is written, as server-sent events, until the job has ended.
+
+        `log` is a piece of the log, with the place it ends at as `id`; `job` is how the job stands, at the beginning
+        and when that changes; `end` is the same when the job has ended and all of its log was sent. Their data are JSON
+        (`LogEvent`, `JobEvent`). A comment every 15 seconds says that the stream is open. Come back with `Last-Event-
+        ID` or `after` and nothing is missed or sent twice; `EventSource` does that by itself.
+        """
+        return self._follow(
+            Call(
+                "GET",
+                f"/api/v1/jobs/{job_id}/log/stream",
+                query={"after": after, "attempt": attempt, "wait_s": wait_s},
+                headers={"last-event-id": last_event_id},
+                repeatable=True,
+            ),
+            {"log": models.LogEvent, "job": models.JobEvent, "end": models.JobEvent},
         )
 
     def heartbeat(self, job_id: int, number: int, statement: models.Heartbeat) -> models.HeartbeatAnswer:
@@ -1236,6 +1264,33 @@ class AsyncClient(AsyncSender):
         """
         return await self._fetch(
             Call("GET", f"/api/v1/jobs/{job_id}/log", query={"offset": offset, "attempt": attempt}, repeatable=True)
+        )
+
+    def follow_log(
+        self,
+        job_id: int,
+        *,
+        after: str | None = None,
+        attempt: int | None = None,
+        wait_s: float | None = None,
+        last_event_id: str | None = None,
+    ) -> AsyncIterator[Event[models.LogEvent | models.JobEvent]]:
+        """The log while it is written, as server-sent events, until the job has ended.
+
+        `log` is a piece of the log, with the place it ends at as `id`; `job` is how the job stands, at the beginning
+        and when that changes; `end` is the same when the job has ended and all of its log was sent. Their data are JSON
+        (`LogEvent`, `JobEvent`). A comment every 15 seconds says that the stream is open. Come back with `Last-Event-
+        ID` or `after` and nothing is missed or sent twice; `EventSource` does that by itself.
+        """
+        return self._follow(
+            Call(
+                "GET",
+                f"/api/v1/jobs/{job_id}/log/stream",
+                query={"after": after, "attempt": attempt, "wait_s": wait_s},
+                headers={"last-event-id": last_event_id},
+                repeatable=True,
+            ),
+            {"log": models.LogEvent, "job": models.JobEvent, "end": models.JobEvent},
         )
 
     async def heartbeat(self, job_id: int, number: int, statement: models.Heartbeat) -> models.HeartbeatAnswer:

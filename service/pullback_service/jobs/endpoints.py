@@ -1,5 +1,6 @@
 """Making and watching jobs; what agents say about the attempts they hold."""
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 from uuid import UUID
 
@@ -7,13 +8,13 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
 
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
 from pullback_service.agents.queries import Told, note_at_work
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.database import ReadSession, WriteSession
+from pullback_service.database import OpenedReading, ReadSession, WriteSession
 from pullback_service.errors import (
     ConflictError,
     InvalidInputError,
@@ -24,7 +25,7 @@ from pullback_service.errors import (
 )
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
 from pullback_service.ids import AgentId, JobId, MachineId
-from pullback_service.jobs import leases, logs, queries, steering
+from pullback_service.jobs import leases, logs, queries, steering, streaming, watching
 from pullback_service.jobs.models import Attempt
 from pullback_service.jobs.queries import JobChoice, StoredJob, WantedJob
 from pullback_service.jobs.schemas import (
@@ -35,14 +36,17 @@ from pullback_service.jobs.schemas import (
     HeartbeatAnswer,
     JobChange,
     JobDetail,
+    JobEvent,
     JobKind,
     JobOrigin,
     JobReceipt,
     JobRequest,
     JobState,
     JobSummary,
+    LogEvent,
     LogReceipt,
 )
+from pullback_service.jobs.streaming import EventStream, Reader
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping
@@ -54,7 +58,7 @@ from pullback_service.reports.receiving import (
     read_limited,
     refuse_contradictions,
 )
-from pullback_service.runtime import KnownSettings
+from pullback_service.runtime import KnownSettings, KnownWatch
 
 router = APIRouter(prefix=f"{API}/jobs", tags=["jobs"])
 
@@ -232,6 +236,66 @@ async def read_log(
             "Cache-Control": "no-store",
         },
     )
+
+
+@router.get(
+    "/{job_id}/log/stream",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Events `log`, `job` and `end`",
+            "content": {streaming.MEDIA_TYPE: {"schema": {"type": "string"}}},
+        },
+        204: {"description": "The job has ended, and whoever asks was told so: nothing follows"},
+        **documented(NotFoundError, InvalidInputError, OffsetError),
+    },
+    openapi_extra={"x-events": {"log": LogEvent.__name__, "job": JobEvent.__name__, "end": JobEvent.__name__}},
+)
+async def follow_log(
+    request: Request,
+    caller: KnownCaller,
+    watch: KnownWatch,
+    reading: OpenedReading,
+    job_id: KnownId,
+    after: Annotated[
+        str | None, Query(max_length=40, description="The `id` of an event: what follows it is sent.", examples=["1:0"])
+    ] = None,
+    attempt: Annotated[
+        int | None, Query(ge=1, le=LARGEST_COUNT, description="This one only. Default: the newest and what follows it.")
+    ] = None,
+    wait_s: Annotated[
+        float, Query(ge=0, le=streaming.LONGEST_STREAM_S, description="The stream ends after so many seconds.")
+    ] = streaming.LONGEST_STREAM_S,
+    last_event_id: Annotated[
+        str | None, Header(max_length=40, description="The same as `after`, as browsers send it when they come back.")
+    ] = None,
+) -> Response:
+    """The log while it is written, as server-sent events, until the job has ended.
+
+    `log` is a piece of the log, with the place it ends at as `id`; `job` is how the job stands, at the beginning and when
+    that changes; `end` is the same when the job has ended and all of its log was sent. Their data are JSON (`LogEvent`,
+    `JobEvent`). A comment every 15 seconds says that the stream is open. Come back with `Last-Event-ID` or `after` and
+    nothing is missed or sent twice; `EventSource` does that by itself.
+    """
+    place = streaming.read_place(last_event_id or after, only=attempt)
+    async with reading() as session:
+        await queries.job_by_id(session, JobId(job_id))  # it exists for this caller
+        news = (await watching.news_of(session, [job_id])).get(job_id)
+        if place.attempt:
+            await logs.read(session, JobId(job_id), place.offset, number=place.attempt, most=0)  # the place exists
+    if news is None:
+        raise queries.unknown_job(job_id)
+    if place.ended and news.job_ended and place.attempt == news.attempt:
+        return Response(status_code=204)
+    by = caller.name if caller.token_id is not None else address_of(request) or caller.name
+    watch.refuse_too_many(by)
+
+    async def events() -> AsyncIterator[bytes]:
+        with watch.watch(job_id, news, by=by) as watched:
+            async for event in Reader(watched, reading, place, only=attempt).follow(watch, wait_s=wait_s):
+                yield event
+
+    return EventStream(events())
 
 
 @router.post(
