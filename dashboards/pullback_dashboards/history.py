@@ -130,7 +130,7 @@ class History:
 
     def cases(self, workload: str) -> tuple[str, ...]:
         """Cases of a workload, small sizes before large ones."""
-        return tuple(sorted({line.case for line in self.lines if line.workload == workload}, key=_by_numbers))
+        return tuple(sorted({line.case for line in self.lines if line.workload == workload}, key=by_numbers))
 
     def find(self, case: str, variant: str, metric: str) -> Line | None:
         """The line of one series."""
@@ -145,7 +145,7 @@ class History:
         return {(line.case, line.variant, line.metric.name): line for line in self.lines}
 
 
-def _by_numbers(label: str) -> list[tuple[int, float, str]]:
+def by_numbers(label: str) -> list[tuple[int, float, str]]:
     """A key by which n=100 comes before n=1000 and n=20 before n=100."""
     parts = _NUMBER.split(label)
     return [(0, float(part), "") if _NUMBER.fullmatch(part) else (1, 0.0, part) for part in parts if part]

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from pullback_dashboards import links
 from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.layout import Figure
+from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
 from pullback_dashboards.charts.still import still
@@ -99,6 +100,10 @@ def _sparkline(cell: Cell) -> Markup:
     return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
 
 
+def _noise(days: Sequence[Floor]) -> Markup:
+    return Markup(noise(days))  # noqa: S704 - numbers only
+
+
 def _strip(now: Groups, before: Groups | None, tone: str) -> Markup:
     return Markup(strip(now, before, tone=tone))  # noqa: S704 - numbers only
 
@@ -109,6 +114,12 @@ def _drawing(svg: str) -> Markup:
 
 def _multiple(chart: Chart) -> Markup:
     return Markup(still(chart.curves, chart.axes))  # noqa: S704 - `still` escapes names
+
+
+def _with_code(text: str) -> Markup:
+    """Text in which what stands between backticks is code."""
+    parts = text.split("`")
+    return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
 def _tame(value: object) -> object:
@@ -134,7 +145,9 @@ def _templates() -> Environment:
         "embedded": embedded,
         "sparkline": _sparkline,
         "strip": _strip,
+        "noise": _noise,
         "drawing": _drawing,
         "multiple": _multiple,
+        "with_code": _with_code,
     }
     return environment

@@ -19,6 +19,7 @@ from pullback_dashboards.fleet.view import (
     spool_in_words,
     state_of,
 )
+from pullback_dashboards.history import by_numbers
 from pullback_service.agents.queries import SeenAgent, list_agents
 from pullback_service.ids import MachineId
 from pullback_service.jobs.forecasting import labels_in_words
@@ -126,11 +127,11 @@ async def machine_lines(session: AsyncSession, memory: NoiseMemory) -> tuple[Mac
             machine,
             [agent for agent in agents if agent.machine_id == machine.id],
             heard[MachineId(machine.id)],
-            [(report.quality, report.failures) for report in results.get(MachineId(machine.id), ())],
+            [(each.report.quality, each.report.failures) for each in results.get(MachineId(machine.id), ())],
         )
         for machine in machines
     ]
-    return tuple(sorted(lines, key=lambda line: (not line.agents, line.name, line.id)))
+    return tuple(sorted(lines, key=lambda line: (not line.agents, by_numbers(line.name), line.id)))
 
 
 def machine_line(
@@ -161,5 +162,3 @@ def noise_of_machine(heard: Heard) -> NoiseLine:
         false_alarms=figures.false_alarms,
         history=[(day, each.floor, each.provisional) for day, each in heard.noise.history],
     )
-
-

@@ -228,9 +228,7 @@ def noise_line(
     if not comparisons:
         words = "never compared with itself"
     else:
-        words = f"{comparisons} A/A {'comparison' if comparisons == 1 else 'comparisons'}"
-        if false_alarms:
-            words += f", {false_alarms} false {'alarm' if false_alarms == 1 else 'alarms'}"
+        words = f"{comparisons} A/A, {false_alarms or 'no'} false {'alarm' if false_alarms == 1 else 'alarms'}"
     days = tuple(Floor(day.isoformat(), value, assumed) for day, value, assumed in history)
     return NoiseLine(f"{percent(floor)}{' assumed' if provisional else ''}", words, provisional, days)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -69,7 +68,7 @@ class OverviewView:
 
 async def _read(request: Request, session: ReadSession, state: Annotated[State, Depends(_asked)]) -> OverviewView:
     base = str(request.base_url).rstrip("/")
-    fleet = await fleet_now(session, datetime.now(UTC))
+    fleet = await fleet_now(session)
     projects = await list_projects(session)
     if state.project is not None:
         project = await project_by_name(session, state.project)

@@ -1,12 +1,12 @@
 """Finding and making agents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 
 import orjson
-from sqlalchemy import and_, func, select
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -133,7 +133,27 @@ def _unknown(agent_id: AgentId) -> NotFoundError:
 
 async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[SeenAgent]:
     """Agents in the order of their enrolment. Index: pk_agent, uq_attempt_machine_active."""
-    statement = (
+    statement = _seen().limit(limit)
+    if after_id is not None:
+        statement = statement.where(Agent.id > after_id)
+    return [SeenAgent(*row) for row in await session.execute(statement)]
+
+
+async def agent_names(session: AsyncSession, agent_ids: Collection[AgentId]) -> Mapping[AgentId, str]:
+    """What some agents are called. Index: pk_agent."""
+    if not agent_ids:
+        return {}
+    rows = await session.execute(select(Agent.id, Agent.name).where(Agent.id.in_(agent_ids)))
+    return {AgentId(row.id): row.name for row in rows}
+
+
+async def agents_on(session: AsyncSession, machine_id: MachineId) -> Sequence[SeenAgent]:
+    """The agents of one machine. Index: uq_agent_machine_id_name."""
+    return [SeenAgent(*row) for row in await session.execute(_seen().where(Agent.machine_id == machine_id))]
+
+
+def _seen() -> Select[Agent, str, bool, int | None, datetime | None, str | None, dict[str, Any] | None]:
+    return (
         select(
             Agent,
             Machine.name,
@@ -146,8 +166,4 @@ async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int
         .join(Machine, Machine.id == Agent.machine_id)
         .join(Attempt, and_(Attempt.agent_id == Agent.id, Attempt.state.in_(ACTIVE)), isouter=True)
         .order_by(Agent.id)
-        .limit(limit)
     )
-    if after_id is not None:
-        statement = statement.where(Agent.id > after_id)
-    return [SeenAgent(*row) for row in await session.execute(statement)]

@@ -183,7 +183,7 @@ async def test_an_idle_job_that_somebody_retries_is_wanted(client, measured, occ
 
 
 async def test_every_metric_compared_with_itself_is_counted_and_news_is_heard(client, measured, occupy, age, reports):
-    agent = await measured()
+    agent = await measured(machine="box")
     url = f"/api/v1/machines/{agent.machine_id}/noise"
     assert (await client.get(url)).json()["metrics"] == []
     for number, outcome in ((1, "equal"), (2, "more")):

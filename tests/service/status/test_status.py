@@ -71,7 +71,7 @@ async def test_without_a_worker_that_is_the_first_thing_said(client, read, repor
     assert "start `pullback worker`" in status["findings"][0]
     await client.post("/api/v1/reports", json=report)
     status = await read()
-    assert "1 chores wait" in status["findings"][0]
+    assert "1 chore waits" in status["findings"][0]
     (waiting,) = status["chores"]
     assert (waiting["task"], waiting["waiting"], waiting["running"]) == ("follow_up_report", 1, 0)
 
