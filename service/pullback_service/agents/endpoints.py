@@ -11,7 +11,7 @@ from pullback_service.access.visibility import belongs_to
 from pullback_service.addresses import API
 from pullback_service.agents import queries
 from pullback_service.agents.models import Agent
-from pullback_service.agents.queries import SeenAgent, Told
+from pullback_service.agents.queries import SeenAgent, told_by
 from pullback_service.agents.schemas import (
     AgentSummary,
     Claim,
@@ -118,9 +118,7 @@ async def _claim_once(
 ) -> Claim | None:
     async with database.writing.begin() as session:
         belongs_to(session, caller)
-        spool = asked.spool
-        told = Told(spool and spool.waiting, spool and spool.bytes, asked.refuses)
-        look = await queries.look_for_work(session, agent_id, asked.labels, told)
+        look = await queries.look_for_work(session, agent_id, asked.labels, told_by(asked.spool, asked.refuses))
         seat.labels = look.labels
         if not look.promising:
             return None

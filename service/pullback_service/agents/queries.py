@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.agents.models import Agent
+from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs.models import CLAIMABLE, Attempt
@@ -43,6 +44,11 @@ class Told:
     waiting: int | None = None
     bytes: int | None = None
     refuses: str | None = None
+
+
+def told_by(spool: SpoolStatement | None, refuses: str | None = None) -> Told:
+    """What a claim or a heartbeat says."""
+    return Told(refuses=refuses) if spool is None else Told(spool.waiting, spool.bytes, refuses)
 
 
 async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels: Mapping[str, Any]) -> AgentId:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
-from pullback_service.agents.queries import Told, note_at_work
+from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
@@ -313,8 +313,7 @@ async def heartbeat(
         progress=beat.progress.model_dump(include={"done", "total", "message"}) if beat.progress else None,
         lease_s=settings.lease_s,
     )
-    spool = beat.spool
-    await note_at_work(session, AgentId(held.attempt.agent_id), Told(spool and spool.waiting, spool and spool.bytes))
+    await note_at_work(session, AgentId(held.attempt.agent_id), told_by(beat.spool))
     return HeartbeatAnswer(answer=answer, heartbeat_s=settings.heartbeat_s)
 
 

@@ -87,11 +87,20 @@ def forecast(
         ahead = max(before[machine_id] for machine_id in mine)
         for machine_id in mine:
             before[machine_id] += 1
-        starts_in_s, machine_id = planned.get(job.id, (None, mine[0] if len(mine) == 1 else None))
+        starts_in_s, machine_id = _expected(job, mine, planned)
         takes_s = None if machine_id is None else durations.get((machine_id, job.work))
         machine = None if machine_id is None else names[machine_id]
         told[job.id] = Forecast("turn", _turn(ahead, starts_in_s), ahead, starts_in_s, takes_s, machine)
     return told
+
+
+def _expected(
+    job: WaitingJob, mine: Sequence[int], planned: Mapping[int, tuple[float, int]]
+) -> tuple[float | None, int | None]:
+    """When a job begins and where; without a time the place is known where there is only one."""
+    if job.id in planned:
+        return planned[job.id]
+    return None, mine[0] if len(mine) == 1 else None
 
 
 def may_take(job: WaitingJob, bench: Bench) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, TypeVarTuple
 from uuid import UUID
 
 from sqlalchemy import Select, and_, func, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
@@ -217,7 +218,7 @@ async def newest_attempts(session: AsyncSession, job_ids: Collection[int]) -> Ma
     statement = (
         select(Attempt)
         .where(Attempt.job_id.in_(job_ids))
-        .distinct(Attempt.job_id)
+        .ext(distinct_on(Attempt.job_id))
         .order_by(Attempt.job_id, Attempt.number.desc())
     )
     return {attempt.job_id: attempt for attempt in await session.scalars(statement)}
