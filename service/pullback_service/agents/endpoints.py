@@ -36,7 +36,7 @@ from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.settings import Settings
-from pullback_service.tokens.queries import redeem_code
+from pullback_service.tokens.queries import redeem_code, refuse_ended
 
 router = APIRouter(prefix=f"{API}/agents", tags=["agents"])
 
@@ -118,16 +118,17 @@ async def _claim_once(
 ) -> Claim | None:
     async with database.writing.begin() as session:
         belongs_to(session, caller)
-        look = await queries.look_for_work(session, agent_id, asked.labels, told_by(asked.spool, asked.refuses))
-        seat.labels = look.labels
+        told = told_by(asked.spool, asked.refuses)
+        look = await queries.look_for_work(session, agent_id, asked.labels, asked.kinds, told)
+        abilities = seat.abilities = look.abilities
         if not look.promising:
             return None
-        agent = await queries.agent_by_id(session, agent_id)
+        await refuse_ended(session, caller)
         lease = await leases.claim(
             session,
             agent_id,
-            MachineId(agent.machine_id),
-            look.labels,
+            MachineId(abilities.machine_id),
+            abilities.labels,
             settings.lease_s,
             asked.kinds,
         )

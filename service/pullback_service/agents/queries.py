@@ -11,11 +11,13 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.access.visibility import own_projects
 from pullback_service.agents.models import Agent
 from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs.models import CLAIMABLE, Attempt
+from pullback_service.jobs.offers import Abilities
 from pullback_service.jobs.queries import ACTIVE
 from pullback_service.machines.models import Machine
 from pullback_service.machines.queries import SEEN_AGAIN_AFTER_S
@@ -66,14 +68,6 @@ async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels
     )
 
 
-async def agent_by_id(session: AsyncSession, agent_id: AgentId) -> Agent:
-    """An agent. Index: pk_agent."""
-    found = await session.get(Agent, agent_id)
-    if found is None:
-        raise _unknown(agent_id)
-    return found
-
-
 # Agents ask often and rarely have news: their row is written when they have, or were not written for a while.
 _NOTE: LiteralString = """
 UPDATE agent SET last_seen_at = now(), refuses = %(refuses)s::text,
@@ -86,36 +80,48 @@ UPDATE agent SET last_seen_at = now(), refuses = %(refuses)s::text,
 """
 _LOOK: LiteralString = f"""
   WITH seen AS ({_NOTE})
-SELECT coalesce(%(labels)s::jsonb, a.labels),
+SELECT coalesce(%(labels)s::jsonb, a.labels), a.machine_id, m.accepts,
        EXISTS (SELECT FROM attempt t WHERE t.machine_id = a.machine_id AND t.state IN ('leased', 'running'))
-       OR EXISTS (SELECT FROM job j WHERE {CLAIMABLE} AND j.requires <@ coalesce(%(labels)s::jsonb, a.labels))
+       OR EXISTS (SELECT FROM job j
+                   WHERE {CLAIMABLE} AND j.requires <@ coalesce(%(labels)s::jsonb, a.labels) AND j.kind = ANY(%(kinds)s)
+                     AND (j.machine_id IS NULL OR j.machine_id = a.machine_id)
+                     AND (j.trust = 'trusted' OR m.accepts = 'untrusted')
+                     AND (%(projects)s::bigint[] IS NULL OR j.project_id = ANY(%(projects)s)))
   FROM agent a
+  JOIN machine m ON m.id = a.machine_id
  WHERE a.id = %(agent)s
 """  # noqa: S608 - our own words
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """An agent's labels, and whether anything waits for which it is worth to claim."""
+    """What an agent can take, and whether anything waits for which it is worth to claim."""
 
-    labels: Mapping[str, Any]
+    abilities: Abilities
     promising: bool
 
 
 async def look_for_work(
-    session: AsyncSession, agent_id: AgentId, labels: Mapping[str, Any] | None, told: Told = Told()
+    session: AsyncSession,
+    agent_id: AgentId,
+    labels: Mapping[str, Any] | None,
+    kinds: Sequence[str],
+    told: Told = Told(),
 ) -> Look:
     """See whether there may be work for an agent, and write down now and then that it asked, and what it says of itself.
 
     Locks nothing that others wait for, so that an agent which finds nothing costs one statement.
-    Index: pk_agent, uq_attempt_machine_active, ix_job_queue.
+    Index: pk_agent, pk_machine, uq_attempt_machine_active, ix_job_queue.
     """
     offered = None if labels is None else orjson.dumps(labels).decode()
-    found = await statements.row(session, _LOOK, {**_note_values(agent_id, told), "labels": offered})
+    projects = own_projects(session)
+    values = {**_note_values(agent_id, told), "labels": offered, "kinds": list(kinds), "projects": projects}
+    found = await statements.row(session, _LOOK, values)
     if found is None:
         raise _unknown(agent_id)
-    offers, promising = found
-    return Look(offers, promising and told.refuses is None)
+    known, machine_id, accepts, promising = found
+    abilities = Abilities(known, frozenset(kinds), machine_id, accepts, projects)
+    return Look(abilities, promising and told.refuses is None)
 
 
 async def note_at_work(session: AsyncSession, agent_id: AgentId, told: Told) -> None:

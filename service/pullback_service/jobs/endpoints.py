@@ -180,8 +180,7 @@ async def read_job(session: ReadSession, job_id: KnownId) -> JobDetail:
 @router.post("/{job_id}/cancel", responses=documented(NotFoundError))
 async def cancel_job(session: WriteSession, job_id: KnownId) -> JobDetail:
     """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
-    await leases.cancel(session, JobId(job_id))
-    return await _detail(session, await queries.job_by_id(session, JobId(job_id)))
+    return await _steered(session, job_id, changed=await leases.cancel(session, JobId(job_id)))
 
 
 @router.post("/{job_id}/retry", responses=documented(NotFoundError, ConflictError))

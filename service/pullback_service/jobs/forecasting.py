@@ -87,9 +87,9 @@ def forecast(
         ahead = max(before[machine_id] for machine_id in mine)
         for machine_id in mine:
             before[machine_id] += 1
-        starts_in_s, machine_id = _expected(job, mine, planned)
-        takes_s = None if machine_id is None else durations.get((machine_id, job.work))
-        machine = None if machine_id is None else names[machine_id]
+        starts_in_s, place = _expected(job, mine, planned)
+        takes_s = None if place is None else durations.get((place, job.work))
+        machine = None if place is None else names[place]
         told[job.id] = Forecast("turn", _turn(ahead, starts_in_s), ahead, starts_in_s, takes_s, machine)
     return told
 
@@ -182,6 +182,6 @@ def labels_in_words(labels: Mapping[str, Any]) -> str:
 
 
 def _turn(ahead: int, starts_in_s: float | None) -> str:
-    if ahead:
-        return f"{ahead} {'job is' if ahead == 1 else 'jobs are'} before it."
-    return "Next." if starts_in_s is None or starts_in_s > 0 else "Next: an agent is free."
+    if starts_in_s == 0:
+        return "A machine is free for it."
+    return f"{ahead} {'job is' if ahead == 1 else 'jobs are'} before it." if ahead else "It is the next."

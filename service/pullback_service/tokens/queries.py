@@ -4,11 +4,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import Scope
+from pullback_service.access.caller import Caller, Scope
 from pullback_service.errors import AuthenticationError, ConflictError, NotFoundError
 from pullback_service.ids import AgentId, ProjectId, TokenId
 from pullback_service.projects.models import Project
@@ -85,6 +85,17 @@ async def token_by_id(session: AsyncSession, token_id: TokenId) -> StoredToken:
 async def token_by_digest(session: AsyncSession, digest: bytes) -> Token | None:
     """The token with this digest, whether it is still valid or not. Index: uq_token_digest."""
     return await session.scalar(select(Token).where(Token.digest == digest))
+
+
+async def refuse_ended(session: AsyncSession, caller: Caller) -> None:
+    """Raise where a caller's token has ended since the request was let in: while it waited. Index: pk_token."""
+    if caller.token_id is None:
+        return
+    valid = and_(Token.revoked_at.is_(None), or_(Token.expires_at.is_(None), Token.expires_at > func.now()))
+    if not await session.scalar(select(valid).where(Token.id == caller.token_id)):
+        raise AuthenticationError(
+            f"{caller.name[:1].upper()}{caller.name[1:]} was revoked or expired while the request waited: take a new one."
+        )
 
 
 async def valid_token_by_name(session: AsyncSession, name: str) -> StoredToken:

@@ -142,7 +142,7 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
     service.post(f"{lab.attempt}/report", json=report, headers={"Pullback-Lease": lab.lease}).raise_for_status()
     queue = view("/jobs")
     told = {row["job"]["id"]: row for row in queue["waiting"]}[behind[0]]
-    assert (told["starts"], told["where"], told["why"]) == ("now", "lab-7", "Next: an agent is free.")
+    assert (told["starts"], told["where"], told["why"]) == ("now", "lab-7", "A machine is free for it.")
     assert told["takes_s"] >= 0
     assert [job["state"] for job in queue["ended"]] == ["done"]
 
@@ -248,7 +248,7 @@ def test_a_job_is_followed_live_cancelled_and_retried(visit, empty_base):
         page.locator("#log-live", has_text="ended").wait_for()
 
         page.get_by_role("button", name="Retry").click()
-        page.locator("#state", has_text="Next: an agent is free.").wait_for()
+        page.locator("#state", has_text="A machine is free for it.").wait_for()
         page.locator("#log-live", has_text="live").wait_for()
         assert agent.claim() == job
         agent.write("the second try\n")
