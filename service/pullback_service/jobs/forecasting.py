@@ -72,9 +72,12 @@ def forecast(
     queue: Sequence[WaitingJob], benches: Sequence[Bench], durations: Mapping[tuple[int, Work], float]
 ) -> dict[int, Forecast]:
     """A forecast for every job of a queue, which comes in the order in which jobs are given out."""
-    wanted = [(job, _why(job, benches)) for job in queue]
-    ready = [job for job, kept in wanted if kept is None]
-    fitting = {bench.machine_id: [job for job in ready if may_take(job, bench)] for bench in benches}
+    takers = _takers(queue, benches)
+    wanted = [(job, _why(job, benches, takers[job.id])) for job in queue]
+    fitting: dict[int, list[WaitingJob]] = {bench.machine_id: [] for bench in benches}
+    for job, kept in wanted:
+        for machine_id in takers[job.id] if kept is None else ():
+            fitting[machine_id].append(job)
     planned = _play(benches, fitting, durations)
     names = {bench.machine_id: bench.name for bench in benches}
     before: dict[int, int] = dict.fromkeys(names, 0)
@@ -83,7 +86,7 @@ def forecast(
         if kept is not None:
             told[job.id] = kept
             continue
-        mine = [bench.machine_id for bench in benches if may_take(job, bench)]
+        mine = takers[job.id]
         ahead = max(before[machine_id] for machine_id in mine)
         for machine_id in mine:
             before[machine_id] += 1
@@ -112,6 +115,18 @@ def may_take(job: WaitingJob, bench: Bench) -> bool:
     )
 
 
+def _takers(queue: Sequence[WaitingJob], benches: Sequence[Bench]) -> Mapping[int, Sequence[int]]:
+    """The machines that would be given each job. Most jobs of a queue want the same, which is looked at once."""
+    known: dict[tuple[str, int | None, bool], Sequence[int]] = {}
+    found = {}
+    for job in queue:
+        wish = (repr(job.requires), job.machine_id, job.trusted)
+        if wish not in known:
+            known[wish] = [bench.machine_id for bench in benches if may_take(job, bench)]
+        found[job.id] = known[wish]
+    return found
+
+
 def _play(
     benches: Sequence[Bench],
     fitting: Mapping[int, Sequence[WaitingJob]],
@@ -134,11 +149,11 @@ def _play(
     return planned
 
 
-def _why(job: WaitingJob, benches: Sequence[Bench]) -> Forecast | None:
+def _why(job: WaitingJob, benches: Sequence[Bench], takers: Sequence[int]) -> Forecast | None:
     """Why nobody will be given a job as things are, or None where somebody will."""
     if not job.trusted and not job.approved:
         return Forecast("approval", "A commit of a fork: it waits for an administrator to approve it.")
-    if any(may_take(job, bench) for bench in benches):
+    if takers:
         return None
     mine = [bench for bench in benches if job.machine_id in {None, bench.machine_id}]
     if not mine:

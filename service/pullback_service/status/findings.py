@@ -57,9 +57,10 @@ def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
             f"read `pullback job show {jobs.lost[0]}`, then `pullback job retry {jobs.lost[0]}`."
         )
     if jobs.unservable:
+        required = "it requires" if jobs.unservable == 1 else "they require"
         yield (
-            f"{_count(jobs.unservable, 'waiting job fits', 'waiting jobs fit')} no agent: start one with the labels required (`pullback job list "
-            "--state queued`), or let a machine accept untrusted jobs."
+            f"{_count(jobs.unservable, 'waiting job fits', 'waiting jobs fit')} no agent: start one with the labels "
+            f"{required} (`pullback job list --state queued`), or let a machine accept untrusted jobs."
         )
     elif (jobs.waiting_s or 0) > JOB_WAITS_TOO_LONG_S and not agents:
         yield f"No agent asks for work and a job waits for {age(jobs.waiting_s)}: start `pullback agent`."

@@ -56,7 +56,7 @@ def test_what_is_well_is_not_talked_about():
     [
         ({"awaiting_approval": 2}, "pullback job approve ID"),
         ({"lost": [9, 5]}, "pullback job retry 9"),
-        ({"unservable": 1}, "labels they require"),
+        ({"unservable": 1}, "labels it requires"),
         ({"waiting_s": 7200.0}, "waits for 2 h: start `pullback agent`"),
     ],
 )
