@@ -18,6 +18,19 @@ router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
+class ChoreLine:
+    """Chores of one kind; ages in seconds, of the oldest that waits or runs and of the newest that failed."""
+
+    task: str
+    waiting: int
+    waiting_s: float | None
+    running: int
+    running_s: float | None
+    failed: int
+    failed_s: float | None
+
+
+@dataclass(frozen=True)
 class ServiceLine:
     """How the service is doing: in one word, in sentences with what to do, and what its workers have to do."""
 
@@ -25,7 +38,7 @@ class ServiceLine:
     findings: tuple[str, ...]
     workers: int
     chores_waiting: int
-    chores: tuple[ChoreStatus, ...]
+    chores: tuple[ChoreLine, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,7 @@ async def _read(request: Request, session: ReadSession, memory: KnownNoise) -> F
             findings=tuple(status.findings),
             workers=status.workers,
             chores_waiting=sum(chore.waiting for chore in status.chores),
-            chores=tuple(status.chores),
+            chores=tuple(map(_chore_line, status.chores)),
         ),
         empty=None if machines else nobody_yet(str(request.base_url).rstrip("/")),
     )
@@ -71,6 +84,18 @@ async def fleet_json(view: AskedView) -> Response:
 async def fleet_page(request: Request, view: AskedView) -> Response:
     """The page."""
     return page(request, "fleet.html", title="Fleet", view=view, twins=("json",), live=True)
+
+
+def _chore_line(chore: ChoreStatus) -> ChoreLine:
+    return ChoreLine(
+        chore.task,
+        chore.waiting,
+        chore.waiting_s,
+        chore.running,
+        chore.running_s,
+        chore.failed,
+        chore.failed_s,
+    )
 
 
 def in_words(machines: tuple[MachineLine, ...], waiting: int) -> str:

@@ -137,9 +137,10 @@ def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 -
         assert service.get("/jobs", params=query, headers=HTML).status_code == status
 
     # A result makes forecasts of its like.
-    report = made.made_report(0, project="p", machine="lab-7")
+    report = made.made_report(4, project="p", machine="lab-7")
     report["commit"]["sha"], report["machine"]["fingerprint"] = f"{1:040x}", "print of lab-7"
     service.post(f"{lab.attempt}/report", json=report, headers={"Pullback-Lease": lab.lease}).raise_for_status()
+    assert [chore["task"] for chore in view("/fleet")["service"]["chores"]] == ["follow_up_report"]
     queue = view("/jobs")
     told = {row["job"]["id"]: row for row in queue["waiting"]}[behind[0]]
     assert (told["starts"], told["where"], told["why"]) == ("now", "lab-7", "A machine is free for it.")
@@ -208,7 +209,7 @@ def test_who_may_not_decide_is_told_so_and_cannot(guarded_base):
                 assert browser.post(f"/jobs/{job}/approve", data={"csrf": proof}).status_code == 403
                 assert browser.post(f"/jobs/{job}/cancel", data={"csrf": proof}).status_code == status
         line = admin.get("/api/v1/audit").json()["items"][0]
-        assert (line["action"], line["subject"]) == ("cancel_job", f"/jobs/{job}/cancel")
+        assert (line["action"], line["subject"]) == ("cancel_job", f"job {job}")
     with httpx.Client(base_url=guarded_base, headers=HTML) as nobody:
         for address in ("/fleet", "/fleet.json", "/machines/1", "/jobs", "/jobs.csv"):
             assert nobody.get(address).status_code == 401, address
