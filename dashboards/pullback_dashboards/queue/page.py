@@ -29,7 +29,6 @@ ENDED_ON_A_PAGE = 25
 _MOST_RUNNING = 100
 ENDED = ("done", "failed", "cancelled", "lost")
 JobFilter = Literal["queued", "running", "done", "failed", "cancelled", "lost"]
-_WORDS = {"queued": "waiting"}
 COLUMNS = (
     "id", "project", "sha", "suite", "kind", "state", "asked_by", "attempts", "machine", "created_at", "finished_at",
     "starts_in_s", "takes_s", "remaining_s", "why", "failure",
@@ -161,7 +160,7 @@ def _states(asked: State, counts: Any) -> Iterator[tuple[str, str, bool]]:
     for name in ("queued", "running", *ENDED):
         count = sum(counts.get(state, 0) for state in (ACTIVE if name == "running" else (name,)))
         if count or name in {"queued", "running", asked.state}:
-            yield f"{_WORDS.get(name, name)} {count}", asked.href(state=name), asked.state == name
+            yield f"{name} {count}", asked.href(state=name), asked.state == name
 
 
 def _table(view: QueueView) -> Iterator[dict[str, Any]]:
