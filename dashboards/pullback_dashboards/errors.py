@@ -14,6 +14,8 @@ from pullback_dashboards.login.view import login_view
 from pullback_dashboards.rendering import page
 
 _Handler = Callable[[Request, Any], Response | Awaitable[Response]]
+SEE = "see"
+"""The member of a problem that says where what is left of a thing can be seen."""
 _NOT_PAGES = ("/api/", "/static/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/redoc")
 
 
@@ -25,6 +27,7 @@ class ErrorView:
     title: str
     detail: str
     remedy: str | None = None
+    see: str | None = None
 
 
 def style(app: FastAPI) -> None:
@@ -48,6 +51,7 @@ def error_view(status: int, problem: object) -> ErrorView:
     title = said.get("title")
     detail = said.get("detail")
     listed = said.get("errors")
+    see = said.get(SEE)
     remedy = None
     if isinstance(listed, list):
         remedy = "; ".join(f"{e.get('path')}: {e.get('message')}" for e in listed if isinstance(e, dict)) or None
@@ -56,6 +60,7 @@ def error_view(status: int, problem: object) -> ErrorView:
         title=title if isinstance(title, str) else f"The page answered {status}",
         detail=detail if isinstance(detail, str) else "The service gave no further reason.",
         remedy=remedy,
+        see=see if isinstance(see, str) else None,
     )
 
 

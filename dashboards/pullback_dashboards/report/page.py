@@ -8,6 +8,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
 from pullback_dashboards import links
+from pullback_dashboards.errors import SEE
 from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.report.view import (
@@ -20,6 +21,7 @@ from pullback_dashboards.report.view import (
 )
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service.database import ReadSession
+from pullback_service.errors import GoneError
 from pullback_service.reports.queries import StoredReport, document_of, report_by_id
 from pullback_service.series.cases import label
 
@@ -28,7 +30,10 @@ router = APIRouter(include_in_schema=False)
 
 async def _read(report_id: UUID, session: ReadSession) -> ReportView:
     stored = await report_by_id(session, report_id, with_body=True)
-    document = await to_thread.run_sync(document_of, stored.report)
+    try:
+        document = await to_thread.run_sync(document_of, stored.report)
+    except GoneError as gone:
+        raise GoneError(gone.detail, members={SEE: links.commit(stored.project, stored.commit)}) from gone
     return report_view(stored, document)
 
 
