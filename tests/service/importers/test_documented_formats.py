@@ -35,7 +35,10 @@ def test_conbench_takes_results_and_errors(read):
     assert found.document.commit.sha == "0123456789abcdef0123456789abcdef01234567"
     assert found.document.machine.name == "vm"
     assert found.document.machine.facts["cpu"] == "AMD EPYC"
-    times = {"sort[n=1000,language=Python]": 4.907000402454287e-06, "sort[n=10000,language=Python]": 4.127099964534864e-05}
+    times = {
+        "sort[n=1000,language=Python]": 4.907000402454287e-06,
+        "sort[n=10000,language=Python]": 4.127099964534864e-05,
+    }
     assert found.values() == pytest.approx(times)  # the median of three
     rate = found.points["copy", "external", "throughput"]
     assert (rate.series.unit, rate.series.direction) == ("B/s", "bigger")
