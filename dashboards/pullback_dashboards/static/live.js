@@ -2,6 +2,8 @@
 // and exchanged when it differs. Pauses in a hidden tab, slows down when the service does not answer. What knows earlier
 // that the page is out of date dispatches "stale" on the document.
 
+const said = new Map(); // what the service said of each part last: the reader may have opened something in it since
+
 const parts = () => [...document.querySelectorAll("[data-live]")];
 let patience = 1;
 let timer = null;
@@ -14,9 +16,16 @@ async function refresh() {
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const part of parts()) {
         const next = fresh.getElementById(part.id);
-        if (!next || next.innerHTML === part.innerHTML || part.contains(document.activeElement)) continue;
+        if (!next || part.contains(document.activeElement)) continue;
+        const before = said.get(part.id) ?? part.innerHTML;
+        said.set(part.id, next.innerHTML);
+        if (next.innerHTML === before) continue;
+        const opened = new Set([...part.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
         const atFoot = part.scrollTop + part.clientHeight >= part.scrollHeight - 4;
         part.replaceChildren(...next.childNodes);
+        for (const each of part.querySelectorAll("details > summary")) {
+          if (opened.has(each.textContent)) each.parentElement.open = true;
+        }
         if (atFoot && part.matches(".log")) part.scrollTop = part.scrollHeight;
       }
       patience = 1;

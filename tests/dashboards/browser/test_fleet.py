@@ -241,9 +241,13 @@ def test_a_job_is_followed_live_cancelled_and_retried(visit, empty_base):
         # Cancelling what runs loses something, so that it takes two steps.
         page.get_by_text("Cancel…").click()
         assert "thrown away" in page.locator("#decide").inner_text()
+        page.locator("h1").click()  # what is open stays open while the page keeps itself current
+        agent.beat("measure", 4, 6, "poly9_broadcast")
+        page.locator("#state", has_text="4 of 6").wait_for()
+        assert page.locator("#decide details[open]").count() == 1
         page.get_by_role("button", name=f"Cancel job {job}").click()
         state.get_by_text("It is being cancelled").wait_for()
-        assert agent.beat("measure", 4, 6, "") == "cancel"
+        assert agent.beat("measure", 5, 6, "") == "cancel"
         agent.fail("cancelled", "Cancelled by request.")
         state.get_by_text("cancelled", exact=True).first.wait_for()
         page.locator("#log-live", has_text="ended").wait_for()
