@@ -14,7 +14,18 @@ from pathlib import Path
 _MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 PLOTLY = "plotly.min.js"
 NAMES = frozenset(
-    {"pullback.css", "theme.js", "figures.js", "live.js", "swap.js", "copy.js", "times.js", "icon.svg", PLOTLY}
+    {
+        "pullback.css",
+        "theme.js",
+        "figures.js",
+        "live.js",
+        "swap.js",
+        "copy.js",
+        "times.js",
+        "log.js",
+        "icon.svg",
+        PLOTLY,
+    }
 )
 
 

@@ -73,9 +73,19 @@ def jobs(**state: str | None) -> str:
     return _with("/jobs", **state)
 
 
-def job(job_id: int) -> str:
+def job(job_id: int, **state: str | None) -> str:
     """One job with its log."""
-    return f"/jobs/{job_id}"
+    return _with(f"/jobs/{job_id}", **state)
+
+
+def fleet() -> str:
+    """Machines and their agents, and how the service is doing."""
+    return "/fleet"
+
+
+def machine(machine_id: int) -> str:
+    """One machine: its noise, how it changed, what it did."""
+    return f"/machines/{machine_id}"
 
 
 def twin(path: str, query: str, suffix: str) -> str:

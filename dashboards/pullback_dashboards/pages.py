@@ -13,6 +13,8 @@
     /boards/pin                                 choosing the board for a chart
     /settings, /settings/projects/{project}     what may be changed, and by whom
     /settings/tokens, /settings/audit           who may what, and who wrote what
+    /fleet                                      machines and their agents, and how the service is doing
+    /machines/{id}                              one machine: its noise, how it changed, what it did
     /jobs, /jobs/{id}                           the queue, a job with its log
     /login, /logout                             signing in with a token, and out
     /help                                       reading, uploading, the words
@@ -35,8 +37,11 @@ from pullback_dashboards.explore.page import router as explore_router
 from pullback_dashboards.feed.page import router as feed_router
 from pullback_dashboards.fleet.page import router as fleet_router
 from pullback_dashboards.help.page import router as help_router
+from pullback_dashboards.job.page import router as job_router
 from pullback_dashboards.login.page import router as login_router
+from pullback_dashboards.machine.page import router as machine_router
 from pullback_dashboards.overview.page import router as overview_router
+from pullback_dashboards.queue.page import router as queue_router
 from pullback_dashboards.report.page import router as report_router
 from pullback_dashboards.settings.page import router as settings_router
 from pullback_dashboards.workload.page import router as workload_router
@@ -54,6 +59,9 @@ def mount(app: FastAPI) -> None:
         commit_router,
         report_router,
         fleet_router,
+        machine_router,
+        queue_router,
+        job_router,
         help_router,
         login_router,
         compare_router,

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from pullback_dashboards import links
 from pullback_dashboards.assets import asset
+from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
 from pullback_dashboards.charts.still import still
@@ -116,6 +117,10 @@ def _sparkline(cell: Cell) -> Markup:
     return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
 
 
+def _noise(days: Sequence[Floor]) -> Markup:
+    return Markup(noise(days))  # noqa: S704 - numbers only
+
+
 def _strip(now: Groups, before: Groups | None, tone: str) -> Markup:
     return Markup(strip(now, before, tone=tone))  # noqa: S704 - numbers only
 
@@ -130,6 +135,12 @@ def _multiple(chart: Chart) -> Markup:
 
 def _tamed(value: object) -> object:
     return tame(value) if isinstance(value, str) else value
+
+
+def _with_code(text: str) -> Markup:
+    """Text in which what stands between backticks is code."""
+    parts = text.split("`")
+    return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
 @cache
@@ -150,8 +161,10 @@ def _templates() -> Environment:
         "metric_label": metric_label,
         "sparkline": _sparkline,
         "strip": _strip,
+        "noise": _noise,
         "drawing": _drawing,
         "multiple": _multiple,
         "markdown_text": markdown_text,
+        "with_code": _with_code,
     }
     return environment

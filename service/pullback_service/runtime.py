@@ -1,7 +1,7 @@
 """What an application has at hand while it runs, as dependencies of endpoints."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
@@ -11,6 +11,7 @@ from pullback_service.database import Database
 from pullback_service.errors import AuthenticationError, NotFoundError
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.watching import JobWatch
+from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.settings import Settings
 
@@ -25,6 +26,7 @@ class Runtime:
     watch: JobWatch
     gate: Gate
     metrics: Metrics
+    noise: NoiseMemory = field(default_factory=NoiseMemory)
 
     async def let_go(self) -> None:
         """Answer everybody who waits for something to happen, because the service stops."""
@@ -75,6 +77,11 @@ async def authenticate(request: Request, runtime: KnownRuntime) -> AsyncIterator
         ) from error
 
 
+async def _noise(runtime: KnownRuntime) -> NoiseMemory:
+    return runtime.noise
+
+
+KnownNoise = Annotated[NoiseMemory, Depends(_noise)]
 KnownSettings = Annotated[Settings, Depends(_settings)]
 KnownBell = Annotated[JobBell, Depends(_bell)]
 KnownWatch = Annotated[JobWatch, Depends(_watch)]

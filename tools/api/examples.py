@@ -166,11 +166,12 @@ STORY = (
         body={
             "name": "box-1",
             "labels": {"gpu": False},
-            "machine": {"fingerprint": "b0c4…", "name": "box", "facts": {"cpu": "EPYC 9655"}},
+            "machine": {"fingerprint": "b0c4…", "name": "box", "facts": {"cpu": "EPYC 9655", "cores": 4}},
         },
         token="code",  # noqa: S106 - the name of what was remembered
         learn={"agent": "agent_id", "secret": "secret"},
     ),
+    Step("list_machine_changes", path={"machine_id": "{machine}"}),
     Step("list_agents"),
     Step(
         "claim_job",

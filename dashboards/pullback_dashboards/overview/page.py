@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -76,7 +75,7 @@ Asked = Annotated[State, Depends(asked)]
 
 async def _read(request: Request, session: ReadSession, state: Asked) -> OverviewView:
     base = str(request.base_url).rstrip("/")
-    fleet = await fleet_now(session, datetime.now(UTC))
+    fleet = await fleet_now(session)
     projects = await list_projects(session)
     if state.project is not None:
         project = await project_by_name(session, state.project)

@@ -5,7 +5,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ class _Agent:
         self._uploads.start()
         while True:
             with self._signals.waiting():
-                self._wait_for_room()
+                self._wait_for_room(enrolment)
                 try:
                     claim = self._claim(enrolment)
                 except RefusedError as refusal:
@@ -133,17 +133,22 @@ class _Agent:
                 self._spool.put(delivery)
             folder.remove()
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_room(self, enrolment: Enrolment) -> None:
         while reason := lack_of_room(self._options.data, self._spool, least_free_bytes=self._options.least_free_bytes):
             if self._options.once:
                 raise PermanentError(reason)
             _log.warning("not claiming jobs", reason=reason)
+            # For people who look at the fleet: an agent that says nothing would seem to have gone.
+            with suppress(TransientError, RefusedError):
+                self._client.decline(enrolment.agent_id, labels=self._labels, waiting=self._spool.held(), reason=reason)
             time.sleep(_ROOM_CHECK_S)
 
     def _claim(self, enrolment: Enrolment) -> Claim | None:
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
             with attempt:
-                claim = self._client.claim(enrolment.agent_id, labels=self._labels, wait_s=CLAIM_WAIT_S)
+                claim = self._client.claim(
+                    enrolment.agent_id, labels=self._labels, waiting=self._spool.held(), wait_s=CLAIM_WAIT_S
+                )
         return claim
 
     def _do(self, claim: Claim) -> None:
@@ -153,7 +158,7 @@ class _Agent:
         _log.info(
             "job", id=claim.lease.job_id, attempt=claim.lease.attempt, commit=claim.job.sha, suite=claim.job.suite
         )
-        with Heartbeat(self._client, claim.lease) as heartbeat:
+        with Heartbeat(self._client, claim.lease, self._spool.held) as heartbeat:
             try:
                 delivery = self._measured(claim, folder, key, heartbeat)
             except JobFailedError as failure:

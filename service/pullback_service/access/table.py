@@ -49,6 +49,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/machines": READ_INSIDE,
     f"PATCH {API}/machines/{{machine_id}}": ADMIN,
     f"GET {API}/machines/{{machine_id}}/noise": READ_INSIDE,
+    f"GET {API}/machines/{{machine_id}}/changes": READ_INSIDE,
     f"POST {API}/reports": UPLOAD,
     f"GET {API}/reports": READ,
     f"GET {API}/reports/{{report_id}}": READ,
@@ -117,6 +118,15 @@ ENDPOINTS: Mapping[str, Need] = {
     "GET /static/{digest}/{name}": OPEN,
     "GET /jobs": READ_INSIDE,
     "GET /jobs.json": READ_INSIDE,
+    "GET /jobs.csv": READ_INSIDE,
+    "GET /fleet": READ_INSIDE,
+    "GET /fleet.json": READ_INSIDE,
+    "GET /machines/{machine_id}": READ_INSIDE,
+    "GET /machines/{machine_id}.json": READ_INSIDE,
+    # The decisions about a job, as forms.
+    "POST /jobs/{job_id}/cancel": UPLOAD,
+    "POST /jobs/{job_id}/retry": UPLOAD,
+    "POST /jobs/{job_id}/approve": ADMIN,
 }
 
 

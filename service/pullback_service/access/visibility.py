@@ -38,6 +38,12 @@ def caller_of(session: AsyncSession) -> Caller | None:
     return found
 
 
+def name_of_caller(session: AsyncSession) -> str | None:
+    """Whose session this is, as the audit log names callers; None for chores."""
+    caller = caller_of(session)
+    return None if caller is None else caller.name
+
+
 def own_projects(session: AsyncSession) -> list[int] | None:
     """The projects a session may see, None for all of them: for statements that are no ORM's, which nobody else limits."""
     caller = caller_of(session)

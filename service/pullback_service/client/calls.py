@@ -81,11 +81,27 @@ class Client(SyncSender):
             models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement, repeatable=True)
         )
 
-    def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
+    def read_noise(self, machine_id: int, *, days: int | None = None, metric: str | None = None) -> models.MachineNoise:
         """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
         return self._ask(
             models.MachineNoise,
-            Call("GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days}, repeatable=True),
+            Call(
+                "GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days, "metric": metric}, repeatable=True
+            ),
+        )
+
+    def list_machine_changes(
+        self, machine_id: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfFactsChange:
+        """How the facts of a machine changed, the last change first: another kernel, another NumPy, another name."""
+        return self._ask(
+            models.PageOfFactsChange,
+            Call(
+                "GET",
+                f"/api/v1/machines/{machine_id}/changes",
+                query={"limit": limit, "cursor": cursor},
+                repeatable=True,
+            ),
         )
 
     def upload_report(
@@ -804,11 +820,29 @@ class AsyncClient(AsyncSender):
             models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement, repeatable=True)
         )
 
-    async def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
+    async def read_noise(
+        self, machine_id: int, *, days: int | None = None, metric: str | None = None
+    ) -> models.MachineNoise:
         """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
         return await self._ask(
             models.MachineNoise,
-            Call("GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days}, repeatable=True),
+            Call(
+                "GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days, "metric": metric}, repeatable=True
+            ),
+        )
+
+    async def list_machine_changes(
+        self, machine_id: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfFactsChange:
+        """How the facts of a machine changed, the last change first: another kernel, another NumPy, another name."""
+        return await self._ask(
+            models.PageOfFactsChange,
+            Call(
+                "GET",
+                f"/api/v1/machines/{machine_id}/changes",
+                query={"limit": limit, "cursor": cursor},
+                repeatable=True,
+            ),
         )
 
     async def upload_report(

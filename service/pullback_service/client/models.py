@@ -9,6 +9,15 @@ from pydantic import Field, JsonValue
 from pullback_service.client.answers import Answer, Statement
 
 
+class SpoolStatement(Statement):
+    """What an agent has measured and not yet delivered."""
+
+    waiting: int
+    """Reports and failures the service has not taken yet."""
+    bytes: int
+    """How large they are together."""
+
+
 class AgentSummary(Answer):
     """An agent, and what it is doing."""
 
@@ -19,8 +28,17 @@ class AgentSummary(Answer):
     labels: dict[str, Any]
     enrolled_at: datetime
     last_seen_at: datetime
+    present: bool
+    """Whether it was heard of in the last five minutes."""
     job_id: int | None
+    job_since: datetime | None
+    """When it was given the job."""
     phase: str | None
+    progress: dict[str, Any] | None
+    spool: SpoolStatement | None
+    """What it has not delivered yet; null where it never told."""
+    refuses: str | None
+    """Why it takes no jobs at present, in its own words."""
 
 
 class AttemptSummary(Answer):
@@ -301,6 +319,9 @@ class ClaimRequest(Statement):
     """Left out, those of the enrolment hold."""
     kinds: list[str] | None = None
     """Kinds of jobs the agent knows how to do; it is given no others."""
+    spool: SpoolStatement | None = None
+    refuses: str | None = None
+    """Why the agent takes no job at present, for people; it is given none."""
 
 
 class CodeRequest(Statement):
@@ -516,6 +537,15 @@ class FacetsSummary(Answer):
     facets: list[FacetSummary]
 
 
+class FactsChange(Answer):
+    """Facts that were told differently than before; what is missing on one side was not told there."""
+
+    id: int
+    at: datetime
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
 class FailureAnswer(Answer):
     """What became of the job; `lost` when the lease was gone before."""
 
@@ -552,6 +582,7 @@ class Heartbeat(Statement):
     lease_token: UUID
     phase: str | None = None
     progress: Progress | None = None
+    spool: SpoolStatement | None = None
 
 
 class HeartbeatAnswer(Answer):
@@ -607,6 +638,8 @@ class JobDetail(Answer):
     """The one machine that may take it."""
     origin: Literal["asked", "backfill", "idle"]
     """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    asked_by: str | None
+    """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
     awaits_approval: bool
     approved_at: datetime | None
@@ -678,6 +711,8 @@ class JobSummary(Answer):
     """The one machine that may take it."""
     origin: Literal["asked", "backfill", "idle"]
     """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    asked_by: str | None
+    """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
     awaits_approval: bool
     approved_at: datetime | None
@@ -717,10 +752,20 @@ class WorkloadNoise(Answer):
     workload: str
 
 
+class MetricNoise(Answer):
+    """How often a metric was compared with itself, and how often it was said to differ."""
+
+    metric: str
+    comparisons: int
+    differing: int
+    last_at: datetime
+
+
 class MachineNoise(Answer):
     """The noise of a machine: of all its workloads, of each, and how it changed.
 
-    `truncated` says that there were more comparisons in the window than are looked at; the newest are.
+    `truncated` says that there were more comparisons in the window than are looked at; the newest are. `metrics` lists
+    all that were compared: a count that differs from itself is not repeatable, and shows as `differing`.
     """
 
     floor: float
@@ -730,10 +775,12 @@ class MachineNoise(Answer):
     false_alarms: int
     last_at: datetime | None
     machine: str
+    metric: str
     days: int
     truncated: bool
     workloads: list[WorkloadNoise]
     history: list[DayNoise]
+    metrics: list[MetricNoise]
 
 
 class MachineSummary(Answer):
@@ -874,6 +921,13 @@ class PageOfCommitSummary(Answer):
     """One page of a list."""
 
     items: list[CommitSummary]
+    next: str | None = None
+
+
+class PageOfFactsChange(Answer):
+    """One page of a list."""
+
+    items: list[FactsChange]
     next: str | None = None
 
 

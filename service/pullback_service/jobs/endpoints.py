@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
+from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
@@ -23,7 +24,7 @@ from pullback_service.errors import (
     UnreadableBodyError,
 )
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
-from pullback_service.ids import JobId, MachineId
+from pullback_service.ids import AgentId, JobId, MachineId
 from pullback_service.jobs import leases, logs, queries, steering, streaming, watching
 from pullback_service.jobs.models import Attempt
 from pullback_service.jobs.queries import JobChoice, StoredJob, WantedJob
@@ -128,7 +129,7 @@ def _chosen(
     suite: Name | None = None,
     kind: JobKind | None = None,
     origin: JobOrigin | None = None,
-    machine_id: Annotated[KnownId | None, Query(description="A machine that tried them.")] = None,
+    machine_id: Annotated[KnownId | None, Query(description="The machine that tried them, or alone may.")] = None,
     awaits_approval: Annotated[bool | None, Query(description="Whether they wait for an administrator.")] = None,
 ) -> JobChoice:
     return JobChoice(
@@ -311,6 +312,7 @@ async def heartbeat(
         progress=beat.progress.model_dump(include={"done", "total", "message"}) if beat.progress else None,
         lease_s=settings.lease_s,
     )
+    await note_at_work(session, AgentId(held.attempt.agent_id), told_by(beat.spool))
     return HeartbeatAnswer(answer=answer, heartbeat_s=settings.heartbeat_s)
 
 
@@ -441,6 +443,7 @@ def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
         reference=stored.reference,
         machine_id=job.machine_id,
         origin=job.origin,
+        asked_by=job.asked_by,
         trust=job.trust,
         awaits_approval=job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
         approved_at=job.approved_at,

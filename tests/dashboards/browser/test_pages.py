@@ -311,27 +311,3 @@ def test_the_overview_fills_itself_when_the_first_report_arrives(visit, empty_ba
     assert page.locator(".empty").is_visible()
     httpx.post(f"{empty_base}/api/v1/reports", json=made.made_report(0)).raise_for_status()
     page.wait_for_selector("table.heat", timeout=20_000)
-
-
-def test_a_job_page_follows_its_log(visit, empty_base):
-    with httpx.Client(base_url=empty_base + "/api/v1", timeout=30) as client:
-        machine = {"fingerprint": "f", "name": "lab-9", "facts": {}}
-        agent = client.post("/agents/enroll", json={"name": "a", "labels": {}, "machine": machine}).json()["agent_id"]
-        commit = {"sha": "b" * 40, "title": "Measured just now"}
-        job = client.post("/jobs", json={"project": "p", "commit": commit, "suite": "quick"}).json()["id"]
-        claim = client.post(f"/agents/{agent}/claim", json={"wait_s": 0, "labels": {}}).json()
-        attempt = f"/jobs/{job}/attempts/{claim['attempt']}"
-        lease = {"Pullback-Lease": claim["lease_token"]}
-        client.put(f"{attempt}/log?offset=0", content=b"building <b>the</b> engine\n", headers=lease).raise_for_status()
-        page = visit(f"/jobs/{job}", at=empty_base)
-        assert "building <b>the</b> engine" in page.locator("#log").inner_text()
-        size = len(b"building <b>the</b> engine\n")
-        client.put(f"{attempt}/log?offset={size}", content=b"measuring\n", headers=lease).raise_for_status()
-        progress = {"done": 3, "total": 6, "message": "poly9_broadcast"}
-        beat = {"lease_token": claim["lease_token"], "phase": "measuring", "progress": progress}
-        client.post(f"{attempt}/heartbeat", json=beat).raise_for_status()
-        page.locator("#log", has_text="measuring").wait_for()
-        page.locator("#state", has_text="3 of 6").wait_for()
-        front = visit("/", at=empty_base)
-        assert "3 of 6 steps" in front.locator(".empty").inner_text()
-        assert "lab-9" in visit("/jobs", at=empty_base).locator("table").first.inner_text()
