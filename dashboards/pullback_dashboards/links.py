@@ -3,7 +3,7 @@
 from urllib.parse import quote, urlencode
 
 
-def overview(project: str | None = None, **state: str | None) -> str:
+def overview(project: str | None = None, **state: str | int | tuple[str, ...] | None) -> str:
     """The overview of a project."""
     return _with("/", project=project, **state)
 
@@ -84,9 +84,9 @@ def twin(path: str, query: str, suffix: str) -> str:
     return f"{stem}.{suffix}{'?' + query if query else ''}"
 
 
-def _with(path: str, **state: str | None) -> str:
+def _with(path: str, **state: str | int | tuple[str, ...] | None) -> str:
     given = {key: value for key, value in state.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def _segment(name: str) -> str:

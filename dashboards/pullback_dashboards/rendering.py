@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from pullback_dashboards import links
 from pullback_dashboards.assets import asset
-from pullback_dashboards.charts.layout import Figure
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
 from pullback_dashboards.charts.still import still
@@ -48,7 +47,7 @@ def page(
     template: str,
     *,
     title: str,
-    figure: Figure | None = None,
+    figure: Mapping[str, int] | None = None,
     twins: Sequence[str] = (),
     status: int = 200,
     project: str | None = None,
@@ -57,6 +56,7 @@ def page(
 ) -> HTMLResponse:
     """The page of a view. `twins` names the other forms (json, csv) that the same address has.
 
+    `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it.
     `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there.
     """
     path, query = address_of(request), request.url.query
@@ -71,6 +71,7 @@ def page(
             project=project,
             machine=machine,
             figure=figure,
+            figure_href=links.twin(path, query, "figure.json") if figure else None,
             twins={suffix: links.twin(path, query, suffix) for suffix in twins},
             now=datetime.now(UTC),
             base=str(request.base_url).rstrip("/"),
@@ -111,14 +112,6 @@ def svg_twin(body: str) -> Response:
     return Response(body, media_type="image/svg+xml", headers=headers)
 
 
-def embedded(figure: Figure) -> Markup:
-    """A figure as JSON that may stand inside a script element: no "<" can end it."""
-    text = (
-        orjson.dumps(figure).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    )
-    return Markup(text)  # noqa: S704 - escaped in the line above
-
-
 def _sparkline(cell: Cell) -> Markup:
     return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
 
@@ -155,7 +148,6 @@ def _templates() -> Environment:
         "quantity": units.quantity,
         "exact": units.exact,
         "metric_label": metric_label,
-        "embedded": embedded,
         "sparkline": _sparkline,
         "strip": _strip,
         "drawing": _drawing,

@@ -392,7 +392,7 @@ def visit(browser, base):
         page = context.new_page()
         watches.append(Watch(page, at))
         page.goto(at + path)
-        if javascript and page.locator("script[data-figure]").count():
+        if javascript and page.locator("[data-figure]").count():
             page.wait_for_selector("[data-drawn=yes]", timeout=30_000)
         return page
 
