@@ -69,7 +69,7 @@ class Html(HTMLParser):
         if "id" in found:
             self.ids.add(found["id"])
         if tag == "title":
-            self._in_title = True
+            self._in_title = not self.title  # drawings have titles too
         elif "href" in found and (tag == "a" or found.get("rel") == "alternate"):
             self.links.append(found["href"])
         elif tag == "form":
