@@ -35,7 +35,7 @@ if [ -n "$coverage" ]; then
     export COVERAGE_PROCESS_START=$PWD/pyproject.toml
 fi
 # Three workers on two processors: tests of the whole product wait for processes they started more often than they compute.
-$bin/pytest -n 3 --dist worksteal "$@" 2>&1 | tee "$report"
+$bin/pytest -n 3 --dist worksteal --durations 40 --durations-min 5 "$@" 2>&1 | tee "$report"
 status=$?
 unset COVERAGE_PROCESS_START
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from benchmarks.service_load import asking, filling, shape, uploading, waiting
+from benchmarks.service_load import asking, filling, pages, shape, uploading, waiting
 from benchmarks.service_load.figures import Figure, table
 from benchmarks.service_load.page import put_into
 from benchmarks.service_load.processes import Service, serving
@@ -84,7 +84,7 @@ def _measure(parts: list[str] | tuple[str, ...], service: Service, url: str) -> 
     if "matrix" in parts:
         yield from asking.ask_matrix(url)
     if "pages" in parts:
-        yield from asking.ask_pages(service)
+        yield from pages.ask_pages(service, known.commits)
     if "large" in parts:
         yield from uploading.upload_large(service)
     if "small" in parts:

@@ -1,16 +1,17 @@
-"""Questions: every list of series, points and comparisons, and the overview, with random parameters."""
+"""Questions: every list of series, points, comparisons and commits, and the matrix, with random parameters."""
 
 import asyncio
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import quote
 
 from benchmarks.service_load import shape
-from benchmarks.service_load.calling import Connection
 from benchmarks.service_load.figures import Figure, Percentiles
-from benchmarks.service_load.processes import Service, Used
+from benchmarks.service_load.processes import Service
+from benchmarks.service_load.turns import ask_in_turns
 
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
@@ -18,7 +19,6 @@ from pullback_service.projects.queries import project_by_name
 from pullback_service.series.queries import latest_matrix
 
 API = "/api/v1"
-ASKED_FOR_CPU = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,19 @@ def _points(known: Known, chance: random.Random) -> str:
     return f"{API}/series/{chance.choice(known.series)}/points"
 
 
-def _window(known: Known, chance: random.Random) -> str:
+def _between(known: Known, chance: random.Random) -> str:
     first = chance.randrange(known.commits)
     start, end = shape.authored_at(first), shape.authored_at(first + 300)
-    return f"{_points(known, chance)}?start={quote(start.isoformat())}&end={quote(end.isoformat())}&limit=100"
+    return f"start={quote(start.isoformat())}&end={quote(end.isoformat())}&limit=100"
+
+
+def _window(known: Known, chance: random.Random) -> str:
+    return f"{_points(known, chance)}?{_between(known, chance)}"
+
+
+def _compared(known: Known, chance: random.Random) -> str:
+    base, head = chance.sample(range(known.commits), 2)
+    return f"{API}/comparisons?project={shape.PROJECT}&base={shape.sha_of(base)}&head={shape.sha_of(head)}"
 
 
 QUESTIONS: dict[str, Question] = {
@@ -66,48 +75,52 @@ QUESTIONS: dict[str, Question] = {
     "points of a series, oldest": lambda known, chance: f"{_points(known, chance)}?limit=100",
     "points of a series in a window": _window,
     "points of a series, 1000 at once": lambda known, chance: f"{_points(known, chance)}?limit=1000",
+    "counts of series by dimension": lambda _, __: f"{API}/series/facets?project={shape.PROJECT}",
+    "counts of series, narrowed": lambda _, chance: (
+        f"{API}/series/facets?project={shape.PROJECT}&workload={_any_case(chance).workload}&metric=time&param.n=32"
+    ),
+    "series measured on a branch": lambda _, chance: (
+        f"{API}/series?project={shape.PROJECT}&branch={shape.BRANCH}&metric={chance.choice(shape.METRICS).name}"
+    ),
+    "points of many series in a window": lambda known, chance: (
+        f"{API}/points?project={shape.PROJECT}&workload={_any_case(chance).workload}&metric=time&{_between(known, chance)}"
+    ),
+    "a series thinned to 200 marks": lambda known, chance: f"{_points(known, chance)}?marks=200&last=2000",
+    "two commits": lambda known, chance: f"{_compared(known, chance)}&limit=100",
+    "two commits on a machine": lambda known, chance: (
+        f"{_compared(known, chance)}&machine={chance.choice(shape.MACHINES)}&limit=100"
+    ),
+    "two commits in one metric": lambda known, chance: (
+        f"{_compared(known, chance)}&metric={chance.choice(shape.METRICS).name}&limit=100"
+    ),
+    "a branch's newest commit against its parent": lambda _, __: (
+        f"{API}/comparisons?project={shape.PROJECT}&head={shape.BRANCH}&limit=100"
+    ),
+    "matrix, five workloads": lambda _, chance: (
+        f"{API}/matrix?project={shape.PROJECT}&machine={chance.choice(shape.MACHINES)}&limit=5"
+    ),
+    "matrix, one metric": lambda _, chance: (
+        f"{API}/matrix?project={shape.PROJECT}&metric={chance.choice(shape.METRICS).name}&limit=5"
+    ),
+    "matrix on a branch": lambda _, chance: (
+        f"{API}/matrix?project={shape.PROJECT}&metric=time&branch={shape.BRANCH}"
+        f"&machine={chance.choice(shape.MACHINES)}&limit=5"
+    ),
+    "branches of a project": lambda _, __: f"{API}/branches?project={shape.PROJECT}",
     "commits of a project": lambda _, chance: f"{API}/commits?project={shape.PROJECT}&limit={chance.choice((20, 100))}",
     "commits of a branch": lambda _, __: f"{API}/commits?project={shape.PROJECT}&branch={shape.BRANCH}&limit=100",
+    "where two commits parted": lambda known, chance: (
+        f"{API}/merge-base?project={shape.PROJECT}&one={known.sha(chance)}&other={known.sha(chance)}"
+    ),
     "reports of a project": lambda _, chance: f"{API}/reports?project={shape.PROJECT}&limit={chance.choice((20, 100))}",
     "reports of a commit": lambda known, chance: f"{API}/reports?project={shape.PROJECT}&commit={known.sha(chance)}",
+    "machines": lambda _, __: f"{API}/machines",
 }
 
 
-def ask_everything(service: Service, known: Known, *, times: int = 60, most_ms: float = 50) -> Iterator[Figure]:
-    """Every question, in turns so that none finds only what the one before left in memory."""
-    chance = random.Random(shape.SEED)  # noqa: S311 - parameters, the same ones every time
-    connection = service.connect()
-    first: dict[str, float] = {}
-    took: dict[str, list[float]] = {name: [] for name in QUESTIONS}
-    for turn in range(times + 1):
-        for name, question in QUESTIONS.items():
-            path = question(known, chance)
-            answer = connection.get(path)
-            if answer.status != 200:
-                raise RuntimeError(f"{path} was answered with {answer.status}: {answer.body[:500]!r}")
-            if turn:
-                took[name].append(answer.seconds)
-            else:
-                first[name] = answer.seconds
-    used = {name: _cpu_of(service, connection, question, known, chance) for name, question in QUESTIONS.items()}
-    connection.close()
-    for name, seconds in took.items():
-        found = Percentiles.of(seconds)
-        cpu = f"CPU of service {used[name].service:.1f} ms, Postgres {used[name].postgres:.1f} ms"
-        yield Figure(
-            name, found.p95, "ms", most=most_ms,
-            note=f"p50 {found.p50} ms, p99 {found.p99} ms, cold {1000 * first[name]:.0f} ms; {cpu}", details={"n": found.n},
-        )  # fmt: skip
-
-
-def _cpu_of(service: Service, connection: Connection, question: Question, known: Known, chance: random.Random) -> Used:
-    """Milliseconds of processors that one asking takes, which a busy machine does not change much."""
-    before = service.cpu_s()
-    for _ in range(ASKED_FOR_CPU):
-        connection.get(question(known, chance))
-    used = service.cpu_s().since(before)
-    each = 1000 / ASKED_FOR_CPU
-    return Used(each * used.service, each * used.worker, each * used.postgres)
+def ask_everything(service: Service, known: Known) -> Iterator[Figure]:
+    """Every question, all of them in turns."""
+    yield from ask_in_turns(service, {name: partial(ask, known) for name, ask in QUESTIONS.items()}, most_ms=50)
 
 
 def ask_matrix(url: str, *, times: int = 30, most_ms: float = 150) -> Iterator[Figure]:
@@ -135,24 +148,3 @@ async def _time_matrix(url: str, times: int) -> tuple[list[float], float, int]:
         return seconds, (time.process_time() - cpu) / (times + 1), cells
     finally:
         await database.close()
-
-
-def ask_pages(service: Service, *, times: int = 20, most_ms: float = 150) -> Iterator[Figure]:
-    """The overview page itself, and its JSON twin."""
-    connection = service.connect()
-    for name, path in (("overview page", "/"), ("overview page, JSON", "/overview.json")):
-        seconds, size = [], 0
-        for _ in range(times + 1):
-            answer = connection.get(f"{path}?project={shape.PROJECT}")
-            if answer.status != 200:
-                raise RuntimeError(f"{path} was answered with {answer.status}: {answer.body[:500]!r}")
-            seconds.append(answer.seconds)
-            size = len(answer.body)
-            if sum(seconds) > 60:
-                break
-        found = Percentiles.of(seconds[1:] or seconds)
-        yield Figure(
-            name, found.p95, "ms", most=most_ms,
-            note=f"{size / 1000:.0f} kB; p50 {found.p50} ms, cold {1000 * seconds[0]:.0f} ms",
-        )  # fmt: skip
-    connection.close()

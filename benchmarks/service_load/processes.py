@@ -17,7 +17,7 @@ from benchmarks.service_load.calling import Connection
 
 from pullback_service.postgres import EmbeddedPostgres
 
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 120.0
 TOKEN = "the token of the load test, which only loopback sees"  # noqa: S105 - made for a database of the benchmark's own
 LOOK_EVERY_S = 0.005
 CPU_CLOCK = 2  # clock_getcpuclockid(3): of the process whose number stands, inverted, in the upper bits

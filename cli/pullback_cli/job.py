@@ -107,20 +107,29 @@ def show(
     *,
     job_id: Annotated[int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=ids_that())],
     log: Annotated[bool, typer.Option("--log", help="Print the log of its newest attempt, and nothing else.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Print the log while it is written, until the job has ended.")
+    ] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a job, its attempts and its result.
 
+    With --follow the exit code is 0 where the job is done, and 1 where it failed, was cancelled or lost.
+
     Examples:
     pullback job show 12
 
     pullback job show 12 --log | tail
+
+    pullback job show 12 --follow && echo "there is a result"
     """
     from pullback_cli.jobs.showing import show_whole  # noqa: PLC0415 - httpx is of an extra
     from pullback_cli.services import asking  # noqa: PLC0415 - as above
 
+    if follow:
+        raise typer.Exit(_followed(job_id, server, token_file))
     with asking(server, token_file) as service:
         if log:
             for piece in _log_of(service, job_id):
@@ -323,6 +332,26 @@ def backfill(
     for each in answer.jobs:
         made = f"job {each.job_id}" if each.job_id is not None else "would get a job"
         typer.echo("  ".join(part for part in ("", each.commit[:10], each.title, made) if part is not None))
+
+
+def _followed(job_id: int, server: str, token_file: Path | None) -> int:
+    from pullback_cli.jobs.following import follow  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.services import client_of  # noqa: PLC0415 - as above
+    from pullback_service.client import models  # noqa: PLC0415 - as above
+
+    attempt, state, reason = 1, "queued", ""
+    with client_of(server, token_file) as client:
+        for news in follow(client, job_id):
+            if isinstance(news, models.LogEvent):
+                if news.attempt != attempt:
+                    typer.echo(f"pullback job show: attempt {news.attempt} began", err=True)
+                    attempt = news.attempt
+                typer.echo(news.text, nl=False)
+            else:
+                state = news.state
+                reason = f": {news.failure_message}" if news.failure_message else ""
+    typer.echo(f"pullback job show: job {job_id} is {state}{reason}", err=True)
+    return 0 if state == "done" else 1
 
 
 def _decide(

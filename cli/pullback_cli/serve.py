@@ -34,7 +34,7 @@ def serve(
     import uvicorn  # noqa: PLC0415 - heavy, and an extra
 
     from pullback_cli.app import create_app  # noqa: PLC0415 - as above
-    from pullback_service.collecting import collect_seldom  # noqa: PLC0415 - as above
+    from pullback_service.collecting import collect_seldom, keep_no_large_buffers  # noqa: PLC0415 - as above
     from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
     from pullback_service.runtime import runtime_of  # noqa: PLC0415 - as above
     from pullback_service.settings import load_settings, refuse_open_bind  # noqa: PLC0415 - as above
@@ -45,10 +45,10 @@ def serve(
     application = create_app(settings)
 
     class Server(uvicorn.Server):
-        """Lets waiting agents go before it waits for its connections to close, which would take a long poll otherwise."""
+        """Lets everybody go who waits before it waits for its connections to close: a stream may last ten minutes."""
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            await runtime_of(application).bell.close()
+            await runtime_of(application).let_go()
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
@@ -61,6 +61,7 @@ def serve(
     )
     listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
     collect_seldom()
+    keep_no_large_buffers()
     Server(config).run(sockets=[listening])
 
 

@@ -13,7 +13,20 @@ from pathlib import Path
 
 _MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 PLOTLY = "plotly.min.js"
-NAMES = frozenset({"pullback.css", "theme.js", "figures.js", "live.js", "copy.js", "icon.svg", PLOTLY})
+NAMES = frozenset(
+    {
+        "pullback.css",
+        "theme.js",
+        "figures.js",
+        "live.js",
+        "swap.js",
+        "copy.js",
+        "times.js",
+        "log.js",
+        "icon.svg",
+        PLOTLY,
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,18 @@ class ErrorView:
 
 
 def style(app: FastAPI) -> None:
-    """Wrap every error handler of the application."""
+    """Wrap every error handler of the application, and what its middleware answers by itself."""
     for kind, handler in list(app.exception_handlers.items()):
         app.exception_handlers[kind] = _styled(handler)
+    app.state.dress = dressed
+
+
+def dressed(request: Request, answer: Response) -> Response:
+    """A problem as a page, where a page was asked for."""
+    if request.scope["type"] != "http" or not wants_page(request):
+        return answer
+    view = error_view(answer.status_code, _problem(answer))
+    return page(request, "error.html", title=view.title, view=view, status=view.status)
 
 
 def wants_page(request: Request) -> bool:

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import cached_property
 
 from pullback_dashboards.charts.palette import BASELINE
+from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.factors import Spread
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
@@ -27,6 +28,7 @@ class Commit:
     author: str | None = None
     authored_at: datetime | None = None
     branch: str | None = None
+    id: int | None = None
 
     @property
     def short(self) -> str:
@@ -67,7 +69,11 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What one series says at one commit. A failed case has a reason and no numbers."""
+    """What one series says at one commit. A failed case has a reason and no numbers.
+
+    `previous` is the reading before where the history holds only some of a series (thinned), so that what changed since
+    then can still be told.
+    """
 
     value: float | None = None
     log_ratio: float | None = None
@@ -79,6 +85,7 @@ class Reading:
     dirty: bool = False
     failure: str | None = None
     report: str | None = None
+    previous: "Reading | None" = None
 
     @property
     def spread(self) -> Spread | None:
@@ -105,11 +112,38 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What a session says that measured two commits in the same groups: the commit at `place` against `reference`."""
+
+    place: int
+    workload: str
+    case: str
+    variant: str
+    metric: str
+    reference: str
+    outcome: str
+    log_ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    groups: int | None = None
+    provisional: bool = False
+
+    @property
+    def words(self) -> str:
+        """How the commit compares with the other one: "3.1 % more time than 1a2b3c4d5 (+2.7 % to +3.6 %, 20 groups)"."""
+        spread = Reading(log_ratio=self.log_ratio, low=self.low, high=self.high).spread or self.log_ratio
+        return factors.against_commit(
+            self.outcome, spread, self.groups, metric=metric_label(self.metric), reference=self.reference
+        )
+
+
+@dataclass(frozen=True)
 class History:
     """Commits, oldest first, and the lines across them, of one project on one machine."""
 
     commits: tuple[Commit, ...] = ()
     lines: tuple[Line, ...] = field(default=())
+    claims: tuple[Claim, ...] = field(default=())
 
     @cached_property
     def variants(self) -> tuple[str, ...]:
@@ -120,8 +154,7 @@ class History:
     def metrics(self) -> tuple[Metric, ...]:
         """Metrics that somebody measured, time first, then memory, then the rest by name."""
         known = {line.metric for line in self.lines if any(r and r.value is not None for r in line.readings)}
-        order = list(_LABELS)
-        return tuple(sorted(known, key=lambda m: (order.index(m.name) if m.name in order else len(order), m.name)))
+        return in_metric_order(known)
 
     @cached_property
     def workloads(self) -> tuple[str, ...]:
@@ -130,7 +163,7 @@ class History:
 
     def cases(self, workload: str) -> tuple[str, ...]:
         """Cases of a workload, small sizes before large ones."""
-        return tuple(sorted({line.case for line in self.lines if line.workload == workload}, key=_by_numbers))
+        return tuple(sorted({line.case for line in self.lines if line.workload == workload}, key=case_order))
 
     def find(self, case: str, variant: str, metric: str) -> Line | None:
         """The line of one series."""
@@ -145,7 +178,7 @@ class History:
         return {(line.case, line.variant, line.metric.name): line for line in self.lines}
 
 
-def _by_numbers(label: str) -> list[tuple[int, float, str]]:
+def case_order(label: str) -> list[tuple[int, float, str]]:
     """A key by which n=100 comes before n=1000 and n=20 before n=100."""
     parts = _NUMBER.split(label)
     return [(0, float(part), "") if _NUMBER.fullmatch(part) else (1, 0.0, part) for part in parts if part]
@@ -156,13 +189,19 @@ def in_reading_order(variants: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(variants, key=lambda v: (TIERS.index(v) if v in TIERS else len(TIERS), v)))
 
 
+def in_metric_order(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Time first, then memory, then the rest by name."""
+    order = list(_LABELS)
+    return tuple(sorted(metrics, key=lambda m: (order.index(m.name) if m.name in order else len(order), m.name)))
+
+
 def with_exact_ratios(history: History) -> History:
     """The same history in which exact metrics carry their ratio to the baseline of the same commit.
 
     Counts compare by difference: equal, less or more. With a zero on one side there is an outcome but no ratio.
     """
     lines = tuple(_against_baseline(line, history) if line.metric.exact else line for line in history.lines)
-    return History(history.commits, lines)
+    return replace(history, lines=lines)
 
 
 def _against_baseline(line: Line, history: History) -> Line:
@@ -170,10 +209,11 @@ def _against_baseline(line: Line, history: History) -> Line:
     if base is None or line.variant == BASELINE:
         return line
     pairs = zip(line.readings, base.readings, strict=True)
-    return replace(line, readings=tuple(_compared(reading, reference) for reading, reference in pairs))
+    return replace(line, readings=tuple(compared(reading, reference) for reading, reference in pairs))
 
 
-def _compared(reading: Reading | None, base: Reading | None) -> Reading | None:
+def compared(reading: Reading | None, base: Reading | None) -> Reading | None:
+    """A count against that of the baseline at the same commit."""
     if reading is None or base is None or reading.value is None or base.value is None:
         return reading
     difference = reading.value - base.value

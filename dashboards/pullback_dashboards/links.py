@@ -3,7 +3,7 @@
 from urllib.parse import quote, urlencode
 
 
-def overview(project: str | None = None, **state: str | None) -> str:
+def overview(project: str | None = None, **state: str | int | tuple[str, ...] | None) -> str:
     """The overview of a project."""
     return _with("/", project=project, **state)
 
@@ -33,6 +33,31 @@ def explore(project: str, **state: str | None) -> str:
     return _with(f"/projects/{_segment(project)}/explore", **state)
 
 
+def boards() -> str:
+    """Boards: one's own, then those of projects."""
+    return "/boards"
+
+
+def board(board_id: str, **state: str | None) -> str:
+    """One board."""
+    return _with(f"/boards/{_segment(board_id)}", **state)
+
+
+def pin(address: str) -> str:
+    """Choosing the board for what is at an address of ours."""
+    return _with("/boards/pin", chart=address)
+
+
+def settings(*steps: str, **state: str | None) -> str:
+    """Settings, or a page of them."""
+    return _with("/".join(["/settings", *map(_segment, steps)]), **state)
+
+
+def help_(heading: str | None = None) -> str:
+    """Help, or one heading of it."""
+    return f"/help#{heading}" if heading else "/help"
+
+
 def feed(project: str, **state: str | None) -> str:
     """The news of a project for feed readers."""
     return _with(f"/projects/{_segment(project)}/feed.atom", **state)
@@ -48,20 +73,30 @@ def jobs(**state: str | None) -> str:
     return _with("/jobs", **state)
 
 
-def job(job_id: int) -> str:
+def job(job_id: int, **state: str | None) -> str:
     """One job with its log."""
-    return f"/jobs/{job_id}"
+    return _with(f"/jobs/{job_id}", **state)
+
+
+def fleet() -> str:
+    """Machines and their agents, and how the service is doing."""
+    return "/fleet"
+
+
+def machine(machine_id: int) -> str:
+    """One machine: its noise, how it changed, what it did."""
+    return f"/machines/{machine_id}"
 
 
 def twin(path: str, query: str, suffix: str) -> str:
-    """The JSON or CSV twin of a page: the same state, another form."""
+    """The JSON, CSV or SVG twin of a page: the same state, another form."""
     stem = "/overview" if path == "/" else path
     return f"{stem}.{suffix}{'?' + query if query else ''}"
 
 
-def _with(path: str, **state: str | None) -> str:
+def _with(path: str, **state: str | int | tuple[str, ...] | None) -> str:
     given = {key: value for key, value in state.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def _segment(name: str) -> str:

@@ -9,19 +9,27 @@
     /projects/{project}/explore                 series by what they are, drawn side by side
     /projects/{project}/feed.atom               what changed, for feed readers
     /reports/{id}                               one upload
+    /boards, /boards/{id}                       pages of pinned charts
+    /boards/pin                                 choosing the board for a chart
+    /settings, /settings/projects/{project}     what may be changed, and by whom
+    /settings/tokens, /settings/audit           who may what, and who wrote what
+    /fleet                                      machines and their agents, and how the service is doing
+    /machines/{id}                              one machine: its noise, how it changed, what it did
     /jobs, /jobs/{id}                           the queue, a job with its log
     /login, /logout                             signing in with a token, and out
     /help                                       reading, uploading, the words
     /static/{hash}/{name}                       style sheet, scripts, Plotly
 
-Every page has a JSON twin at the same address with `.json`, tables a CSV with `.csv`; a workload has a chart with `.svg`
-and a badge with `.badge.svg`, for READMEs.
+Every page has a JSON twin at the same address with `.json`, tables a CSV with `.csv`; a workload and explore have a chart
+with `.svg`, a workload a badge with `.badge.svg`, for READMEs and boards. Addresses without a project lead to the one that
+was uploaded to last.
 """
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from pullback_dashboards import errors
 from pullback_dashboards.assets import NAMES, asset
+from pullback_dashboards.boards.page import router as boards_router
 from pullback_dashboards.case.page import router as case_router
 from pullback_dashboards.commit.page import router as commit_router
 from pullback_dashboards.compare.page import router as compare_router
@@ -29,9 +37,13 @@ from pullback_dashboards.explore.page import router as explore_router
 from pullback_dashboards.feed.page import router as feed_router
 from pullback_dashboards.fleet.page import router as fleet_router
 from pullback_dashboards.help.page import router as help_router
+from pullback_dashboards.job.page import router as job_router
 from pullback_dashboards.login.page import router as login_router
+from pullback_dashboards.machine.page import router as machine_router
 from pullback_dashboards.overview.page import router as overview_router
+from pullback_dashboards.queue.page import router as queue_router
 from pullback_dashboards.report.page import router as report_router
+from pullback_dashboards.settings.page import router as settings_router
 from pullback_dashboards.workload.page import router as workload_router
 from pullback_service.errors import NotFoundError
 
@@ -47,11 +59,17 @@ def mount(app: FastAPI) -> None:
         commit_router,
         report_router,
         fleet_router,
+        machine_router,
+        queue_router,
+        job_router,
         help_router,
         login_router,
         compare_router,
         explore_router,
         feed_router,
+        boards_router,
+        settings_router,
+        settings_router,
         _static,
     ):
         app.include_router(router)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from fastapi import Request
@@ -15,7 +16,7 @@ from markupsafe import Markup
 
 from pullback_dashboards import links
 from pullback_dashboards.assets import asset
-from pullback_dashboards.charts.layout import Figure
+from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
 from pullback_dashboards.charts.still import still
@@ -24,7 +25,9 @@ from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
+from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
+from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, csrf_of
 
 # Plotly writes style attributes; nothing else is allowed from inside a page, and nothing at all from elsewhere.
@@ -45,20 +48,31 @@ def page(
     template: str,
     *,
     title: str,
-    figure: Figure | None = None,
+    figure: Mapping[str, int] | None = None,
     twins: Sequence[str] = (),
     status: int = 200,
+    project: str | None = None,
+    machine: str | None = None,
     **parts: Any,
 ) -> HTMLResponse:
-    """The page of a view. `twins` names the other forms (json, csv) that the same address has."""
-    path, query = request.url.path, request.url.query
+    """The page of a view. `twins` names the other forms (json, csv) that the same address has.
+
+    `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it.
+    `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there.
+    """
+    path, query = address_of(request), request.url.query
     body = (
         _templates()
         .get_template(template)
         .render(
             title=title,
             path=path,
+            address=f"{path}?{query}" if query else path,
+            feed=links.feed(project, machine=machine) if project is not None else None,
+            project=project,
+            machine=machine,
             figure=figure,
+            figure_href=links.twin(path, query, "figure.json") if figure else None,
             twins={suffix: links.twin(path, query, suffix) for suffix in twins},
             now=datetime.now(UTC),
             base=str(request.base_url).rstrip("/"),
@@ -67,6 +81,12 @@ def page(
         )
     )
     return HTMLResponse(body, status_code=status, headers=_HEADERS)
+
+
+def address_of(request: Request) -> str:
+    """The path of a request as an address has it: names with a question mark or a slash in them stay whole."""
+    raw = request.scope.get("raw_path")
+    return raw.decode("ascii") if raw else quote(request.url.path)
 
 
 def json_twin(view: object) -> Response:
@@ -81,22 +101,24 @@ def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence
     writer = csv.DictWriter(text, fieldnames=columns, extrasaction="ignore", lineterminator="\r\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _tame(row.get(name)) for name in columns})
+        writer.writerow({name: _tamed(row.get(name)) for name in columns})
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in filename)
     headers = {"content-disposition": f'attachment; filename="{safe}.csv"', "cache-control": "no-cache"}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def embedded(figure: Figure) -> Markup:
-    """A figure as JSON that may stand inside a script element: no "<" can end it."""
-    text = (
-        orjson.dumps(figure).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    )
-    return Markup(text)  # noqa: S704 - escaped in the line above
+def svg_twin(body: str) -> Response:
+    """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
+    headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
+    return Response(body, media_type="image/svg+xml", headers=headers)
 
 
 def _sparkline(cell: Cell) -> Markup:
     return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
+
+
+def _noise(days: Sequence[Floor]) -> Markup:
+    return Markup(noise(days))  # noqa: S704 - numbers only
 
 
 def _strip(now: Groups, before: Groups | None, tone: str) -> Markup:
@@ -111,8 +133,14 @@ def _multiple(chart: Chart) -> Markup:
     return Markup(still(chart.curves, chart.axes))  # noqa: S704 - `still` escapes names
 
 
-def _tame(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t"} else value
+def _tamed(value: object) -> object:
+    return tame(value) if isinstance(value, str) else value
+
+
+def _with_code(text: str) -> Markup:
+    """Text in which what stands between backticks is code."""
+    parts = text.split("`")
+    return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
 @cache
@@ -131,10 +159,12 @@ def _templates() -> Environment:
         "quantity": units.quantity,
         "exact": units.exact,
         "metric_label": metric_label,
-        "embedded": embedded,
         "sparkline": _sparkline,
         "strip": _strip,
+        "noise": _noise,
         "drawing": _drawing,
         "multiple": _multiple,
+        "markdown_text": markdown_text,
+        "with_code": _with_code,
     }
     return environment

@@ -2,39 +2,22 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards.history import Commit, History, Line, Metric, Reading, with_exact_ratios
+from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading, with_exact_ratios
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.series import queries
+from pullback_service.series.overviewing import StatedComparison
 from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, MeasuringMachine, WorkloadHistory
-
-CASES_ON_A_PAGE = 100
 
 
 async def machines_of(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
     """The machines with results of a project, the one with the newest commit first."""
     return await queries.measuring_machines(session, project_id)
-
-
-@dataclass(frozen=True)
-class Cases:
-    """Which of a project's cases a page shows, by number from 1, and of how many."""
-
-    first: int
-    last: int
-    of: int
-    page: int
-
-    @property
-    def pages(self) -> int:
-        """How many pages there are."""
-        return max(1, -(-self.of // CASES_ON_A_PAGE))
 
 
 def newest_of(projects: Iterable[Project]) -> Project:
@@ -46,29 +29,6 @@ async def newest_project(session: AsyncSession) -> Project | None:
     """The project of which a page speaks when its address names none."""
     projects = await list_projects(session)
     return newest_of(projects) if projects else None
-
-
-async def recent_history(
-    session: AsyncSession,
-    project_id: ProjectId,
-    machine_id: MachineId,
-    *,
-    metric: str,
-    commits: int,
-    lately: int,
-    page: int,
-) -> tuple[History, Cases]:
-    """A page of cases over the newest commits: one metric over all of these, the others over the last of them."""
-    skip = (page - 1) * CASES_ON_A_PAGE
-    recent = await queries.recent_history(
-        session, project_id, machine_id, metric=metric, commits=commits, lately=lately, skip=skip, limit=CASES_ON_A_PAGE
-    )
-    if page > 1 and skip >= recent.cases:
-        raise NotFoundError(
-            f"There is no page {page}: this project has {recent.cases} cases, {CASES_ON_A_PAGE} on a page."
-        )
-    history = as_history([WorkloadHistory(recent.commits, recent.cells, recent.failures)])
-    return history, Cases(skip + 1, min(skip + CASES_ON_A_PAGE, recent.cases), recent.cases, page)
 
 
 async def workload_history(
@@ -90,7 +50,7 @@ def as_history(parts: Sequence[WorkloadHistory]) -> History:
 
 def commit_of(facts: CommitFacts) -> Commit:
     """A commit as pages name it."""
-    return Commit(facts.sha, facts.title, facts.author, facts.authored_at, facts.branch)
+    return Commit(facts.sha, facts.title, facts.author, facts.authored_at, facts.branch, facts.id)
 
 
 _Key = tuple[int, str, str]
@@ -100,11 +60,15 @@ def _lines(cells: Sequence[MeasuredCell], failures: Sequence[FailedCase], places
     readings: dict[_Key, list[Reading | None]] = {}
     about: dict[_Key, tuple[str, str, str, Metric]] = {}
     for cell in cells:
+        if cell.commit.id not in places:  # came while the page was read
+            continue
         key = (cell.case.id, cell.variant, cell.metric)
         metric = Metric(cell.metric, cell.unit, cell.exact, cell.direction == "bigger")
         about.setdefault(key, (cell.case.workload, cell.case.label, cell.variant, metric))
         readings.setdefault(key, [None] * len(places))[places[cell.commit.id]] = _reading(cell)
     for failure in failures:
+        if failure.commit.id not in places:
+            continue
         for key in _struck(failure, about):
             row = readings.setdefault(key, [None] * len(places))
             place = places[failure.commit.id]
@@ -122,6 +86,24 @@ def _struck(failure: FailedCase, about: dict[_Key, tuple[str, str, str, Metric]]
     key = (failure.case.id, variant, "time")
     about[key] = (failure.case.workload, failure.case.label, variant, Metric("time", "s", exact=False))
     return [key]
+
+
+def claim_of(stated: StatedComparison, place: int) -> Claim:
+    """What a session says of the commit at a place."""
+    return Claim(
+        place=place,
+        workload=stated.case.workload,
+        case=stated.case.label,
+        variant=stated.variant,
+        metric=stated.metric,
+        reference=stated.reference,
+        outcome=stated.outcome,
+        log_ratio=stated.log_ratio,
+        low=stated.low,
+        high=stated.high,
+        groups=stated.n,
+        provisional=stated.provisional,
+    )
 
 
 def _reading(cell: MeasuredCell) -> Reading:

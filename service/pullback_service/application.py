@@ -14,12 +14,14 @@ from pullback_service.addresses import OPENAPI
 from pullback_service.agents.endpoints import router as agents
 from pullback_service.audit.endpoints import router as audit
 from pullback_service.backfills.endpoints import router as backfills
+from pullback_service.boards.endpoints import router as boards
 from pullback_service.commits.endpoints import router as commits
 from pullback_service.comparisons.endpoints import router as comparisons
 from pullback_service.database import Database, check_address
 from pullback_service.description import describe
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.endpoints import router as jobs
+from pullback_service.jobs.watching import JobWatch
 from pullback_service.machines.endpoints import router as machines
 from pullback_service.matrix.endpoints import router as matrix
 from pullback_service.metrics import Metrics
@@ -54,11 +56,14 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         database = Database(url, pool_size=settings.pool_size)
         bell = JobBell(database)
         bell.open()
-        app.state.runtime = Runtime(settings, database, bell, gate, metrics)
+        watch = JobWatch(database, most=settings.max_streams)
+        watch.open()
+        runtime = Runtime(settings, database, bell, watch, gate, metrics)
+        app.state.runtime = runtime
         try:
             yield
         finally:
-            await bell.close()
+            await runtime.let_go()
             await database.close()
 
     app = FastAPI(
@@ -84,6 +89,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         series,
         comparisons,
         matrix,
+        boards,
         jobs,
         backfills,
         agents,

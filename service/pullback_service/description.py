@@ -1,6 +1,6 @@
 """The description of the API (OpenAPI): FastAPI's own, and what it cannot know.
 
-Added are the schemas of bodies it does not parse, who may ask (`access/table.py`), which writes are safe to repeat, the
+Added are the schemas of bodies and events it does not parse, who may ask (`access/table.py`), which writes are safe to repeat, the
 problems every operation may answer with, and examples: `examples.json`, recorded from a service by `make api`.
 """
 
@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 
 from pullback_service.access.table import need_of
 from pullback_service.errors import AuthenticationError, ForbiddenError, TooManyRequestsError
+from pullback_service.jobs.schemas import JobEvent, LogEvent
 from pullback_service.problems import CONTENT, Problem, documented
 from pullback_service.reports.schemas import ReportDocument
 
@@ -28,6 +29,7 @@ REPEATABLE = frozenset(
         "append_log",
         "approve_job",
         "cancel_job",
+        "change_chart",
         "change_job",
         "change_machine",
         "change_project",
@@ -35,6 +37,8 @@ REPEATABLE = frozenset(
         "create_backfill",
         "fail_attempt",
         "heartbeat",
+        "pin_chart",
+        "rename_board",
         "report_result",
         "retry_job",
         "revoke_token",
@@ -51,6 +55,7 @@ LINKS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "upload_report": {"read_report": {"report_id": "/id"}, "read_body_of_report": {"report_id": "/id"}},
     "list_reports": {"read_report": {"report_id": "/items/0/id"}, "read_body_of_report": {"report_id": "/items/0/id"}},
     "list_series": {"list_points": {"series_id": "/items/0/id"}},
+    "create_board": {"read_board": {"board_id": "/id"}, "pin_chart": {"board_id": "/id"}},
     "create_job": {"read_job": _JOB, "cancel_job": _JOB, "read_log": _JOB},
     "enroll_agent": {"claim_job": {"agent_id": "/agent_id"}},
     "claim_job": {
@@ -79,7 +84,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
             title=app.title, summary=app.summary, version=app.version, routes=app.routes, description=app.description
         )
         schemas = document["components"]["schemas"]
-        for model in (ReportDocument, Problem):
+        for model in (ReportDocument, Problem, LogEvent, JobEvent):
             schema = model.model_json_schema(ref_template=SCHEMA_REFERENCE)
             schemas.update(schema.pop("$defs", {}))
             schemas[model.__name__] = schema

@@ -45,6 +45,7 @@ def _whole(value: object) -> object:
 
 Whole = Annotated[int, BeforeValidator(_whole), Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT)]
+Size = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
 Flag = Annotated[bool, Field(strict=True)]
 KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 

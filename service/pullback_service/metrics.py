@@ -16,4 +16,5 @@ class Metrics:
         self.duration_s = Histogram(
             "pullback_http_request_duration_seconds", "Time to answer.", ["method", "route"], registry=self.registry
         )
+        self.streams = Gauge("pullback_log_streams", "Logs that are sent as streams.", registry=self.registry)
         self.jobs = Gauge("pullback_jobs", "Jobs by state.", ["state"], registry=self.registry)

@@ -3,10 +3,11 @@
 from pullback_service.agents.models import Agent
 from pullback_service.audit.models import Audit
 from pullback_service.base import Base
+from pullback_service.boards.models import Board, BoardChart
 from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.jobs.models import Attempt, Job, JobLog
 from pullback_service.logins.models import Login
-from pullback_service.machines.models import Machine
+from pullback_service.machines.models import FactsChange, Machine
 from pullback_service.projects.models import Project
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.series.models import Case, Point, Series
@@ -17,6 +18,8 @@ __all__ = [
     "Attempt",
     "Audit",
     "Base",
+    "Board",
+    "BoardChart",
     "Branch",
     "BranchCommit",
     "Case",
@@ -24,6 +27,7 @@ __all__ = [
     "CommitParent",
     "Comparison",
     "EnrolmentCode",
+    "FactsChange",
     "Failure",
     "Job",
     "JobLog",

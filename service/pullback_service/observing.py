@@ -8,7 +8,8 @@ import time
 from uuid import uuid4
 
 import structlog
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pullback_service.browsers import refusal
@@ -67,7 +68,7 @@ class Observing:
         try:
             reason = refusal(scope["method"], headers, local=self._local)
             if reason is not None:
-                await problem(403, "cross-site", "Refused", reason)(scope, receive, send_with_headers)
+                await _dressed(scope, problem(403, "cross-site", "Refused", reason))(scope, receive, send_with_headers)
             else:
                 await self._app(scope, receive, send_with_headers)
         except ClientDisconnect:
@@ -76,7 +77,7 @@ class Observing:
             answer = unexpected(scope["path"], error)
             if status:
                 raise  # too late for another answer: the server cuts the connection
-            await answer(scope, receive, send_with_headers)
+            await _dressed(scope, answer)(scope, receive, send_with_headers)
         finally:
             duration_s = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", None) or "unmatched"
@@ -90,6 +91,20 @@ class Observing:
                 status=status,
                 duration_ms=round(1000 * duration_s, 1),
             )
+
+
+def _dressed(scope: Scope, answer: Response) -> Response:
+    """The answer as pages would give it, where there are pages: they leave `dress` with the application."""
+    dress = getattr(scope["app"].state, "dress", None)
+    if dress is None:
+        return answer
+    try:
+        found = dress(Request(scope), answer)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the page of an error, the error is told
+        logger.error("unexpected_error", path=scope["path"], exc_info=error)
+        return answer
+    assert isinstance(found, Response)  # noqa: S101 - as the pages have it
+    return found
 
 
 def _request_id(given: bytes) -> str:

@@ -1,7 +1,7 @@
 """What an application has at hand while it runs, as dependencies of endpoints."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
@@ -10,6 +10,8 @@ from pullback_service.access.gate import Gate
 from pullback_service.database import Database
 from pullback_service.errors import AuthenticationError, NotFoundError
 from pullback_service.jobs.bell import JobBell
+from pullback_service.jobs.watching import JobWatch
+from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.settings import Settings
 
@@ -21,8 +23,15 @@ class Runtime:
     settings: Settings
     database: Database
     bell: JobBell
+    watch: JobWatch
     gate: Gate
     metrics: Metrics
+    noise: NoiseMemory = field(default_factory=NoiseMemory)
+
+    async def let_go(self) -> None:
+        """Answer everybody who waits for something to happen, because the service stops."""
+        await self.bell.close()
+        await self.watch.close()
 
 
 def runtime_of(app: FastAPI) -> Runtime:
@@ -47,6 +56,10 @@ async def _bell(runtime: KnownRuntime) -> JobBell:
     return runtime.bell
 
 
+async def _watch(runtime: KnownRuntime) -> JobWatch:
+    return runtime.watch
+
+
 async def authenticate(request: Request, runtime: KnownRuntime) -> AsyncIterator[None]:
     """First dependency of the whole application: who asks is known, and may, before anything else is looked at."""
     async with runtime.database.writing.begin() as session:  # no connection is taken before somebody asks for one
@@ -64,5 +77,11 @@ async def authenticate(request: Request, runtime: KnownRuntime) -> AsyncIterator
         ) from error
 
 
+async def _noise(runtime: KnownRuntime) -> NoiseMemory:
+    return runtime.noise
+
+
+KnownNoise = Annotated[NoiseMemory, Depends(_noise)]
 KnownSettings = Annotated[Settings, Depends(_settings)]
 KnownBell = Annotated[JobBell, Depends(_bell)]
+KnownWatch = Annotated[JobWatch, Depends(_watch)]

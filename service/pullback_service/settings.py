@@ -41,6 +41,8 @@ class Settings(BaseSettings):
     """Largest upload, as it is sent and decompressed."""
     max_log_bytes: int = Field(16 * MIB, ge=1024)
     """Longest log of one attempt."""
+    max_streams: int = Field(200, ge=1, le=10_000)
+    """Logs that one process sends as streams at the same time; a quarter of them to one token or address."""
     lease_s: float = Field(90.0, gt=0)
     """How long an agent may be silent before its job goes back to the queue."""
     heartbeat_s: float = Field(15.0, gt=0)

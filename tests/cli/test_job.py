@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import httpx
@@ -107,6 +108,32 @@ def test_a_job_is_asked_for_shown_listed_and_decided_about(pullback, clone):
     assert pullback("job", "show", made["id"], "--log").stdout == ""
 
 
+def test_a_log_is_followed_until_its_job_has_ended(pullback, service):
+    made = json.loads(pullback("job", "create", "--project", "demo", "--suite", "quick", "--json").stdout)
+    agent = httpx.post(f"{service}/api/v1/agents/enroll", json={"name": "a", "machine": MACHINE}).json()["agent_id"]
+
+    def attempt(log, **failure):
+        claim = httpx.post(f"{service}/api/v1/agents/{agent}/claim", json={}).json()
+        place = f"{service}/api/v1/jobs/{made['id']}/attempts/{claim['attempt']}"
+        headers = {"Pullback-Lease": claim["lease_token"]}
+        assert httpx.put(f"{place}/log?offset=0", content=log, headers=headers).is_success
+        assert httpx.post(f"{place}/fail", json={"lease_token": claim["lease_token"], **failure}).is_success
+
+    def later():
+        attempt(b"one\n", kind="infra", message="no room", retryable=True)
+        attempt("zwölf\n".encode(), kind="build", message="It does not build.")
+
+    timer = threading.Timer(0.5, later)
+    timer.start()
+    shown = pullback("job", "show", made["id"], "--follow")
+    timer.join()
+    assert (shown.returncode, shown.stdout) == (1, "one\nzwölf\n"), shown.stderr
+    assert shown.stderr.splitlines() == [
+        "pullback job show: attempt 2 began",
+        f"pullback job show: job {made['id']} is failed: It does not build.",
+    ]
+
+
 def test_commits_are_compared_and_forks_are_approved(pullback, clone):
     compared = json.loads(
         pullback(
@@ -144,6 +171,7 @@ def test_the_commits_of_a_branch_are_filled_in(pullback, clone):
     ("arguments", "said"),
     [
         (["job", "show", "77"], "There is no job 77"),
+        (["job", "show", "77", "--follow"], "There is no job 77"),
         (["job", "retry", "77"], "There is no job 77"),
         (["job", "create", "--project", "demo", "--commit", "nowhere"], "name a branch or commit this clone has"),
         (["job", "create", "--project", "demo", "--require", "cpu"], "name=value"),

@@ -20,7 +20,7 @@ def paired(ratio, outcome="faster", *, doubt=0.01, base=1e-4):
 
 def commits(count):
     return tuple(
-        Commit(f"{place:x}" * 40, f"Change {place}", "first author", START + timedelta(days=place), "main")
+        Commit(f"{place:x}" * 40, f"Change {place}", "first author", START + timedelta(days=place), "main", place)
         for place in range(count)
     )
 

@@ -1,7 +1,15 @@
+import httpx
 import pytest
 from starlette.requests import Request
 
+from pullback_cli.app import create_app
 from pullback_dashboards.errors import error_view, wants_page
+from pullback_service.settings import Settings
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
 
 
 def request(path, accept="text/html"):
@@ -37,3 +45,21 @@ def test_the_words_are_those_of_the_problem():
 @pytest.mark.parametrize("broken", [None, [], "text", {"title": 3}, {"errors": "x"}])
 def test_an_answer_that_is_no_problem_document_still_makes_a_page(broken):
     assert error_view(500, broken).title == "The page answered 500"
+
+
+async def failing(request):
+    raise RuntimeError("nobody expected this")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("accept", "kind"), [("text/html", "text/html"), ("application/json", "application/problem")])
+async def test_what_nobody_expected_is_a_page_where_one_was_asked_for(accept, kind):
+    app = create_app(Settings(DATABASE_URL="postgresql://nowhere/nothing"))
+    app.router.add_route("/fails", failing)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.get("/fails", headers={"accept": accept})
+    assert answer.status_code == 500
+    assert answer.headers["content-type"].startswith(kind)
+    assert "nobody expected" not in answer.text
+    assert "x-request-id" in answer.headers

@@ -3,18 +3,8 @@ import io
 import json
 import re
 
-import pytest
-
 from pullback_dashboards import links
-from pullback_dashboards.rendering import csv_twin, embedded, json_twin
-
-
-@pytest.mark.parametrize("wild", ["</script><script>alert(1)</script>", "<!--", "\u2028", "שלום 🐊", "x" * 200])
-def test_a_figure_inside_a_page_cannot_end_its_element_and_stays_the_same(wild):
-    text = embedded({"title": wild})
-    assert "<" not in text
-    assert "\u2028" not in text
-    assert json.loads(text) == {"title": wild}
+from pullback_dashboards.rendering import csv_twin, json_twin
 
 
 def test_csv_keeps_numbers_and_tames_formulas():

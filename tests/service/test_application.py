@@ -124,3 +124,4 @@ async def test_figures_are_counted_by_route(client):
     wanted = 'pullback_http_requests_total{method="GET",route="/api/v1/jobs/{job_id}",status="404"} 2.0'
     assert wanted in text
     assert 'pullback_jobs{state="queued"} 0.0' in text
+    assert "pullback_log_streams 0.0" in text

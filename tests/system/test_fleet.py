@@ -1,10 +1,12 @@
 """The parts as processes of their own on an external database, as docker-compose.yml runs them, and what breaks there."""
 
+import json
 import os
 import signal
 import socket
 
 import psutil
+import psycopg
 import pytest
 
 pytestmark = pytest.mark.system
@@ -63,6 +65,13 @@ class Fleet:
             environment={"PULLBACK_TOKEN_FILE": self.secrets["PULLBACK_TOKEN_FILE"]},
         )
 
+    def command(self, *arguments):
+        """Run a command on the service's database and return what it printed."""
+        log = self.logs / "command.log"
+        log.unlink(missing_ok=True)
+        assert self.product.start(*arguments, log=log, environment=self.secrets).wait(60) == 0, log.read_text()
+        return log.read_text()
+
     def ask_for_job(self, sha):
         commit = {"sha": sha, "parents": [], "branch": "main", "author": "A", "title": "t"}
         body = {"project": "pullback", "commit": commit, "suite": SUITE, "timeout_s": 300}
@@ -94,6 +103,15 @@ def fleet(product, secrets, port, connect, until):
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
         process.wait(30)
+
+
+@pytest.fixture
+def rows(bare_database_url):
+    def ask(query):
+        with psycopg.connect(bare_database_url, autocommit=True) as connection:
+            return connection.execute(query).fetchall()
+
+    return ask
 
 
 @pytest.fixture
@@ -250,3 +268,53 @@ def test_a_machine_compares_a_commit_with_itself_and_its_noise_is_known(fleet, h
     assert [workload["workload"] for workload in noise["workloads"]] == ["poly9_broadcast"]
     assert noise["comparisons"] >= 3  # tiers
     assert noise["groups"] == 6 * noise["comparisons"]
+
+
+def test_an_agent_enrols_once_with_a_code_and_ends_with_its_token(fleet, folder, rows):
+    fleet.serve()
+    nowhere = "d" * 40  # a commit no clone has: the job ends before anything is measured
+    code = folder / "code"
+    address = ("--server", f"http://127.0.0.1:{fleet.port}", "--repository", str(fleet.product.repository))
+
+    def agent(data, *more):
+        return fleet.product.run(
+            *("agent", *address, "--data", str(folder / data), "--token-file", str(code)),
+            *("--least-free-gib", "0.1", "--name", "box", "--once", *more),
+        )
+
+    code.write_text(fleet.command("token", "enroll"))
+    first = fleet.ask_for_job(nowhere)
+    done = agent("one")
+    assert done.returncode == 0, done.stderr
+    assert fleet.api.job(first)["failure_kind"] == "build"
+    own = folder / "one" / "token"
+    assert (own.stat().st_mode & 0o777, own.read_text()[:4]) == (0o600, "plb_")
+    (token,) = json.loads(fleet.command("token", "list", "--json"))
+    assert (token["name"], token["scopes"], token["revoked_at"]) == ("agent 1 (box)", ["agent"], None)
+    limits = {"Authorization": f"Bearer {own.read_text().strip()}"}
+    assert fleet.api.http.get("/api/v1/jobs", headers=limits).status_code == 403
+
+    # The code is used up for anybody else; its own agent goes on with its token.
+    other = agent("two")
+    assert (other.returncode, other.stderr.splitlines()[-1].count("was used at")) == (2, 1), other.stderr
+    second = fleet.api.http.post(f"/api/v1/jobs/{first}/retry").json()["id"]
+    assert agent("one").returncode == 0
+    assert len(fleet.api.job(second)["history"]) == 2
+
+    code.write_text(fleet.command("token", "enroll", "--expires-in-minutes", "5"))
+    rows("UPDATE enrolment_code SET expires_at = now() WHERE used_at IS NULL RETURNING 1")
+    late = agent("two")
+    assert (late.returncode, late.stderr.splitlines()[-1].count("expired at")) == (2, 1), late.stderr
+
+    # Revoked while it waits for a job: it is told so, and ends.
+    waiting = fleet.product.start(
+        *("agent", *address, "--data", str(folder / "one"), "--name", "box", "--least-free-gib", "0.1"),
+        log=fleet.logs / "revoked.log",
+    )
+    fleet.running.append(waiting)
+    fleet.until(lambda: "enrolled" in (fleet.logs / "revoked.log").read_text(), what="the agent to wait")
+    fleet.command("token", "revoke", "agent 1 (box)")
+    fleet.api.http.post(f"/api/v1/jobs/{first}/retry")
+    assert waiting.wait(60) == 2
+    assert "revoked" in (fleet.logs / "revoked.log").read_text().splitlines()[-1]
+    assert fleet.api.job(first)["state"] == "queued"

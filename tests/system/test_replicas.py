@@ -223,16 +223,34 @@ def test_a_replica_that_stops_finishes_uploads_and_answers_those_who_wait(cluste
         f"POST /api/v1/reports?project=demo&commit={SHA}&machine=ci HTTP/1.1\r\nHost: {place.netloc}\r\n"
         f"Authorization: Bearer {BOOTSTRAP}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
-    with ThreadPoolExecutor(1) as pool, socket.create_connection((place.hostname, place.port), timeout=60) as half:
+    job = queue(replicas[1], 400)
+    claim = replicas[1].post(f"/api/v1/agents/{enroll(replicas[1], 51)}/claim", json={}).json()
+    attempt = f"/api/v1/jobs/{claim['job']['id']}/attempts/1"
+    lease = {"Pullback-Lease": claim["lease_token"]}
+
+    def follow(client, **query):
+        with client.stream("GET", f"/api/v1/jobs/{job}/log/stream", params=query) as stream:
+            return stream.read().decode()
+
+    with ThreadPoolExecutor(2) as pool, socket.create_connection((place.hostname, place.port), timeout=60) as half:
         half.sendall(head.encode() + body[:20])
+        following = pool.submit(follow, replicas[0])
+        assert replicas[1].put(f"{attempt}/log?offset=0", content=b"one ", headers=lease).is_success
         waiting = pool.submit(replicas[0].post, f"/api/v1/agents/{agent}/claim", json={"wait_s": 30})
-        time.sleep(2)  # both are under way
+        time.sleep(3)  # all are under way, and the piece of log was seen
         cluster.replicas[0].process.send_signal(signal.SIGTERM)
         assert waiting.result().status_code in {200, 204}
+        said = following.result()
+        assert ("id: 1:4\n" in said, '"text":"one "' in said, "event: end" in said) == (True, True, False), said
         half.sendall(body[20:])
         answer = b"".join(iter(lambda: half.recv(4096), b""))
     assert b" 201 " in answer.splitlines()[0], answer
     assert cluster.replicas[0].process.wait(60) in {0, -signal.SIGTERM}  # the signal itself, once all is done
-    assert replicas[1].get("/readyz").is_success
+    # Whoever followed the log goes on at the other replica, where they were.
+    assert replicas[1].put(f"{attempt}/log?offset=4", content=b"two", headers=lease).is_success
+    statement = {"lease_token": claim["lease_token"], "kind": "workload"}
+    assert replicas[1].post(f"{attempt}/fail", json=statement).is_success
+    said = follow(replicas[1], after="1:4")
+    assert ('"text":"two"' in said, "one" in said, "event: end\nid: 1:7:end" in said) == (True, False, True), said
     cluster.replicas[0].restart()
     cluster.wait_until_ready(cluster.urls[0])

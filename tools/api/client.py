@@ -46,13 +46,14 @@ def calls(description: Schema) -> str:
     lines = [
         f'"""The calls of the API. {MADE}"""',
         "",
+        "from collections.abc import AsyncIterator, Iterator",
         "from datetime import datetime",
         "from typing import Literal",
         "from urllib.parse import quote",
         "from uuid import UUID",
         "",
         "from pullback_service.client import models",
-        "from pullback_service.client.answers import Content",
+        "from pullback_service.client.answers import Content, Event",
         "from pullback_service.client.sending import AsyncSender, Body, Call, SyncSender",
         "",
     ]
@@ -82,6 +83,7 @@ def _used(description: Schema) -> tuple[set[str], set[str]]:
             if status.startswith("2"):
                 for media in answer.get("content", {}).values():
                     _reach(media.get("schema", {}), schemas, answered)
+        _reach([{"$ref": PREFIX + name} for name in operation.get("x-events", {}).values()], schemas, answered)
     return sent, answered - sent
 
 
@@ -182,17 +184,20 @@ def _method(method: str, path: str, operation: Schema, *, asynchronous: bool) ->
     named = [text for _, text in sorted(keywords, key=lambda each: each[0])]
     arguments = ["self", *of_path, *([argument] if argument else []), *(["*", *named] if named else [])]
     kind, asked = _answer(operation)
+    stream = "x-events" in operation
     call = [f'"{method}"', _place(path, operation)]
     call += [f"query={{{', '.join(query)}}}"] if query else []
     call += [f"headers={{{', '.join(headers)}}}"] if headers else []
     call += [f"body={body}"] if body else []
     call += ["repeatable=True"] if operation["x-repeatable"] else []
     call += [f"waits_s={LONG_POLL[operation['operationId']]}"] if operation["operationId"] in LONG_POLL else []
-    start, wait = ("async def", "await ") if asynchronous else ("def", "")
+    start, wait = ("async def", "await ") if asynchronous and not stream else ("def", "")
+    kind = f"Async{kind}" if asynchronous and stream else kind
+    after = f", {{{_kinds(operation)}}}" if stream else ""
     return [
         f"    {start} {operation['operationId']}({', '.join(arguments)}) -> {kind}:",
         *_docstring(operation["description"], 8),
-        f"        return {wait}self.{asked}Call({', '.join(call)}))",
+        f"        return {wait}self.{asked}Call({', '.join(call)}){after})",
         "",
     ]
 
@@ -209,7 +214,14 @@ def _body(operation: Schema) -> tuple[str | None, str | None]:
     return argument, f"{argument}: models.{class_name(name)}"
 
 
+def _kinds(operation: Schema) -> str:
+    return ", ".join(f'"{event}": models.{class_name(name)}' for event, name in operation["x-events"].items())
+
+
 def _answer(operation: Schema) -> tuple[str, str]:
+    if "x-events" in operation:
+        events = dict.fromkeys(f"models.{class_name(name)}" for name in operation["x-events"].values())
+        return f"Iterator[Event[{' | '.join(events)}]]", "_follow("
     answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
     schemas = [
         answer["content"]["application/json"].get("schema", {})

@@ -138,6 +138,19 @@ STORY = (
     Step("list_points_of_series", query={"project": "demo", "metric": ["time"], "last": 20}),
     Step("compare_commits", query={"project": "demo", "head": SHA, "base": PARENT}),
     Step("read_matrix", query={"project": "demo"}),
+    Step("create_board", body={"name": "Dense layers"}, learn={"board": "id"}),
+    Step(
+        "pin_chart",
+        path={"board_id": "{board}"},
+        body={"kind": "explore", "project": "demo", "query": {"workload": ["dense_bias_act"], "metric": ["time"]}},
+        learn={"chart": "chart.id"},
+    ),
+    Step("change_chart", path={"board_id": "{board}", "chart_id": "{chart}"}, body={"title": "Time of dense layers"}),
+    Step("rename_board", path={"board_id": "{board}"}, body={"name": "Layers"}),
+    Step("list_boards"),
+    Step("read_board", path={"board_id": "{board}"}),
+    Step("remove_chart", path={"board_id": "{board}", "chart_id": "{chart}"}),
+    Step("remove_board", path={"board_id": "{board}"}),
     Step(
         "create_job",
         body={"project": "demo", "commit": COMMITS[0], "suite": "quick", "requires": {"gpu": False}, "timeout_s": 900},
@@ -153,11 +166,12 @@ STORY = (
         body={
             "name": "box-1",
             "labels": {"gpu": False},
-            "machine": {"fingerprint": "b0c4…", "name": "box", "facts": {"cpu": "EPYC 9655"}},
+            "machine": {"fingerprint": "b0c4…", "name": "box", "facts": {"cpu": "EPYC 9655", "cores": 4}},
         },
         token="code",  # noqa: S106 - the name of what was remembered
         learn={"agent": "agent_id", "secret": "secret"},
     ),
+    Step("list_machine_changes", path={"machine_id": "{machine}"}),
     Step("list_agents"),
     Step(
         "claim_job",
@@ -186,6 +200,7 @@ STORY = (
         headers={"Pullback-Lease": "{lease}", "Idempotency-Key": str(REPORT["id"])},
         body=REPORT,
     ),
+    Step("follow_log", path={"job_id": "{job}"}, query={"after": "1:0"}),
     Step("read_job", path={"job_id": "{job}"}),
     Step(
         "fail_attempt",

@@ -1,11 +1,13 @@
 """What differs between two reports: facts of the environment, and the text of programs."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
 _CONTEXT = 3  # lines kept around a difference
+_NUMBERED = re.compile(r"\b([bcnpsv])\d+\b")  # buffers, constants, numbers, parameters, slots and views of a program
 
 
 @dataclass(frozen=True)
@@ -33,18 +35,23 @@ def differing_facts(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[
 
 
 def program_lines(before: Sequence[str], now: Sequence[str]) -> tuple[Line, ...]:
-    """Two programs as one text: what differs, with a few lines around it. Nothing where they are the same."""
+    """Two programs as one text: what differs, with a few lines around it. Nothing where they are the same.
+
+    One step more renumbers all that follow, so lines that differ in such numbers alone count as the same and are told as
+    they are now; where nothing else differs, the numbers are what is told.
+    """
     if list(before) == list(now):
         return ()
-    return tuple(_merged(before, now))
+    bare = [_NUMBERED.sub(r"\1", line) for line in before], [_NUMBERED.sub(r"\1", line) for line in now]
+    compared = (before, now) if bare[0] == bare[1] else bare
+    return tuple(_merged(before, now, SequenceMatcher(None, *compared, autojunk=False)))
 
 
-def _merged(before: Sequence[str], now: Sequence[str]) -> Iterator[Line]:
+def _merged(before: Sequence[str], now: Sequence[str], matcher: SequenceMatcher[str]) -> Iterator[Line]:
     end_of_last = 0
-    for group in SequenceMatcher(None, before, now, autojunk=False).get_grouped_opcodes(_CONTEXT):
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
         start = group[0][3]
-        if start > end_of_last:
-            yield _skipped(start - end_of_last)
+        yield from _between(now[end_of_last:start])
         for kind, first, last, first_now, last_now in group:
             if kind == "equal":
                 yield from (Line("same", text) for text in now[first_now:last_now])
@@ -52,12 +59,15 @@ def _merged(before: Sequence[str], now: Sequence[str]) -> Iterator[Line]:
                 yield from (Line("gone", text) for text in before[first:last])
                 yield from (Line("new", text) for text in now[first_now:last_now])
         end_of_last = group[-1][4]
-    if end_of_last < len(now):
-        yield _skipped(len(now) - end_of_last)
+    yield from _between(now[end_of_last:])
 
 
-def _skipped(count: int) -> Line:
-    return Line("skip", f"{count} {'line' if count == 1 else 'lines'} the same")
+def _between(same: Sequence[str]) -> Iterator[Line]:
+    """Lines far from every difference are counted; one alone takes no more room as it is."""
+    if len(same) == 1:
+        yield Line("same", same[0])
+    elif same:
+        yield Line("skip", f"{len(same)} lines the same")
 
 
 def _text(value: object) -> str:

@@ -15,7 +15,7 @@ from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.commits import models as commits
 from pullback_service.commits.naming import named_commit
 from pullback_service.database import ReadSession
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CaseReport, place_of_case
@@ -44,7 +44,7 @@ async def _read(
     place = await place_of_case(session, project_id, case, commit, machine=state.machine)
     return case_view(
         await _told(session, place.here, place.case),
-        await _told(session, place.before, place.case) if place.before else None,
+        await _told_before(session, place.before, place.case),
         project=project,
         case=case,
         commit=_named(commit),
@@ -74,7 +74,7 @@ async def case_csv(view: AskedView) -> Response:
 async def case_page(request: Request, view: AskedView) -> Response:
     """The page."""
     title = f"{view.case} at {view.commit.short}"
-    return page(request, "case.html", title=title, view=view, twins=("json", "csv"), copying=True)
+    return page(request, "case.html", title=title, project=view.project, view=view, twins=("json", "csv"), copying=True)
 
 
 async def _told(session: AsyncSession, report: CaseReport, case: Case) -> Told:
@@ -85,6 +85,14 @@ async def _told(session: AsyncSession, report: CaseReport, case: Case) -> Told:
         if identity(told["workload"], told.get("params", {}), told.get("dtype"), told.get("device")) == case.identity:
             return Told(document, entry)
     raise NotFoundError(f"The file of report {report.report_id} does not hold {case.label!r}.")
+
+
+async def _told_before(session: AsyncSession, report: CaseReport | None, case: Case) -> Told | None:
+    """What the commit before told; nothing where its file was dropped, for that does not take this one's page away."""
+    try:
+        return await _told(session, report, case) if report is not None else None
+    except GoneError:
+        return None
 
 
 def _step(project: str, case: str, neighbour: CaseReport | None, state: State) -> Step | None:

@@ -2,16 +2,18 @@
 
 The scale never zooms into noise: the drawn range spans at least ±5 %, so that a series that does not move looks flat.
 Intervals are a band, the baseline a dotted line where it is near, a failed commit a cross at the foot, a gap a gap.
-A count of nothing at all has no ratio; it lies on the lower edge.
+A count of nothing at all has no ratio; it lies on the lower edge. Coordinates are whole half pixels, each path but its
+first point in steps: a page has hundreds of these.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-WIDTH, HEIGHT = 84, 22
-_MARGIN = 3
+WIDTH, HEIGHT = 168, 44  # in half pixels
+_MARGIN = 6
 _LEAST_SPAN = 0.10  # in log ratio
+_LEAST_BAND = 3  # half pixels from edge to edge; a narrower band hides under its line
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,7 @@ def sparkline(ticks: Sequence[Tick], *, tone: str = "plain", against_baseline: b
     if not any(tick.measured or tick.failed for tick in ticks):
         return ""
     frame = _Frame.around(values or [0.0], len(ticks))
-    return (
-        f'<svg class="spark spark-{tone}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'aria-hidden="true" focusable="false">{"".join(_marks(ticks, frame, against_baseline=against_baseline))}</svg>'
-    )
+    return f'<svg class="spark spark-{tone}" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">{"".join(_marks(ticks, frame, against_baseline=against_baseline))}</svg>'
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class _Frame:
         return HEIGHT - _MARGIN - share * (HEIGHT - 2 * _MARGIN)
 
     def height_of(self, tick: Tick) -> float:
-        return float(HEIGHT - 1) if tick.log_ratio is None else self.y(tick.log_ratio)
+        return float(HEIGHT - 2) if tick.log_ratio is None else self.y(tick.log_ratio)
 
     def holds(self, log_ratio: float) -> bool:
         return self.bottom <= log_ratio <= self.top
@@ -73,10 +72,12 @@ class _Frame:
 
 def _marks(ticks: Sequence[Tick], frame: _Frame, *, against_baseline: bool) -> Iterator[str]:
     if against_baseline and frame.holds(0.0):
-        yield f'<path class="spark-base" d="M0 {frame.y(0.0):.1f}H{WIDTH}"/>'
+        yield f'<path class="spark-base" d="M0 {frame.y(0.0):.0f}h{WIDTH}"/>'
     for run in _runs(ticks):
         banded = [(place, tick) for place, tick in run if tick.low is not None and tick.low != tick.high]
-        if len(banded) > 1:
+        if len(banded) > 1 and any(
+            frame.y(_bounds(tick)[0]) - frame.y(_bounds(tick)[1]) > _LEAST_BAND for _, tick in banded
+        ):
             upper = [(frame.x(place), frame.y(_bounds(tick)[1])) for place, tick in banded]
             lower = [(frame.x(place), frame.y(_bounds(tick)[0])) for place, tick in reversed(banded)]
             yield f'<path class="spark-band" d="{_path(upper + lower)}Z"/>'
@@ -84,11 +85,11 @@ def _marks(ticks: Sequence[Tick], frame: _Frame, *, against_baseline: bool) -> I
     for place, tick in enumerate(ticks):
         if tick.failed:
             x, y = frame.x(place), HEIGHT - _MARGIN
-            yield f'<path class="spark-failed" d="M{x - 2:.1f} {y - 2:.1f}l4 4m0 -4l-4 4"/>'
+            yield f'<path class="spark-failed" d="M{x - 4:.0f} {y - 4:.0f}l8 8m0-8l-8 8"/>'
     measured = [(place, tick) for place, tick in enumerate(ticks) if tick.measured]
     if measured:
         place, tick = measured[-1]
-        yield f'<circle class="spark-last" cx="{frame.x(place):.1f}" cy="{frame.height_of(tick):.1f}" r="2"/>'
+        yield f'<circle class="spark-last" cx="{frame.x(place):.0f}" cy="{frame.height_of(tick):.0f}" r="4"/>'
 
 
 def _runs(ticks: Sequence[Tick]) -> Iterator[list[tuple[int, Tick]]]:
@@ -106,7 +107,7 @@ def _runs(ticks: Sequence[Tick]) -> Iterator[list[tuple[int, Tick]]]:
 
 def _middles(run: list[tuple[int, Tick]], frame: _Frame) -> list[tuple[float, float]]:
     points = [(frame.x(place), frame.height_of(tick)) for place, tick in run]
-    return points if len(points) > 1 else [(points[0][0] - 2, points[0][1]), points[0]]
+    return points if len(points) > 1 else [(points[0][0] - 4, points[0][1]), points[0]]
 
 
 def _bounds(tick: Tick) -> tuple[float, float]:
@@ -115,5 +116,7 @@ def _bounds(tick: Tick) -> tuple[float, float]:
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
-    first = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    return first + "".join(f"L{x:.1f} {y:.1f}" for (_, _), (x, y) in pairwise(points))
+    """Steps between rounded points, so that rounding does not add up."""
+    whole = [(round(x), round(y)) for x, y in points]
+    steps = (f"{x - x0}{y - y0:+d}".replace("+", " ") for (x0, y0), (x, y) in pairwise(whole))
+    return f"M{whole[0][0]} {whole[0][1]}l{' '.join(steps)}"

@@ -13,7 +13,9 @@ from itertools import groupby
 from pullback_dashboards.charts.palette import Look
 
 WIDTH, HEIGHT = 860, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 132, 26, 26
+_LEFT, _TOP, _BOTTOM = 58, 26, 26
+_RIGHT, _WIDEST_RIGHT = 132, 240  # room for names: as much as they need, between these
+_LETTER = 7.2  # pixels of a bold letter of twelve, in the widest of the usual fonts
 _LABEL = 14  # pixels that a name needs for itself
 _DASHES = {
     "solid": "",
@@ -23,6 +25,7 @@ _DASHES = {
     "longdash": "11 4",
     "longdashdot": "11 4 1 4",
 }
+_TONES = frozenset({"better", "worse", "failed"})
 _MOST_MARKS = 60  # more of them are a thick line; then only the line and its end are drawn
 
 
@@ -47,8 +50,20 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A sign at a commit, above the curves: something happened there."""
+
+    place: int
+    sign: str
+    tone: str
+
+
+@dataclass(frozen=True)
 class Axes:
-    """What stands around the curves: a title, the unit behind every height, the first and last commit, the baseline."""
+    """What stands around the curves: a title, the unit behind every height, the first and last commit, the baseline.
+
+    Heights start at zero, for a factor is a share of the baseline; on a `log` axis zero and less have no place.
+    """
 
     title: str
     unit: str
@@ -57,6 +72,8 @@ class Axes:
     last: str
     baseline: float | None = None
     baseline_name: str = ""
+    log: bool = False
+    notes: tuple[Note, ...] = ()
 
 
 def still(curves: Sequence[Curve], axes: Axes) -> str:
@@ -73,7 +90,12 @@ def standalone(curves: Sequence[Curve], axes: Axes) -> str:
 
 def _element(curves: Sequence[Curve], axes: Axes, head: str) -> str:
     frame = _Frame.around(curves, axes)
-    parts = [*_grid(frame, axes), *(part for curve in curves for part in _curve(curve, frame)), *_names(curves, frame)]
+    # Without curves there is nothing to be measured by a grid: the title says why.
+    parts = (
+        [f'<text x="{_LEFT}" y="{HEIGHT / 2}" fill="var(--ink-3)">{escape(axes.title)}</text>']
+        if not curves
+        else [*_grid(frame, axes), *(part for curve in curves for part in _curve(curve, frame)), *_names(curves, frame)]
+    )
     role = 'role="img"' if head else 'aria-hidden="true" focusable="false"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="still" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="xMinYMid" {role} '
@@ -83,36 +105,55 @@ def _element(curves: Sequence[Curve], axes: Axes, head: str) -> str:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where places and heights lie on the canvas; heights start at zero, for a factor is a share of the baseline."""
+    """Where places and heights lie on the canvas."""
 
+    bottom: float
     top: float
-    step: float
+    ticks: tuple[float, ...]
     count: int
+    log: bool
+    right: int
 
     @classmethod
     def around(cls, curves: Sequence[Curve], axes: Axes) -> "_Frame":
         spots = [spot for curve in curves for spot in curve.spots if spot]
-        heights = [value for spot in spots for value in (spot.height, spot.high or 0.0)]
-        largest = max([*heights, axes.baseline or 0.0], default=0.0) * 1.05 or 1.0
+        heights = [
+            value for spot in spots for value in (spot.height, spot.high or spot.height, spot.low or spot.height)
+        ]
+        heights += [axes.baseline] if axes.baseline is not None else []
+        count = max(1, axes.count)
+        longest = max((len(curve.name) for curve in curves), default=0)
+        right = WIDTH - min(_WIDEST_RIGHT, max(_RIGHT, round(longest * _LETTER) + 12))
+        if axes.log:
+            known = [height for height in heights if height > 0] or [1.0]
+            low, high = min(known) / 1.08, max(known) * 1.08
+            return cls(math.log(low), math.log(high), tuple(_log_ticks(low, high)), count, log=True, right=right)
+        largest = max(heights, default=0.0) * 1.05 or 1.0
         step = _round_step(largest / 4)
-        return cls(largest, step, max(1, axes.count))
+        ticks = tuple(number * step for number in range(int(largest / step) + 1))
+        return cls(0.0, largest, ticks, count, log=False, right=right)
 
     def x(self, place: int) -> float:
-        width = WIDTH - _LEFT - _RIGHT
+        width = self.right - _LEFT
         return _LEFT + (place / (self.count - 1) * width if self.count > 1 else width / 2)
 
     def y(self, height: float) -> float:
-        return HEIGHT - _BOTTOM - height / self.top * (HEIGHT - _TOP - _BOTTOM)
+        at = math.log(height) if self.log and height > 0 else self.bottom if self.log else height
+        return HEIGHT - _BOTTOM - (at - self.bottom) / (self.top - self.bottom) * (HEIGHT - _TOP - _BOTTOM)
 
 
 def _grid(frame: _Frame, axes: Axes) -> Iterator[str]:
     yield f'<text x="{_LEFT}" y="16" fill="var(--ink-2)" font-weight="600">{escape(axes.title)}</text>'
-    right = WIDTH - _RIGHT
-    for number in range(int(frame.top / frame.step) + 1):
-        height = number * frame.step
+    right = frame.right
+    for height in frame.ticks:
         y = frame.y(height)
         yield f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="var(--rule)"/>'
         yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="var(--ink-3)">{height:.6g}{escape(axes.unit)}</text>'
+    for note in axes.notes:
+        yield (
+            f'<text x="{frame.x(note.place):.1f}" y="{_TOP + 6}" text-anchor="middle" font-size="10" '
+            f'fill="var(--{note.tone if note.tone in _TONES else "ink-3"})">{escape(note.sign)}</text>'
+        )
     foot = HEIGHT - 8
     yield f'<text x="{_LEFT}" y="{foot}" fill="var(--ink-3)">{escape(axes.first)}</text>'
     if axes.count > 1:
@@ -150,12 +191,25 @@ def _names(curves: Sequence[Curve], frame: _Frame) -> Iterator[str]:
     below = float(_TOP)
     for y, curve in sorted(ends, key=lambda end: end[0]):
         below = max(y + 4, below + _LABEL)
-        x = WIDTH - _RIGHT + 8
-        yield f'<text x="{x}" y="{below:.1f}" fill="{curve.look.colour}" font-weight="600">{escape(curve.name[:18])}</text>'
+        name = _shortened(curve.name, round((WIDTH - frame.right - 12) / _LETTER))
+        yield f'<text x="{frame.right + 8}" y="{below:.1f}" fill="{curve.look.colour}" font-weight="600">{escape(name)}</text>'
+
+
+def _shortened(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _last(curve: Curve) -> Spot | None:
     return next((spot for spot in reversed(curve.spots) if spot), None)
+
+
+def _log_ticks(low: float, high: float) -> Iterator[float]:
+    """Of 1, 2 and 5 times powers of ten those in between; where they are fewer than two, the ends."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [factor * 10.0**power for power in powers for factor in (1, 2, 5) if low <= factor * 10.0**power <= high]
+    if len(ticks) > 8:
+        ticks = [tick for tick in ticks if math.log10(tick) == round(math.log10(tick))]
+    yield from ticks if len(ticks) > 1 else (float(f"{low * 1.08:.2g}"), float(f"{high / 1.08:.2g}"))
 
 
 def _round_step(least: float) -> float:
@@ -170,13 +224,13 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 # The style sheet's tokens that a still uses, for files that stand alone.
 _LIGHT = (
-    "--surface:#fff;--ink-2:#454c54;--ink-3:#616872;--rule:#e4e4df;--series-0:#6b7280;--series-1:#0072b2;--series-2:#007a5e;"
+    "--better:#0a68b4;--worse:#d3590a;--failed:#8a1c3b;--surface:#fff;--ink-2:#454c54;--ink-3:#616872;--rule:#e4e4df;--series-0:#6b7280;--series-1:#0072b2;--series-2:#007a5e;"
     "--series-3:#b84a00;--series-4:#8352a3;--series-5:#806400;--series-6:#b02e6c;--series-7:#4b4fc2;--series-8:#556a2a;"
     "--band-1:rgb(0 114 178/.16);--band-2:rgb(0 122 94/.16);--band-3:rgb(184 74 0/.16);--band-4:rgb(131 82 163/.16);"
     "--band-5:rgb(128 100 0/.16);--band-6:rgb(176 46 108/.16);--band-7:rgb(75 79 194/.16);--band-8:rgb(85 106 42/.16)"
 )
 _DARK = (
-    "--surface:#181c20;--ink-2:#bcc3cb;--ink-3:#98a1ab;--rule:#2a3037;--series-0:#98a1ab;--series-1:#55aae6;--series-2:#37c79c;"
+    "--better:#3f9be6;--worse:#ef7d2e;--failed:#ff8fa9;--surface:#181c20;--ink-2:#bcc3cb;--ink-3:#98a1ab;--rule:#2a3037;--series-0:#98a1ab;--series-1:#55aae6;--series-2:#37c79c;"
     "--series-3:#ff8c4d;--series-4:#c89ce2;--series-5:#d6b530;--series-6:#f080b3;--series-7:#a3a6ff;--series-8:#a9c06a;"
     "--band-1:rgb(85 170 230/.2);--band-2:rgb(55 199 156/.2);--band-3:rgb(255 140 77/.2);--band-4:rgb(200 156 226/.2);"
     "--band-5:rgb(214 181 48/.2);--band-6:rgb(240 128 179/.2);--band-7:rgb(163 166 255/.2);--band-8:rgb(169 192 106/.2)"

@@ -4,24 +4,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
+from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import json_twin, page
-from pullback_dashboards.report.page import report_view
-from pullback_dashboards.report.view import CaseBlock
+from pullback_dashboards.report.page import view_of
+from pullback_dashboards.report.view import ReportView
 from pullback_service.commits.naming import named_commit
+from pullback_service.commits.queries import parents_of
 from pullback_service.database import ReadSession
 from pullback_service.ids import ProjectId
+from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.queries import StoredReport, document_of, list_reports, report_by_id
+from pullback_service.reports.queries import StoredReport, list_reports
 
 router = APIRouter(include_in_schema=False)
 
 _MOST_REPORTS = 100
+_MOST_JOBS = 20
 
 
 @dataclass(frozen=True)
@@ -40,23 +42,45 @@ class ReportRow:
 
 
 @dataclass(frozen=True)
+class JobRow:
+    """A job at the commit."""
+
+    href: str
+    suite: str
+    state: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
 class CommitView:
-    """A commit with its uploads, and the cases of the newest of them."""
+    """A commit with its uploads, its jobs, and what the newest upload says."""
 
     project: str
     commit: Commit
+    parents: tuple[Commit, ...]
+    compare_href: str | None
     reports: tuple[ReportRow, ...]
-    cases: tuple[CaseBlock, ...]
+    jobs: tuple[JobRow, ...]
+    newest: ReportView | None
 
 
 async def _read(project: str, sha: str, session: ReadSession) -> CommitView:
-    commit = await _commit(session, project, sha)
+    known = await project_by_name(session, project)
+    project_id = ProjectId(known.id)
+    found = (await named_commit(session, project_id, sha, where="commit")).commit
+    commit = commit_as_named(found)
+    parents = (await parents_of(session, [found.id])).get(found.id, [])
     stored = await list_reports(session, project=project, commit=commit.sha, before=None, limit=_MOST_REPORTS)
-    cases: tuple[CaseBlock, ...] = ()
-    if stored:
-        newest = await report_by_id(session, stored[0].report.id, with_body=True)
-        cases = report_view(newest, await to_thread.run_sync(document_of, newest.report)).cases
-    return CommitView(project, commit, tuple(_row(report) for report in stored), cases)
+    jobs = await list_jobs(session, project=project, commit=commit.sha, state=None, before_id=None, limit=_MOST_JOBS)
+    return CommitView(
+        project=project,
+        commit=commit,
+        parents=tuple(Commit(parent) for parent in parents),
+        compare_href=links.compare(project, head=commit.sha) if parents and stored else None,
+        reports=tuple(_row(report) for report in stored),
+        jobs=tuple(_job_row(job) for job in jobs),
+        newest=await view_of(session, stored[0].report.id) if stored else None,
+    )
 
 
 AskedView = Annotated[CommitView, Depends(_read)]
@@ -73,13 +97,12 @@ async def commit_json(view: AskedView) -> Response:
 async def commit_page(request: Request, view: AskedView) -> Response:
     """The page."""
     title = view.commit.title or f"Commit {view.commit.short}"
-    return page(request, "commit.html", title=title, view=view, twins=("json",))
+    return page(request, "commit.html", title=title, project=view.project, view=view, twins=("json",), copying=True)
 
 
-async def _commit(session: AsyncSession, project: str, sha: str) -> Commit:
-    known = await project_by_name(session, project)
-    found = (await named_commit(session, ProjectId(known.id), sha, where="commit")).commit
-    return Commit(found.sha, found.title, found.author, found.authored_at, found.branch)
+def _job_row(stored: StoredJob) -> JobRow:
+    job = stored.job
+    return JobRow(links.job(job.id), job.suite, job.state, job.created_at)
 
 
 def _row(stored: StoredReport) -> ReportRow:

@@ -1,79 +1,75 @@
-"""`/projects/{project}/compare`: two commits, branches or a branch and where it parted, series by series."""
+"""`/projects/{project}/compare`: two commits, branches or machines, or a branch and where it parted, series by series."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
 
-from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import PlainTextResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import links
-from pullback_dashboards.choices import Question, question, questions
+from pullback_dashboards import links, sources
+from pullback_dashboards.choices import question
+from pullback_dashboards.compare.expanded import Expanded, expanded
+from pullback_dashboards.compare.reading import CompareAsked, Comparison, read_comparison
 from pullback_dashboards.compare.view import (
+    SHOWN,
     CompareView,
+    Show,
     columns_of,
-    is_relevant,
+    dimensions_of,
+    is_shown,
     markdown,
     metric_rows,
     rows_of,
     verdict,
 )
-from pullback_dashboards.history import Commit, metric_label
+from pullback_dashboards.explore.view import Menu, MenuValue
+from pullback_dashboards.history import metric_label
+from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page
-from pullback_dashboards.sources import newest_project
-from pullback_service.commits import models as commits
+from pullback_dashboards.state import Address
 from pullback_service.commits.branches import list_branches
 from pullback_service.commits.queries import list_commits
 from pullback_service.comparisons import queries
-from pullback_service.comparisons.pairs import find_pair, missing_series
 from pullback_service.comparisons.queries import Compared
 from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
-from pullback_service.ids import ProjectId
+from pullback_service.fields import Name
+from pullback_service.ids import ProjectId, SeriesId
 from pullback_service.machines.models import Machine
 from pullback_service.projects.queries import project_by_name
-from pullback_service.series.choosing import SeriesChoice
+from pullback_service.series.asking import ChosenSeries
+from pullback_service.series.choosing import PARAM
+from pullback_service.series.models import Case
+from pullback_service.series.windows import Window, marks_in
 
 router = APIRouter(include_in_schema=False)
 
 ROWS = 100  # a page
 _SUGGESTIONS = 60
+_LISTED = 12  # values of a filter
+_WINDOW = Window(last=60)  # of the history of a series that is opened
+_MARKS = 200
 COLUMNS = (
     "case", "variant", "metric", "machine", "outcome", "kind", "reference", "candidate", "unit", "factor", "low", "high",
-    "groups", "threshold", "reason",
+    "groups", "threshold", "significance", "reason",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class State:
-    """Everything that the address of the page decides. `show=all` also shows what did not change."""
+    """What the address decides besides the dimensions of series: who is compared, which outcomes, from which row, which row is open."""
 
-    head: str | None = None
-    base: str | None = None
+    head: Name | Literal[""] | None = None
+    base: Name | Literal[""] | None = None
     merge_base: bool = False
-    metric: str | None = None
-    variant: str | None = None
-    machine: str | None = None
-    q: str | None = None
-    show: str | None = None
-    start: int = 0
-
-    def address(self, project: str, **changed: str | int | bool | None) -> str:
-        """The page in another state; what is the default anyway is left out."""
-        state = replace(self, **changed)  # type: ignore[arg-type] # given by name, from this file
-        return links.compare(
-            project,
-            base=state.base or None,
-            head=state.head or None,
-            merge_base="true" if state.merge_base else None,
-            metric=state.metric or None,
-            variant=state.variant or None,
-            machine=state.machine or None,
-            q=state.q or None,
-            show=state.show or None,
-            start=str(state.start) if state.start else None,
-        )
+    head_machine: Name | Literal[""] | None = None
+    base_machine: Name | Literal[""] | None = None
+    show: Show = "changed"
+    start: Annotated[int, Query(ge=0, le=1_000_000)] = 0
+    open: Annotated[int | None, Query(ge=1, description="Series whose history and processes are shown.")] = None
 
 
 @dataclass(frozen=True)
@@ -82,51 +78,45 @@ class Asked:
 
     project: str
     state: State
+    words: str
+    kept: tuple[tuple[str, str], ...]
     suggestions: tuple[tuple[str, str], ...]
+    machines: tuple[str, ...]
     view: CompareView | None
 
 
-async def _read(project: str, session: ReadSession, state: Annotated[State, Depends()]) -> Asked:
+async def _read(
+    request: Request, project: str, session: ReadSession, choice: ChosenSeries, state: Annotated[State, Depends()]
+) -> Asked:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
-    suggestions = await _suggested(session, project_id)
+    address = Address(links.compare(project), request)
+    machines = tuple(machine.name for machine in await sources.machines_of(session, project_id))
+    asked = Asked(
+        project=project,
+        state=state,
+        words=choice.text or "",
+        kept=address.without("head", "base", "merge_base", "head_machine", "base_machine", "q", "start", "open"),
+        suggestions=await _suggested(session, project_id),
+        machines=machines,
+        view=None,
+    )
     if not state.head:
-        return Asked(project, state, suggestions, None)
-    pair = await find_pair(session, project_id, state.base or None, state.head, merge_base=state.merge_base)
-    reference, candidate = _named(pair.reference.commit), _named(pair.candidate.commit)
-    choice = SeriesChoice(
-        project=project,
-        metric=[state.metric] if state.metric else (),
-        variant=[state.variant] if state.variant else (),
-        machine=[state.machine] if state.machine else (),
-        text=state.q or None,
+        return asked
+    comparison = await read_comparison(
+        session,
+        project,
+        CompareAsked(
+            head=state.head,
+            base=state.base or None,
+            merge_base=state.merge_base,
+            head_machine=state.head_machine or None,
+            base_machine=state.base_machine or None,
+            choice=choice,
+        ),
     )
-    compared = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice)
-    showing_all = state.show == "all"
-    wanted = [each for each in compared if showing_all or is_relevant(each)]
-    start = max(0, state.start)
-    part = wanted[start : start + ROWS]
-    shown = await queries.show(session, pair.reference.commit, pair.candidate.commit, part)
-    notes = [*pair.notes, *await missing_series(session, project_id, pair, compared)]
-    view = CompareView(
-        project=project,
-        reference=reference,
-        candidate=candidate,
-        verdict=verdict(compared, reference),
-        notes=tuple(notes),
-        metrics=metric_rows(queries.summarize(compared)),
-        rows=rows_of(shown, project=project, candidate=candidate),
-        found=len(wanted),
-        hidden=len(compared) - len(wanted),
-        all_href=state.address(project, show="all", start=0),
-        relevant_href=state.address(project, show=None, start=0),
-        showing_all=showing_all,
-        next_href=state.address(project, start=start + ROWS) if start + ROWS < len(wanted) else None,
-        turned_href=state.address(project, base=candidate.sha, head=reference.sha, merge_base=False, start=0),
-        commands=f"git switch --detach {candidate.sha}\npullback compare --against {reference.sha}",
-        questions=await _questions(session, project, state, compared),
-    )
-    return Asked(project, state, suggestions, view)
+    view = await _view(session, project, state, address, comparison)
+    return Asked(project, state, asked.words, asked.kept, asked.suggestions, machines, view)
 
 
 AskedPage = Annotated[Asked, Depends(_read)]
@@ -135,9 +125,8 @@ _PATH = "/projects/{project:path}/compare"
 
 @router.get("/compare")
 async def compare_somewhere(session: ReadSession) -> Response:
-    """To the project that was uploaded to last, or to the overview where there is none."""
-    newest = await newest_project(session)
-    return RedirectResponse(links.compare(newest.name) if newest else links.overview(), status_code=307)
+    """To the project that was uploaded to last."""
+    return await elsewhere(session, links.compare)
 
 
 @router.get(_PATH + ".json")
@@ -166,7 +155,70 @@ async def compare_page(request: Request, asked: AskedPage) -> Response:
     view = asked.view
     title = f"{view.reference.short} → {view.candidate.short}" if view else "Compare"
     twins = ("json", "csv", "md") if view else ()
-    return page(request, "compare.html", title=title, asked=asked, view=view, twins=twins, copying=True)
+    return page(
+        request, "compare.html", title=title, project=asked.project, asked=asked, view=view, twins=twins, copying=True
+    )
+
+
+async def _view(
+    session: AsyncSession, project: str, state: State, address: Address, comparison: Comparison
+) -> CompareView:
+    compared, pair = comparison.compared, comparison.pair
+    reference, candidate = comparison.reference, comparison.candidate
+    wanted = [each for each in compared if is_shown(each, state.show)]
+    part = wanted[state.start : state.start + ROWS]
+    shown = await queries.show(session, pair.reference.commit, pair.candidate.commit, part)
+    opened = next((each for each in shown if state.open and each.compared.series_id == state.open), None)
+    detail = await _opened(session, comparison, opened) if opened is not None else None
+    cases, machines = await queries.named(session, compared)
+    following = state.start + ROWS
+    return CompareView(
+        project=project,
+        reference=reference,
+        candidate=candidate,
+        machines=(state.base_machine or "", state.head_machine or "") if comparison.across else None,
+        verdict=verdict(compared, reference, across=comparison.across),
+        notes=comparison.notes,
+        metrics=metric_rows(queries.summarize(compared)),
+        rows=rows_of(
+            shown,
+            project=project,
+            candidate=candidate,
+            opened=None if opened is None or opened.compared.series_id is None else (opened.compared.series_id, detail),
+            address=lambda series_id: address.replaced("open", None if series_id is None else str(series_id)),
+        ),
+        found=len(wanted),
+        hidden=len(compared) - len(wanted),
+        all_href=address.replaced("show", "all"),
+        relevant_href=address.replaced("show", None),
+        showing=state.show,
+        first=state.start + 1,
+        next_href=address.replaced("start", str(following)) if following < len(wanted) else None,
+        turned_href=_turned(address, state, comparison),
+        commands=f"git switch --detach {candidate.sha}\npullback compare --against {reference.sha}",
+        questions=(question("show", _shows(compared, state, address)),),
+        menus=tuple(_menus(compared, cases, machines, address)),
+        pin_href=links.pin(address.less("start", "open")),
+    )
+
+
+async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.Shown) -> Expanded:
+    """The history and the processes of one series. Index: as `marks_in` and `groups_of`."""
+    compared, pair = opened.compared, comparison.pair
+    series_id = SeriesId(compared.series_id or 0)
+    points, _ = await marks_in(session, series_id, _WINDOW, at_most=_MARKS)
+    groups: Sequence[float] = ()
+    if not comparison.across:
+        groups = await queries.groups_of(session, pair.reference.commit, pair.candidate.commit, compared.key)
+    return expanded(opened, points, groups, reference=comparison.reference, candidate=comparison.candidate)
+
+
+def _turned(address: Address, state: State, comparison: Comparison) -> str:
+    """The same the other way round."""
+    pairs = {"base": comparison.candidate.sha, "head": comparison.reference.sha, "merge_base": None, "open": None}
+    if comparison.across:
+        pairs |= {"base_machine": state.head_machine, "head_machine": state.base_machine}
+    return address.with_all(pairs)
 
 
 def _found(asked: Asked) -> CompareView:
@@ -183,31 +235,41 @@ async def _suggested(session: AsyncSession, project_id: ProjectId) -> tuple[tupl
     return (*named, *((commit.sha[:12], commit.title or "") for commit in newest))
 
 
-async def _questions(
-    session: AsyncSession, project: str, state: State, compared: Sequence[Compared]
-) -> tuple[Question, ...]:
-    """Filters by what there is. A filter that is set keeps its way back."""
-
-    def ask(name: str, chosen: str | None, values: Sequence[tuple[str, str]]) -> Question:
-        answers = [("all", state.address(project, **{name: None}, start=0), chosen is None)]
-        answers += [(text, state.address(project, **{name: value}, start=0), value == chosen) for value, text in values]
-        return question(name, answers if len(values) > 1 or chosen else answers[:1])
-
-    metrics = sorted({each.key[3] for each in compared} | ({state.metric} if state.metric else set()))
-    variants = sorted({each.key[2] for each in compared} | ({state.variant} if state.variant else set()))
-    names = await _machine_names(session, {each.key[1] for each in compared})
-    machines = sorted({*names, *([state.machine] if state.machine else [])})
-    return questions(
-        ask("metric", state.metric, [(metric, metric_label(metric)) for metric in metrics]),
-        ask("variant", state.variant, [(variant, variant) for variant in variants]),
-        ask("machine", state.machine, [(machine, machine) for machine in machines]),
-    )
+def _shows(compared: Sequence[Compared], state: State, address: Address) -> Iterator[tuple[str, str, bool]]:
+    """Which rows are shown, with how many there are of each kind; kinds of which there are none are not offered."""
+    for show in get_args(Show):
+        count = sum(is_shown(each, show) for each in compared)
+        if count or show in {"changed", "all", state.show}:
+            href = address.replaced("show", None if show == "changed" else show)
+            yield f"{SHOWN[show]} {count}", href, show == state.show
 
 
-async def _machine_names(session: AsyncSession, ids: set[int]) -> list[str]:
-    found = [await session.get(Machine, machine_id) for machine_id in sorted(ids)]
-    return [machine.name for machine in found if machine]
-
-
-def _named(commit: commits.Commit) -> Commit:
-    return Commit(commit.sha, commit.title, commit.author, commit.authored_at, commit.branch)
+def _menus(
+    compared: Sequence[Compared], cases: Mapping[int, Case], machines: Mapping[int, Machine], address: Address
+) -> Iterator[Menu]:
+    """Every dimension in which the compared series differ, or by which they were chosen, with the counts of its values."""
+    counts: dict[str, Counter[str]] = {}
+    for each in compared:
+        for name, value in dimensions_of(each, cases[each.key[0]], machines[each.key[1]]):
+            counts.setdefault(name, Counter())[value] += 1
+    for name in [*counts, *(name for name in address.names if name.startswith(PARAM) and name not in counts)]:
+        values, chosen = counts.get(name, Counter()), address.chosen(name)
+        if len(values) < 2 and not chosen:
+            continue
+        listed = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+        kept = [item for place, item in enumerate(listed) if place < _LISTED or item[0] in chosen]
+        kept += [(value, 0) for value in sorted(chosen - set(values))]
+        yield Menu(
+            dimension=name,
+            label=name.removeprefix(PARAM),
+            values=tuple(
+                MenuValue(
+                    text=metric_label(value) if name == "metric" else value,
+                    count=count,
+                    href=address.dropped(name, value) if value in chosen else address.added(name, value),
+                    chosen=value in chosen,
+                )
+                for value, count in kept
+            ),
+            more=max(0, len(listed) - _LISTED),
+        )

@@ -6,18 +6,36 @@ in the same groups is never called better or worse, only hinted at, and a hint i
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Question
+from pullback_dashboards.compare.expanded import Expanded
+from pullback_dashboards.explore.view import Menu, written
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units
-from pullback_service.comparisons.judging import trend
+from pullback_dashboards.wording.markdown import markdown_text
+from pullback_service.comparisons.judging import UNCHANGED, trend
 from pullback_service.comparisons.queries import Compared, MetricSummary, Shown, ShownSide, Span
+from pullback_service.machines.models import Machine
+from pullback_service.series.choosing import PARAM
+from pullback_service.series.models import Case
 
 RELEVANT = ("failed", "slower", "more", "faster", "less")
+Show = Literal["changed", "worse", "better", "ambiguous", "unchanged", "not_comparable", "failed", "all"]
+SHOWN: Mapping[Show, str] = {
+    "changed": "what changed",
+    "worse": "▲ worse",
+    "better": "▼ better",
+    "ambiguous": "? ambiguous",
+    "unchanged": "= unchanged",
+    "not_comparable": "not comparable",
+    "failed": "✕ failed",
+    "all": "all",
+}
 _CLAUSES = 3  # of a verdict
 _KINDS = {
     "paired": "in the same groups",
@@ -29,7 +47,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One series at both commits."""
+    """One series at both commits. `detail` is there where the row is open."""
 
     workload: str
     case: str
@@ -59,6 +77,9 @@ class Row:
     processes: str
     history_href: str
     case_href: str
+    anchor: str
+    open_href: str | None
+    detail: Expanded | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +115,7 @@ class CompareView:
     project: str
     reference: Commit
     candidate: Commit
+    machines: tuple[str, str] | None
     verdict: Verdict
     notes: tuple[str, ...]
     metrics: tuple[Metric, ...]
@@ -102,26 +124,53 @@ class CompareView:
     hidden: int
     all_href: str
     relevant_href: str
-    showing_all: bool
+    showing: Show
+    first: int
     next_href: str | None
     turned_href: str
     commands: str
     questions: tuple[Question, ...] = ()
+    menus: tuple[Menu, ...] = ()
+    pin_href: str | None = None
 
 
-def is_relevant(compared: Compared) -> bool:
-    """Whether it changed, as far as can be said."""
-    return compared.judgement.outcome in RELEVANT
+def is_shown(compared: Compared, show: Show) -> bool:
+    """Whether a series belongs to what is to be shown."""
+    outcome = compared.judgement.outcome
+    match show:
+        case "all":
+            return True
+        case "changed":
+            return outcome in RELEVANT
+        case "worse" | "better":
+            return _trend(compared) == show and outcome != "failed"
+        case "unchanged":
+            return outcome in UNCHANGED
+        case _:
+            return outcome == show
 
 
-def verdict(compared: Sequence[Compared], reference: Commit) -> Verdict:
-    """The whole comparison in a sentence."""
+def dimensions_of(compared: Compared, case: Case, machine: Machine) -> Iterator[tuple[str, str]]:
+    """What a series is, by the names that addresses use."""
+    yield "workload", case.workload
+    yield "variant", compared.key[2]
+    yield "metric", compared.key[3]
+    yield "machine", machine.name
+    for name, value in (("kind", compared.kind), ("device", case.device), ("dtype", case.dtype)):
+        if value is not None:
+            yield name, value
+    for name, value in case.params.items():
+        yield f"{PARAM}{name}", written(value)
+
+
+def verdict(compared: Sequence[Compared], reference: Commit, *, across: bool = False) -> Verdict:
+    """The whole comparison in a sentence; `across` two machines there is nothing that groups could tell."""
     counts = Counter(_trend(each) for each in compared)
     failed = sum(each.judgement.outcome == "failed" for each in compared)
     ambiguous = sum(each.judgement.outcome == "ambiguous" for each in compared)
     worse = counts["worse"] - failed
     unpaired = sum(each.judgement.kind == "unpaired" for each in compared)
-    then = _remedy(unpaired, ambiguous, reference)
+    then = _remedy(unpaired, ambiguous, reference, across=across)
     if not compared:
         return Verdict("plain", "", "Nothing was measured at either commit.", "Choose other commits or other filters.")
     if failed or worse:
@@ -156,9 +205,24 @@ def metric_rows(summaries: Sequence[MetricSummary]) -> tuple[Metric, ...]:
     )
 
 
-def rows_of(shown: Sequence[Shown], *, project: str, candidate: Commit) -> tuple[Row, ...]:
-    """The table."""
-    return tuple(_row(each, project, candidate) for each in shown)
+def rows_of(
+    shown: Sequence[Shown],
+    *,
+    project: str,
+    candidate: Commit,
+    opened: tuple[int, Expanded | None] | None = None,
+    address: Callable[[int | None], str] | None = None,
+) -> tuple[Row, ...]:
+    """The table. `opened` is the series whose details are shown, `address` leads to the page with another one open."""
+    rows = []
+    for each in shown:
+        series_id = each.compared.series_id
+        is_open = opened is not None and opened[0] == series_id
+        row = _row(each, project, candidate)
+        if address is not None and series_id is not None:
+            row = replace(row, open_href=f"{address(None if is_open else series_id)}#{row.anchor}")
+        rows.append(replace(row, detail=opened[1]) if is_open and opened is not None else row)
+    return tuple(rows)
 
 
 def _row(shown: Shown, project: str, candidate: Commit) -> Row:
@@ -199,6 +263,8 @@ def _row(shown: Shown, project: str, candidate: Commit) -> Row:
         processes=" and ".join(_processes(side) for side in (shown.reference, shown.candidate) if side and side.spread),
         history_href=links.workload(project, shown.case.workload, case=shown.case.label, machine=shown.machine.name),
         case_href=links.case(project, candidate.sha, shown.case.label, machine=shown.machine.name),
+        anchor=f"series-{compared.series_id}",
+        open_href=None,
     )
 
 
@@ -270,7 +336,9 @@ def _worst(compared: Sequence[Compared]) -> Iterator[str]:
         yield f"and {len(together) - _CLAUSES} more kinds of change"
 
 
-def _remedy(unpaired: int, ambiguous: int, reference: Commit) -> str:
+def _remedy(unpaired: int, ambiguous: int, reference: Commit, *, across: bool) -> str:
+    if unpaired and across:
+        return f"Of {_count(unpaired, 'series', 'series')} two machines claim nothing; their counts compare."
     if unpaired:
         return (
             f"{_count(unpaired, 'series was', 'series were')} measured at different times, which claims nothing; "
@@ -290,36 +358,34 @@ def _joined(parts: "Sequence[str] | Iterator[str]") -> str:
 def markdown(view: CompareView) -> str:
     """Exactly what the page shows, for a pull request."""
     lines = [
-        f"**{_plain(view.verdict.mark)} {_plain(view.verdict.text)}**".replace("** ", "**"),
+        f"**{markdown_text(view.verdict.mark)} {markdown_text(view.verdict.text)}**".replace("** ", "**"),
         "",
-        f"`{view.reference.short}` → `{view.candidate.short}` of {_plain(view.project)}. {_plain(view.verdict.then)}".rstrip(),
+        f"`{view.reference.short}` → `{view.candidate.short}` of {markdown_text(view.project)}. {markdown_text(view.verdict.then)}".rstrip(),
         "",
         "| metric | worse | better | unchanged | ambiguous | not comparable | failed |",
         "|---|---|---|---:|---:|---:|---:|",
     ]
     lines += [
-        f"| {_plain(m.label)} | {m.worse} | {m.better} | {m.unchanged} | {m.ambiguous} | {m.not_comparable} | {m.failed} |"
+        f"| {markdown_text(m.label)} | {m.worse} | {m.better} | {m.unchanged} | {m.ambiguous} | {m.not_comparable} | {m.failed} |"
         for m in view.metrics
     ]
     if view.rows:
         lines += [
             "",
-            "| | case | variant | metric | before | after | change | interval | threshold |",
-            "|---|---|---|---|---:|---:|---:|---|---|",
+            "| | case | variant | metric | machine | before | after | change | interval | significance | threshold |",
+            "|---|---|---|---|---|---:|---:|---:|---|---:|---|",
         ]
         lines += [
-            f"| {row.mark} | {_plain(row.case)} | {_plain(row.variant)} | {_plain(metric_label(row.metric))} | {row.reference} "
-            f"| {row.candidate} | {row.change} | {row.doubt or row.kind} | {row.threshold} |"
+            f"| {row.mark} | {markdown_text(row.case)} | {markdown_text(row.variant)} | {markdown_text(metric_label(row.metric))} | {markdown_text(row.machine)} "
+            f"| {row.reference} | {row.candidate} | {row.change} | {row.doubt or row.kind} | {row.significance} | {row.threshold} |"
             for row in view.rows
         ]
     if view.hidden:
-        lines += ["", f"{view.hidden} series that did not change, or of which nothing can be said, are left out."]
+        why = "that did not change, or of which nothing can be said," if view.showing == "changed" else "of other kinds"
+        lines += ["", f"{view.hidden} series {why} are left out."]
+    if len(view.rows) < view.found:
+        lines += ["", f"Rows {view.first} to {view.first + len(view.rows) - 1} of {view.found}."]
     return "\n".join(lines) + "\n"
-
-
-def _plain(text: str) -> str:
-    """Text that no Markdown reader takes for markup or for the end of a cell."""
-    return "".join(f"\\{c}" if c in "\\|*_`<>[]#" else c for c in text.replace("\n", " "))
 
 
 def columns_of(row: Row) -> Mapping[str, object]:
@@ -339,6 +405,7 @@ def columns_of(row: Row) -> Mapping[str, object]:
         "high": _factor(row.high),
         "groups": row.groups,
         "threshold": row.threshold,
+        "significance": row.significance,
         "reason": row.reason,
     }
 

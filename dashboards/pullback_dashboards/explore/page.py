@@ -1,13 +1,14 @@
 """`/projects/{project}/explore`: series by what they are, drawn side by side. The address is the whole state."""
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated
-from urllib.parse import urlencode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
+from pullback_dashboards.charts.still import Axes, standalone
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.explore.view import (
     MOST_DRAWN,
@@ -16,19 +17,24 @@ from pullback_dashboards.explore.view import (
     Found,
     Menu,
     MenuValue,
+    SeriesRow,
     charts_of,
+    knows_split,
     rows_of,
 )
 from pullback_dashboards.history import metric_label
-from pullback_dashboards.rendering import json_twin, page
-from pullback_dashboards.sources import newest_project
+from pullback_dashboards.projectless import elsewhere
+from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
+from pullback_dashboards.sources import as_factor
+from pullback_dashboards.state import Address
 from pullback_service.database import ReadSession
+from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
-from pullback_service.series.choosing import PARAM, SeriesChoice
-from pullback_service.series.finding import Facet, Facets, facets, list_series
-from pullback_service.series.windows import Window, marks_in
+from pullback_service.series.choosing import PARAM
+from pullback_service.series.drawing import newest_marks
+from pullback_service.series.finding import Facet, Facets, StoredSeries, facets, list_series
 
 router = APIRouter(include_in_schema=False)
 
@@ -36,33 +42,15 @@ _LISTED = 12  # values of a menu
 _WINDOWS = (30, 100, 400)
 _MARKS = 200  # a curve
 _OWN = ("split", "y", "last")
+COLUMNS = (
+    "case", "variant", "metric", "machine", "commit", "value", "unit", "factor", "low", "high", "outcome", "marks",
+)  # fmt: skip
 
-Pairs = tuple[tuple[str, str], ...]
-
-
-class _Address:
-    """The addresses that differ from the present one in one answer."""
-
-    def __init__(self, project: str, request: Request) -> None:
-        self.project = project
-        self.pairs: Pairs = tuple((key, value) for key, value in request.query_params.multi_items() if value)
-
-    def chosen(self, name: str) -> set[str]:
-        return {value for key, value in self.pairs if key == name}
-
-    def replaced(self, name: str, value: str | None) -> str:
-        kept = [(key, old) for key, old in self.pairs if key != name]
-        return self._written(kept if value is None else [*kept, (name, value)])
-
-    def cleared(self) -> str:
-        return self._written([(key, value) for key, value in self.pairs if key in _OWN])
-
-    def without(self, name: str) -> Pairs:
-        return tuple((key, value) for key, value in self.pairs if key != name)
-
-    def _written(self, pairs: Sequence[tuple[str, str]]) -> str:
-        path = links.explore(self.project)
-        return f"{path}?{urlencode(pairs)}" if pairs else path
+Split = Annotated[
+    str, Query(max_length=210, description="What charts are told apart by; empty lays all over each other.")
+]
+Values = Literal["relative", "absolute"]
+Last = Annotated[int, Query(ge=1, le=2000)]
 
 
 async def _read(
@@ -70,28 +58,31 @@ async def _read(
     session: ReadSession,
     choice: ChosenSeries,
     project: str,
-    split: Annotated[str, Query(pattern=f"^({'|'.join(SPLITS)})?$")] = "metric",
-    y: Annotated[str, Query(pattern="^(relative|absolute)$")] = "relative",
-    last: Annotated[int, Query(ge=1, le=2000)] = _WINDOWS[1],
+    split: Split = "metric",
+    y: Values = "relative",
+    last: Last = _WINDOWS[1],
 ) -> ExploreView:
     await project_by_name(session, project)
-    address = _Address(project, request)
+    _check(split)
+    address = Address(links.explore(project), request)
     counted = await facets(session, choice)
     found: list[Found] = []
     if 0 < counted.series <= MOST_DRAWN:
-        for stored in await list_series(session, choice, after_id=None, limit=MOST_DRAWN):
-            window = Window(last=last)
-            points, _ = await marks_in(session, SeriesId(stored.series.id), window, at_most=_MARKS)
-            found.append(Found(stored, tuple(points)))
+        stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
+        found = await _points_of(session, stored, last)
+    charts = tuple(
+        replace(chart, pin_href=links.pin(address.with_all(dict(chart.alone))) if chart.alone is not None else None)
+        for chart in charts_of(found, split=split, relative=y == "relative")
+    )
     return ExploreView(
         project=project,
         series=counted.series,
         menus=tuple(_menus(counted, address)),
-        charts=charts_of(found, split=split, relative=y == "relative"),
+        charts=charts,
         rows=rows_of(found, project),
         split=split,
-        questions=_questions(address, choice, split, y, last) if found else (),
-        clear_href=address.cleared(),
+        questions=_questions(address, counted, split, y, last) if found else (),
+        clear_href=address.only(_OWN),
         words=choice.text or "",
         kept=address.without("q"),
     )
@@ -103,9 +94,8 @@ _PATH = "/projects/{project:path}/explore"
 
 @router.get("/explore")
 async def explore_somewhere(session: ReadSession) -> Response:
-    """To the project that was uploaded to last, or to the overview where there is none."""
-    newest = await newest_project(session)
-    return RedirectResponse(links.explore(newest.name) if newest else links.overview(), status_code=307)
+    """To the project that was uploaded to last."""
+    return await elsewhere(session, links.explore)
 
 
 @router.get(_PATH + ".json")
@@ -114,38 +104,99 @@ async def explore_json(view: AskedView) -> Response:
     return json_twin(view)
 
 
+@router.get(_PATH + ".csv")
+async def explore_csv(view: AskedView) -> Response:
+    """The table as CSV: each series at its newest commit."""
+    return csv_twin(f"{view.project}-series", [_columns_of(row) for row in view.rows], COLUMNS)
+
+
+@router.get(_PATH + ".svg")
+async def explore_svg(
+    session: ReadSession,
+    choice: ChosenSeries,
+    project: str,
+    split: Split = "metric",
+    y: Values = "relative",
+    last: Last = _WINDOWS[1],
+) -> Response:
+    """The first chart, for a README or a board: without the menus and their counts, for boards ask for many."""
+    await project_by_name(session, project)
+    _check(split)
+    stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN + 1)
+    if not stored or len(stored) > MOST_DRAWN:
+        why = "no series fits any more" if not stored else f"more than {MOST_DRAWN} series are too many for one chart"
+        return svg_twin(standalone((), Axes(f"{project}: {why}", "", 1, "", "")))
+    first = charts_of(await _points_of(session, stored, last), split=split, relative=y == "relative")[0]
+    return svg_twin(standalone(first.curves, first.axes))
+
+
 @router.get(_PATH)
 async def explore_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "explore.html", title="Explore", view=view, most=MOST_DRAWN, twins=("json",))
+    twins = ("json", "csv", "svg") if view.charts else ("json",)
+    title = f"{view.series} series of {view.project}"
+    return page(request, "explore.html", title=title, project=view.project, view=view, most=MOST_DRAWN, twins=twins)
 
 
-def _menus(counted: Facets, address: _Address) -> Iterator[Menu]:
+def _check(split: str) -> None:
+    if not knows_split(split):
+        refuse("split", f"Charts are not told apart by {split!r}: say one of {', '.join(SPLITS)}, or {PARAM}NAME.")
+
+
+async def _points_of(session: AsyncSession, series: Sequence[StoredSeries], last: int) -> list[Found]:
+    ids = [SeriesId(stored.series.id) for stored in series]
+    marks = await newest_marks(session, ids, last=last, at_most=_MARKS)
+    return [Found(stored, tuple(marks[id_])) for stored, id_ in zip(series, ids, strict=True)]
+
+
+def _columns_of(row: SeriesRow) -> Mapping[str, Any]:
+    """The row as numbers."""
+    return {
+        "case": row.case,
+        "variant": row.variant,
+        "metric": row.metric,
+        "machine": row.machine,
+        "commit": row.commit,
+        "value": row.value,
+        "unit": row.unit,
+        "factor": as_factor(row.log_ratio),
+        "low": as_factor(row.low),
+        "high": as_factor(row.high),
+        "outcome": row.outcome,
+        "marks": row.points,
+    }
+
+
+def _menus(counted: Facets, address: Address) -> Iterator[Menu]:
     for facet in counted.facets:
         if facet.dimension == "project" or not facet.values:
             continue
         yield _menu(facet, address)
 
 
-def _menu(facet: Facet, address: _Address) -> Menu:
-    chosen = address.chosen(facet.dimension)
+def _menu(facet: Facet, address: Address) -> Menu:
+    name = facet.dimension
+    chosen = address.chosen(name)
     listed = [pair for place, pair in enumerate(facet.values) if place < _LISTED or pair[0] in chosen]
     values = tuple(
         MenuValue(
-            text=metric_label(value) if facet.dimension == "metric" else value,
+            text=metric_label(value) if name == "metric" else value,
             count=count,
-            href=address.replaced(facet.dimension, None if value in chosen else value),
+            href=address.dropped(name, value) if value in chosen else address.replaced(name, value),
             chosen=value in chosen,
+            also_href=address.added(name, value) if chosen and value not in chosen else None,
         )
         for value, count in listed
     )
-    return Menu(facet.dimension, facet.dimension.removeprefix(PARAM), values, facet.values_in_all - len(listed))
+    return Menu(name, name.removeprefix(PARAM), values, facet.values_in_all - len(listed))
 
 
-def _questions(address: _Address, choice: SeriesChoice, split: str, y: str, last: int) -> tuple[Question, ...]:
-    del choice
+def _questions(address: Address, counted: Facets, split: str, y: Values, last: int) -> tuple[Question, ...]:
+    parameters = [facet.dimension for facet in counted.facets if facet.dimension.startswith(PARAM)]
+    splits = [*SPLITS, *(name for name in parameters if name not in SPLITS)]
+    told = [(name.removeprefix(PARAM), address.replaced("split", name), name == split) for name in splits]
     return questions(
-        question("a chart for each", ((name, address.replaced("split", name), name == split) for name in SPLITS)),
+        question("a chart for each", [*told, ("none: overlay", address.replaced("split", ""), not split)]),
         question(
             "values",
             (

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import orjson
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE, Look, look_of
@@ -10,12 +12,13 @@ from pullback_dashboards.charts.still import Axes, Curve, Spot
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.wording import factors, units
+from pullback_service.series.choosing import PARAM
+from pullback_service.series.drawing import DrawnPoint
 from pullback_service.series.finding import StoredSeries
-from pullback_service.series.windows import PooledPoint
 
 MOST_DRAWN = 24
 MOST_CURVES = 8  # in one chart; more are told apart by nobody
-SPLITS = ("metric", "workload", "case", "variant", "machine", "dtype", "device")
+SPLITS = ("metric", "workload", "case", "variant", "kind", "machine", "dtype", "device")
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class MenuValue:
     count: int
     href: str
     chosen: bool
+    also_href: str | None = None
+    """Where to choose it beside what is chosen already."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +48,19 @@ class Found:
     """A series and its points, oldest commit first."""
 
     stored: StoredSeries
-    points: tuple[PooledPoint, ...]
+    points: tuple[DrawnPoint, ...]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One small multiple."""
+    """One small multiple. `alone` are the names and values that leave nothing but its series, None where none do."""
 
     title: str
     curves: tuple[Curve, ...]
     axes: Axes
     left_out: int
+    alone: tuple[tuple[str, str], ...] | None = None
+    pin_href: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,12 @@ class SeriesRow:
     tone: str
     points: int
     commit: str
+    value: float | None
+    unit: str
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    outcome: str | None
     history_href: str
     export_href: str
 
@@ -88,6 +101,7 @@ class ExploreView:
     clear_href: str
     words: str
     kept: tuple[tuple[str, str], ...]
+    pin_href: str | None = None
 
 
 def charts_of(found: Sequence[Found], *, split: str, relative: bool) -> tuple[Chart, ...]:
@@ -96,7 +110,27 @@ def charts_of(found: Sequence[Found], *, split: str, relative: bool) -> tuple[Ch
     groups: dict[tuple[str, str], list[Found]] = {}
     for each in found:
         groups.setdefault((_value(each.stored, split), each.stored.series.metric), []).append(each)
-    return tuple(_chart(value, metric, group, places, relative=relative) for (value, metric), group in groups.items())
+    return tuple(
+        replace(
+            _chart(_titled(split, value), metric, group, places, relative=relative), alone=_alone(split, value, metric)
+        )
+        for (value, metric), group in groups.items()
+    )
+
+
+def knows_split(split: str) -> bool:
+    """Whether charts can be told apart by it: a dimension, a parameter, or nothing at all, which lays all over each other."""
+    return split in {"", *SPLITS} or (split.startswith(PARAM) and split != PARAM)
+
+
+def _titled(split: str, value: str) -> str:
+    return f"{split.removeprefix(PARAM)}={value}" if split.startswith(PARAM) else value
+
+
+def _alone(split: str, value: str, metric: str) -> tuple[tuple[str, str], ...] | None:
+    if value == f"no {split.removeprefix(PARAM)}":  # no choice finds what has none
+        return None
+    return (("metric", metric),) if split in {"", "metric"} else (("metric", metric), (split, value))
 
 
 def rows_of(found: Sequence[Found], project: str) -> tuple[SeriesRow, ...]:
@@ -171,6 +205,9 @@ def _told(stored: StoredSeries) -> dict[str, str]:
 
 
 def _value(stored: StoredSeries, split: str) -> str:
+    if split.startswith(PARAM):
+        name = split.removeprefix(PARAM)
+        return written(stored.case.params[name]) if name in stored.case.params else f"no {name}"
     return {
         "": "",
         "metric": stored.series.metric,
@@ -178,9 +215,15 @@ def _value(stored: StoredSeries, split: str) -> str:
         "case": stored.case.label,
         "variant": stored.series.variant,
         "machine": stored.machine.name,
+        "kind": stored.series.variant_kind,
         "dtype": stored.case.dtype or "no dtype",
         "device": stored.case.device or "no device",
     }[split]
+
+
+def written(value: object) -> str:
+    """A parameter as addresses write it: JSON, but text without its quotes."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def _row(each: Found, project: str) -> SeriesRow:
@@ -198,6 +241,12 @@ def _row(each: Found, project: str) -> SeriesRow:
         tone=factors.tone(outcome, bigger_is_better=series.direction == "bigger"),
         points=len(each.points),
         commit=last.commit[:9] if last else "",
+        value=last.value if last else None,
+        unit=series.unit,
+        log_ratio=last.log_ratio if last else None,
+        low=last.low if last else None,
+        high=last.high if last else None,
+        outcome=outcome,
         history_href=links.workload(project, case.workload, case=case.label, machine=machine.name),
         export_href=f"/api/v1/series/{series.id}/points?format=csv",
     )

@@ -5,7 +5,8 @@ from fastapi import APIRouter, Request, Response
 from pullback_dashboards import links, sources
 from pullback_dashboards.feed.view import feed
 from pullback_dashboards.history import History
-from pullback_dashboards.overview.view import LATELY, SPARK_COMMITS, news
+from pullback_dashboards.overview.sources import lately
+from pullback_dashboards.overview.view import news
 from pullback_service.database import ReadSession
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
@@ -22,9 +23,7 @@ async def project_feed(request: Request, project: str, session: ReadSession, mac
     history = History()
     if machines:
         chosen = sources.chosen(machines, machine)
-        history, _ = await sources.recent_history(
-            session, project_id, chosen.id, metric="time", commits=SPARK_COMMITS, lately=LATELY + 1, page=1
-        )
+        history = await lately(session, project_id, chosen.id)
     body = feed(
         project,
         news(history, project=project, machine=machine),

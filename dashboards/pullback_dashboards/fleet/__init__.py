@@ -1,1 +1,1 @@
-"""Who measures what right now, what waits, and what was done: the fleet's line, the queue, a job with its log."""
+"""Machines and their agents, and how the service is doing."""

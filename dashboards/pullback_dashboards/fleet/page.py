@@ -1,132 +1,126 @@
-"""`/jobs` and `/jobs/{id}`: the queue and the fleet, and a job with its log."""
+"""`/fleet`: machines and their agents, and how the service is doing."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from pullback_dashboards import links
-from pullback_dashboards.choices import Empty, Question, question
-from pullback_dashboards.fleet.sources import fleet_now, job_line
-from pullback_dashboards.fleet.view import Fleet, JobLine
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.choices import Empty
+from pullback_dashboards.fleet.sources import machine_lines
+from pullback_dashboards.fleet.view import MachineLine
+from pullback_dashboards.rendering import json_twin, page
 from pullback_service.database import ReadSession
-from pullback_service.ids import JobId
-from pullback_service.jobs import logs
-from pullback_service.jobs.queries import job_by_id, list_jobs, result_of
-from pullback_service.jobs.schemas import JobState
+from pullback_service.runtime import KnownNoise
+from pullback_service.status.queries import read_status
+from pullback_service.status.schemas import ChoreStatus
 
 router = APIRouter(include_in_schema=False)
 
-_MOST_JOBS = 100
-_STATES = ("queued", "running", "done", "failed")
-COLUMNS = (
-    "id", "project", "sha", "suite", "state", "attempts", "machine", "created_at", "finished_at", "failure",
-)  # fmt: skip
+
+@dataclass(frozen=True)
+class ChoreLine:
+    """Chores of one kind; ages in seconds, of the oldest that waits or runs and of the newest that failed."""
+
+    task: str
+    waiting: int
+    waiting_s: float | None
+    running: int
+    running_s: float | None
+    failed: int
+    failed_s: float | None
 
 
 @dataclass(frozen=True)
-class JobsView:
-    """The newest jobs, and the fleet."""
+class ServiceLine:
+    """How the service is doing: in one word, in sentences with what to do, and what its workers have to do."""
 
-    fleet: Fleet
-    jobs: tuple[JobLine, ...]
-    questions: tuple[Question, ...]
+    well: bool
+    findings: tuple[str, ...]
+    workers: int
+    chores_waiting: int
+    chores: tuple[ChoreLine, ...]
+
+
+@dataclass(frozen=True)
+class FleetView:
+    """Machines, and the service they work for."""
+
+    words: str
+    machines: tuple[MachineLine, ...]
+    waiting: int
+    service: ServiceLine
     empty: Empty | None
 
 
-@dataclass(frozen=True)
-class JobView:
-    """A job and the end of its log."""
-
-    job: JobLine
-    machine: str | None
-    report_href: str | None
-    log: str
-    log_size: int
-
-
-async def _read_jobs(request: Request, session: ReadSession, state: JobState | None = None) -> JobsView:
-    fleet = await fleet_now(session, datetime.now(UTC))
-    stored = await list_jobs(session, project=None, commit=None, state=state, before_id=None, limit=_MOST_JOBS)
-    answers = [("all", links.jobs(), state is None)]
-    answers += [(name, links.jobs(state=name), state == name) for name in _STATES]
-    return JobsView(
-        fleet=fleet,
-        jobs=tuple([await job_line(session, job) for job in stored]),
-        questions=(question("state", answers),),
-        empty=None if stored else _nothing(state, str(request.base_url).rstrip("/")),
+async def _read(request: Request, session: ReadSession, memory: KnownNoise) -> FleetView:
+    machines = await machine_lines(session, memory)
+    status = await read_status(session)
+    waiting = status.jobs.by_state.get("queued", 0)
+    return FleetView(
+        words=in_words(machines, waiting),
+        machines=machines,
+        waiting=waiting,
+        service=ServiceLine(
+            well=status.status == "well",
+            findings=tuple(status.findings),
+            workers=status.workers,
+            chores_waiting=sum(chore.waiting for chore in status.chores),
+            chores=tuple(map(_chore_line, status.chores)),
+        ),
+        empty=None if machines else nobody_yet(str(request.base_url).rstrip("/")),
     )
 
 
-AskedJobs = Annotated[JobsView, Depends(_read_jobs)]
+AskedView = Annotated[FleetView, Depends(_read)]
 
 
-async def _read_job(job_id: int, session: ReadSession) -> JobView:
-    stored = await job_by_id(session, JobId(job_id))
-    line = await job_line(session, stored)
-    piece = await logs.read(session, JobId(job_id), 0, number=None)
-    if piece.size > len(piece.content):  # a long log: its last mebibyte is what a person wants to see
-        piece = await logs.read(session, JobId(job_id), piece.size - logs.LONGEST_READ, number=piece.attempt)
-    report_id = await result_of(session, JobId(job_id))
-    fleet = await fleet_now(session, datetime.now(UTC))
-    return JobView(
-        job=line,
-        machine=fleet.machine_of(line),
-        report_href=links.report(str(report_id)) if report_id else None,
-        log=piece.content.decode("utf-8", "replace"),
-        log_size=piece.size,
-    )
-
-
-AskedJob = Annotated[JobView, Depends(_read_job)]
-
-
-@router.get("/jobs.json")
-async def jobs_json(view: AskedJobs) -> Response:
+@router.get("/fleet.json")
+async def fleet_json(view: AskedView) -> Response:
     """The same as JSON."""
     return json_twin(view)
 
 
-@router.get("/jobs.csv")
-async def jobs_csv(view: AskedJobs) -> Response:
-    """The table as CSV."""
-    return csv_twin("jobs", _table(view), COLUMNS)
-
-
-@router.get("/jobs")
-async def jobs_page(request: Request, view: AskedJobs) -> Response:
+@router.get("/fleet")
+async def fleet_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "jobs.html", title="Jobs", view=view, twins=("json", "csv"), live=True)
+    return page(request, "fleet.html", title="Fleet", view=view, twins=("json",), live=True)
 
 
-@router.get("/jobs/{job_id}.json")
-async def job_json(view: AskedJob) -> Response:
-    """The same as JSON; the whole log is at /api/v1/jobs/{id}/log."""
-    return json_twin(view)
+def _chore_line(chore: ChoreStatus) -> ChoreLine:
+    return ChoreLine(
+        chore.task,
+        chore.waiting,
+        chore.waiting_s,
+        chore.running,
+        chore.running_s,
+        chore.failed,
+        chore.failed_s,
+    )
 
 
-@router.get("/jobs/{job_id}")
-async def job_page(request: Request, view: AskedJob) -> Response:
-    """The page."""
-    live = view.job.finished_at is None
-    return page(request, "job.html", title=f"Job {view.job.id}", view=view, twins=("json",), live=live)
+def in_words(machines: tuple[MachineLine, ...], waiting: int) -> str:
+    """The fleet in a sentence: how many machines do what, and how much waits."""
+    states = [machine.state for machine in machines]
+    told = [
+        f"{states.count(state)} {word}"
+        for state, word in (
+            ("at work", "at work"),
+            ("idle", "idle"),
+            ("takes no jobs", "taking no jobs"),
+            ("silent", "silent"),
+            ("no agent", "without an agent"),
+        )
+        if state in states
+    ]
+    count = f"{len(machines)} {'machine' if len(machines) == 1 else 'machines'}"
+    jobs = "nothing waits" if not waiting else f"{waiting} {'job waits' if waiting == 1 else 'jobs wait'}"
+    return f"{count}: {', '.join(told)}; {jobs}." if machines else f"No machine yet; {jobs}."
 
 
-def _table(view: JobsView) -> Iterator[dict[str, Any]]:
-    for job in view.jobs:
-        row = {name: getattr(job, name) for name in COLUMNS if name != "machine"}
-        yield row | {"machine": view.fleet.machine_of(job)}
-
-
-def _nothing(state: str | None, base: str) -> Empty:
-    if state is not None:
-        return Empty(f"No job is {state}", ("The other states are one click away.",))
+def nobody_yet(base: str) -> Empty:
+    """What to do where no machine was heard of."""
     return Empty(
-        "No job has been asked for",
-        ("`pullback up` asks for one by itself; anybody else asks for a commit through the API:",),
-        f"curl -X POST {base}/api/v1/jobs -H 'content-type: application/json' \\\n"
-        '  -d \'{"project": "pullback", "commit": {"sha": "<40 hex digits>"}, "suite": "quick"}\'',
+        "No machine has been heard of",
+        ("An agent on a machine takes jobs and measures them there. In a checkout of what is measured:",),
+        f"pullback agent --server {base} --repository .",
     )

@@ -1,38 +1,66 @@
 """Asks the service who measures what, and turns its rows into lines."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards.fleet.view import AgentLine, Fleet, JobLine, is_present, progress_of
+from pullback_dashboards import links
+from pullback_dashboards.fleet.view import (
+    AgentLine,
+    Fleet,
+    JobLine,
+    MachineLine,
+    NoiseLine,
+    Progress,
+    hardware_in_words,
+    noise_line,
+    progress_of,
+    quality_of,
+    spool_in_words,
+    state_of,
+)
+from pullback_dashboards.history import case_order
 from pullback_service.agents.queries import SeenAgent, list_agents
-from pullback_service.ids import JobId
-from pullback_service.jobs.queries import ACTIVE, StoredJob, attempts_of, list_jobs
+from pullback_service.ids import MachineId
+from pullback_service.jobs.forecasting import labels_in_words
+from pullback_service.jobs.models import Attempt
+from pullback_service.jobs.queries import ACTIVE, JobChoice, StoredJob, count_jobs, list_jobs, newest_attempts
+from pullback_service.machines.models import Machine
+from pullback_service.machines.queries import list_machines, machine_names
+from pullback_service.machines.remembering import Heard, NoiseMemory
+from pullback_service.reports.queries import newest_of_machines
 
-_MOST_AGENTS = 200
-_MOST_RUNNING = 20
-MOST_QUEUED = 500  # beyond that the page says "500 or more"
+MOST_MACHINES = 200
+_MOST_AGENTS = 500
+_MOST_RUNNING = 100
+NOISE_DAYS = 90
+RESULTS = 12
+"""How many of its last uploads say how well a machine does."""
 
 
-async def fleet_now(session: AsyncSession, now: datetime) -> Fleet:
+async def fleet_now(session: AsyncSession) -> Fleet:
     """Agents, what runs and how much waits."""
     agents = await list_agents(session, after_id=None, limit=_MOST_AGENTS)
-    running: list[StoredJob] = []
-    for state in ACTIVE:
-        running += await list_jobs(session, project=None, commit=None, state=state, before_id=None, limit=_MOST_RUNNING)
-    queued = await list_jobs(session, project=None, commit=None, state="queued", before_id=None, limit=MOST_QUEUED)
-    lines = [await job_line(session, job) for job in sorted(running, key=lambda stored: stored.job.id)]
-    return Fleet(agents=_agent_lines(agents, now), running=tuple(lines), queued=len(queued))
+    running = await list_jobs(session, before_id=None, limit=_MOST_RUNNING, choice=JobChoice(states=ACTIVE))
+    queued = await count_jobs(session, JobChoice(state="queued"))
+    lines = await job_lines(session, sorted(running, key=lambda stored: stored.job.id))
+    return Fleet(tuple(map(agent_line, agents)), lines, queued.get("queued", 0))
 
 
-async def job_line(session: AsyncSession, stored: StoredJob) -> JobLine:
-    """A job with where its newest attempt is."""
+async def job_lines(session: AsyncSession, jobs: Sequence[StoredJob]) -> tuple[JobLine, ...]:
+    """Jobs with where their last attempts are, or the machine they wait for."""
+    newest = await newest_attempts(session, [stored.job.id for stored in jobs if stored.job.attempts])
+    wanted = {attempt.machine_id for attempt in newest.values()} | {stored.job.machine_id for stored in jobs}
+    names = await machine_names(session, [MachineId(each) for each in wanted if each is not None])
+    return tuple(_job_line(stored, newest.get(stored.job.id), names) for stored in jobs)
+
+
+def _job_line(stored: StoredJob, newest: Attempt | None, names: Mapping[MachineId, str]) -> JobLine:
     job, commit = stored.job, stored.commit
-    attempts = await attempts_of(session, JobId(job.id)) if job.attempts or job.state in ACTIVE else []
-    newest = attempts[-1] if attempts else None
     failure = job.failure_message or (newest.failure_message if newest and job.state == "failed" else None)
     kind = job.failure_kind or (newest.failure_kind if newest else None)
+    active = job.state in ACTIVE
+    machine_id = newest.machine_id if newest and job.state != "queued" else job.machine_id
     return JobLine(
         id=job.id,
         project=stored.project,
@@ -44,24 +72,93 @@ async def job_line(session: AsyncSession, stored: StoredJob) -> JobLine:
         max_attempts=job.max_attempts,
         created_at=job.created_at,
         finished_at=job.finished_at,
-        machine_id=newest.machine_id if newest else None,
-        phase=newest.phase if newest and job.state in ACTIVE else None,
+        machine_id=machine_id,
+        phase=newest.phase if newest and active else None,
         progress=progress_of(newest.progress) if newest else None,
         failure=f"{kind}: {failure}" if failure and kind else failure,
+        machine=names.get(MachineId(machine_id)) if machine_id is not None else None,
+        since=newest.leased_at if newest else None,
+        ended_at=newest.ended_at if newest else None,
+        kind=job.kind,
+        reference=stored.reference,
+        origin=job.origin,
+        asked_by=job.asked_by,
+        priority=job.priority,
+        requires=labels_in_words(job.requires),
+        fork=commit.fork,
+        awaits_approval=job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
+        cancel_requested=job.cancel_requested_at is not None,
     )
 
 
-def _agent_lines(agents: Sequence[SeenAgent], now: datetime) -> tuple[AgentLine, ...]:
-    """An agent at work speaks through its heartbeats and claims nothing meanwhile: it counts as present."""
-    return tuple(
-        AgentLine(
-            name=seen.agent.name,
-            machine=seen.machine,
-            machine_id=seen.agent.machine_id,
-            last_seen_at=seen.agent.last_seen_at,
-            present=seen.job_id is not None or is_present(seen.agent.last_seen_at, now),
-            job_id=seen.job_id,
-            phase=seen.phase,
+def agent_line(seen: SeenAgent) -> AgentLine:
+    """An agent as pages show it. One that is at work speaks by its heartbeats and counts as present."""
+    agent = seen.agent
+    return AgentLine(
+        name=agent.name,
+        machine=seen.machine,
+        machine_id=agent.machine_id,
+        last_seen_at=agent.last_seen_at,
+        present=seen.present or seen.job_id is not None,
+        job_id=seen.job_id,
+        phase=seen.phase,
+        since=seen.since,
+        progress=_progress(seen),
+        spool=spool_in_words(agent.spool_waiting, agent.spool_bytes),
+        spool_waiting=agent.spool_waiting,
+        refuses=agent.refuses,
+        labels=labels_in_words(agent.labels),
+    )
+
+
+def _progress(seen: SeenAgent) -> Progress | None:
+    return progress_of(seen.progress) if seen.job_id is not None else None
+
+
+async def machine_lines(session: AsyncSession, memory: NoiseMemory) -> tuple[MachineLine, ...]:
+    """Machines in the order of their names: those with agents, and behind them those that only sent reports."""
+    machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
+    agents = [agent_line(seen) for seen in await list_agents(session, after_id=None, limit=_MOST_AGENTS)]
+    ids = [MachineId(machine.id) for machine in machines]
+    heard = await memory.of(session, ids, days=NOISE_DAYS)
+    results = await newest_of_machines(session, ids, limit=RESULTS)
+    lines = [
+        machine_line(
+            machine,
+            [agent for agent in agents if agent.machine_id == machine.id],
+            heard[MachineId(machine.id)],
+            [(each.report.quality, each.report.failures) for each in results.get(MachineId(machine.id), ())],
         )
-        for seen in agents
+        for machine in machines
+    ]
+    return tuple(sorted(lines, key=lambda line: (not line.agents, case_order(line.name), line.id)))
+
+
+def machine_line(
+    machine: Machine, agents: Sequence[AgentLine], heard: Heard, results: Sequence[tuple[str, int]]
+) -> MachineLine:
+    """A machine out of what was asked of it."""
+    return MachineLine(
+        id=machine.id,
+        name=machine.name,
+        hardware=hardware_in_words(machine.facts),
+        href=links.machine(machine.id),
+        state=state_of(agents),
+        agents=tuple(agents),
+        noise=noise_of_machine(heard),
+        quality=quality_of(results),
+        accepts_untrusted=machine.accepts == "untrusted",
+        last_seen_at=max([machine.last_seen_at, *(agent.last_seen_at for agent in agents)]),
+    )
+
+
+def noise_of_machine(heard: Heard) -> NoiseLine:
+    """The noise of a machine in one metric."""
+    figures = heard.noise.all
+    return noise_line(
+        figures.floor,
+        provisional=figures.provisional,
+        comparisons=figures.comparisons,
+        false_alarms=figures.false_alarms,
+        history=[(day, each.floor, each.provisional) for day, each in heard.noise.history],
     )

@@ -1,9 +1,23 @@
-"""The fleet's line and the queue, as plain values."""
+"""Who measures what: jobs, agents and machines as plain values, and how they read."""
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime
+from typing import Any
 
-PRESENT_FOR = timedelta(minutes=3)  # two missed claims of 30 s and a slow minute: beyond that an agent is away
+from pullback_dashboards.charts.noise import Floor
+from pullback_dashboards.wording.units import quantity
+
+# What agents call the steps of their work, and pages. Cases take turns, so that examining comes again and again.
+PHASES: Mapping[str, str] = {
+    "prepare": "getting the commit ready",
+    "preflight": "looking at the machine",
+    "examine": "counting memory",
+    "measure": "measuring",
+    "finished": "measuring",
+    "upload": "sending the report",
+}
 
 
 @dataclass(frozen=True)
@@ -33,11 +47,47 @@ class JobLine:
     phase: str | None = None
     progress: Progress | None = None
     failure: str | None = None
+    machine: str | None = None
+    since: datetime | None = None
+    """When its last attempt began."""
+    ended_at: datetime | None = None
+    kind: str = "run"
+    reference: str | None = None
+    origin: str = "asked"
+    asked_by: str | None = None
+    priority: int = 0
+    requires: str = ""
+    fork: str | None = None
+    awaits_approval: bool = False
+    cancel_requested: bool = False
 
     @property
     def short(self) -> str:
         """The commit's short name."""
         return self.sha[:9]
+
+    @property
+    def doing(self) -> str:
+        """The phase in words."""
+        return phase_in_words(self.phase)
+
+    @property
+    def what(self) -> str:
+        """What is done at the commit: a suite, or a comparison with another commit or with itself."""
+        if self.kind != "compare":
+            return self.suite
+        if self.reference == self.sha:
+            return f"{self.suite}, against itself (A/A)"
+        return f"{self.suite}, against {(self.reference or '')[:9]}"
+
+    @property
+    def asker(self) -> str:
+        """Who wanted it."""
+        if self.origin == "idle":
+            return "the idle machine"
+        if self.origin == "backfill":
+            return f"a backfill of {self.asked_by}" if self.asked_by else "the backfill of its project"
+        return self.asked_by or "not noted"
 
 
 @dataclass(frozen=True)
@@ -51,6 +101,17 @@ class AgentLine:
     present: bool
     job_id: int | None = None
     phase: str | None = None
+    since: datetime | None = None
+    progress: Progress | None = None
+    spool: str = "not told"
+    spool_waiting: int | None = None
+    refuses: str | None = None
+    labels: str = ""
+
+    @property
+    def doing(self) -> str:
+        """The phase in words."""
+        return phase_in_words(self.phase)
 
 
 @dataclass(frozen=True)
@@ -66,19 +127,49 @@ class Fleet:
         """How many agents were heard of lately."""
         return sum(agent.present for agent in self.agents)
 
-    def machine_of(self, job: JobLine) -> str | None:
-        """The name of the machine that has or had a job."""
-        return next((agent.machine for agent in self.agents if agent.machine_id == job.machine_id), None)
-
     @property
     def last_seen(self) -> datetime | None:
         """When any agent was last heard of."""
         return max((agent.last_seen_at for agent in self.agents), default=None)
 
 
-def is_present(last_seen_at: datetime, now: datetime) -> bool:
-    """Whether an agent counts as here."""
-    return now - last_seen_at < PRESENT_FOR
+@dataclass(frozen=True)
+class Quality:
+    """The last uploads of a machine, oldest first: `clean`, `contaminated` or `failed` (some case gave nothing)."""
+
+    marks: tuple[str, ...]
+    words: str
+
+
+@dataclass(frozen=True)
+class NoiseLine:
+    """The noise floor of a machine, in words and day by day."""
+
+    floor: str
+    words: str
+    provisional: bool
+    days: tuple[Floor, ...]
+
+
+@dataclass(frozen=True)
+class MachineLine:
+    """A machine and its agents."""
+
+    id: int
+    name: str
+    hardware: str
+    href: str
+    state: str
+    agents: tuple[AgentLine, ...]
+    noise: NoiseLine
+    quality: Quality
+    accepts_untrusted: bool
+    last_seen_at: datetime
+
+
+def phase_in_words(phase: str | None) -> str:
+    """A phase as pages call it; what an agent of another kind says is shown as it is."""
+    return PHASES.get(phase, phase) if phase else "about to begin"
 
 
 def progress_of(raw: object) -> Progress | None:
@@ -89,3 +180,69 @@ def progress_of(raw: object) -> Progress | None:
     if not isinstance(done, int) or not isinstance(total, int) or total < 1:
         return None
     return Progress(max(0, min(done, total)), total, message if isinstance(message, str) else "")
+
+
+def state_of(agents: Sequence[AgentLine]) -> str:
+    """What a machine is doing: measuring, refusing jobs, idle, or silent; without an agent it is only reported from."""
+    if not agents:
+        return "no agent"
+    if any(agent.job_id for agent in agents):
+        return "at work"
+    here = [agent for agent in agents if agent.present]
+    if not here:
+        return "silent"
+    return "idle" if any(agent.refuses is None for agent in here) else "takes no jobs"
+
+
+def spool_in_words(waiting: int | None, size: int | None) -> str:
+    """What an agent has not delivered yet."""
+    if waiting is None:
+        return "not told"
+    if not waiting:
+        return "empty"
+    return f"{waiting} {'delivery' if waiting == 1 else 'deliveries'}, {quantity(float(size or 0), 'B')}"
+
+
+def hardware_in_words(facts: Mapping[str, Any]) -> str:
+    """The facts that a person knows a machine by."""
+    cores, memory = facts.get("cores"), facts.get("memory_gib")
+    parts = [
+        facts.get("gpu"),
+        facts.get("cpu"),
+        f"{cores} {'core' if cores == 1 else 'cores'}" if cores else None,
+        f"{memory} GiB" if memory else facts.get("memory"),
+    ]
+    return ", ".join(str(part) for part in parts if part)
+
+
+def percent(log_ratio: float) -> str:
+    """A noise floor as the percentage by which two runs of one commit come apart."""
+    value = math.expm1(log_ratio) * 100
+    return f"{value:.1f} %" if value < 10 else f"{value:.0f} %"
+
+
+def noise_line(
+    floor: float, *, provisional: bool, comparisons: int, false_alarms: int, history: Sequence[tuple[date, float, bool]]
+) -> NoiseLine:
+    """The noise of a machine out of its figures."""
+    if not comparisons:
+        words = "never compared with itself"
+    else:
+        words = f"{comparisons} A/A, {false_alarms or 'no'} false {'alarm' if false_alarms == 1 else 'alarms'}"
+    days = tuple(Floor(day.isoformat(), value, assumed) for day, value, assumed in history)
+    return NoiseLine(f"{percent(floor)}{' assumed' if provisional else ''}", words, provisional, days)
+
+
+def quality_of(newest_first: Sequence[tuple[str, int]]) -> Quality:
+    """The last uploads out of (quality, failures), the newest first."""
+    marks = tuple(
+        "contaminated" if quality != "clean" else "failed" if failures else "clean"
+        for quality, failures in reversed(newest_first)
+    )
+    if not marks:
+        return Quality((), "no results yet")
+    parts = [f"{marks.count('clean')} of {len(marks)} clean"]
+    for name, told in (("contaminated", "disturbed"), ("failed", "with failures")):
+        if name in marks:
+            parts.append(f"{marks.count(name)} {told}")
+    return Quality(marks, ", ".join(parts))

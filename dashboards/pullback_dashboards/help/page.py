@@ -1,29 +1,82 @@
-"""`/help`: reading, uploading, and the glossary."""
+"""`/help`: reading numbers and charts, bringing numbers here, what goes on a README or a board, and the glossary."""
 
+import math
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request, Response
 
+from pullback_dashboards.charts.badge import badge
+from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.sparkline import Tick, sparkline
+from pullback_dashboards.charts.still import Axes, Curve, Spot, still
+from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.rendering import json_twin, page
-from pullback_dashboards.wording.glossary import GLOSSARY, Word
+from pullback_dashboards.wording.glossary import Word, glossary
 
 router = APIRouter(include_in_schema=False)
+
+# One made-up history for all examples: a step that makes it better, a failure, one ratio that stays open.
+_FACTORS = (0.58, 0.57, 0.58, 0.44, 0.45, None, 0.44, 0.47)
+_DOUBT = 0.06
+_OPEN = 7
+_GROUPS = tuple(
+    math.log(0.44) + step / 900 for step in (-9, 4, -2, 7, 0, 3, -5, 8, 1, -7, 2, -3, 6, -1, 5, -6, 9, -4, -8, 10)
+)
+_BEFORE = tuple(ratio + 0.045 for ratio in _GROUPS)
 
 
 @dataclass(frozen=True)
 class HelpView:
     """The words."""
 
-    words: tuple[Word, ...] = GLOSSARY
+    words: tuple[Word, ...]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Drawings made by the functions that make the real ones."""
+
+    sparkline: str
+    chart: str
+    strip: str
+    badge: str
 
 
 @router.get("/help.json")
 async def help_json() -> Response:
     """The glossary as JSON."""
-    return json_twin(HelpView())
+    return json_twin(HelpView(glossary()))
 
 
 @router.get("/help")
 async def help_page(request: Request) -> Response:
     """The page."""
-    return page(request, "help.html", title="Help", view=HelpView(), twins=("json",))
+    return page(request, "help.html", title="Help", view=HelpView(glossary()), examples=examples(), twins=("json",))
+
+
+def examples() -> Examples:
+    """One of each kind of chart."""
+    ticks = [_tick(factor) for factor in _FACTORS]
+    spots = tuple(
+        None
+        if factor is None
+        else Spot(place, factor, factor * (1 - _DOUBT), factor * (1 + _DOUBT), hollow=place == _OPEN)
+        for place, factor in enumerate(_FACTORS)
+    )
+    axes = Axes(
+        "time, variant ÷ unfused", "×", len(_FACTORS), "3f2a1bc", "9c04d1e", baseline=1.0, baseline_name="unfused"
+    )
+    now = Groups(_GROUPS, math.log(0.437), math.log(0.443))
+    return Examples(
+        sparkline=sparkline(ticks, tone="better", against_baseline=True),
+        chart=still((Curve("fused", look_of("fused"), spots),), axes),
+        strip=strip(now, Groups(_BEFORE), tone="better"),
+        badge=badge("dense_bias_act native", "2.4× faster than unfused", "better"),
+    )
+
+
+def _tick(factor: float | None) -> Tick:
+    if factor is None:
+        return Tick(failed=True)
+    middle = math.log(factor)
+    return Tick(log_ratio=middle, low=middle - _DOUBT, high=middle + _DOUBT)

@@ -1,52 +1,54 @@
 """`/`: the overview of a project."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from sqlalchemy.ext.asyncio import AsyncSession
+from fastapi import APIRouter, Depends, Request, Response
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.choices import Empty, Question, question, questions
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
-from pullback_dashboards.history import Commit, History, Metric
-from pullback_dashboards.overview.view import LATELY, SPARK_COMMITS, HeatMap, News, heat_map, news
+from pullback_dashboards.history import Commit, Metric, in_reading_order
+from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, find
+from pullback_dashboards.overview.state import SORTS, State, asked
+from pullback_dashboards.overview.view import Cell, HeatMap, News, Row, heat_map, news
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.database import ReadSession
-from pullback_service.errors import NotFoundError
-from pullback_service.ids import MachineId, ProjectId
+from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
 
 router = APIRouter(include_in_schema=False)
 
 COLUMNS = (
-    "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "commit",
+    "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "doubt", "commit",
 )  # fmt: skip
-FIRST_METRIC = "time"
+_SORTED = {"name": "name", "worst": "worst first", "best": "best first"}
 _FIRST_STEPS = """pullback run --suite quick -o report.json
 curl -X POST {base}/api/v1/reports -H 'content-type: application/json' --data-binary @report.json"""
 
 
 @dataclass(frozen=True)
-class State:
-    """Everything that the address of the page decides."""
+class Select:
+    """A menu of the form above the heat map."""
 
-    project: str | None = None
-    machine: str | None = None
-    metric: str | None = None
-    page: int = 1
+    name: str
+    label: str
+    values: tuple[str, ...]
+    chosen: str | None
+    any: str | None = None
 
 
-async def _asked(
-    project: str | None = None,
-    machine: str | None = None,
-    metric: str | None = None,
-    page: Annotated[int, Query(ge=1, le=1_000_000, description="Cases come a hundred on a page.")] = 1,
-) -> State:
-    return State(project, machine, metric, page)
+@dataclass(frozen=True)
+class Filters:
+    """The form above the heat map; `kept` is the rest of the state, which it carries along."""
+
+    text: str
+    changed: bool
+    menus: tuple[Select, ...]
+    kept: tuple[tuple[str, str], ...]
+    clear: str | None
 
 
 @dataclass(frozen=True)
@@ -61,15 +63,19 @@ class OverviewView:
     heat: HeatMap | None = None
     news: tuple[News, ...] = ()
     questions: tuple[Question, ...] = ()
+    filters: Filters | None = None
     empty: Empty | None = None
-    cases: sources.Cases | None = None
-    earlier: str | None = None
-    later: str | None = None
+    paging: Paging | None = None
+    pages: tuple[tuple[int | None, str | None], ...] = ()
+    open_all: str | None = None
 
 
-async def _read(request: Request, session: ReadSession, state: Annotated[State, Depends(_asked)]) -> OverviewView:
+Asked = Annotated[State, Depends(asked)]
+
+
+async def _read(request: Request, session: ReadSession, state: Asked) -> OverviewView:
     base = str(request.base_url).rstrip("/")
-    fleet = await fleet_now(session, datetime.now(UTC))
+    fleet = await fleet_now(session)
     projects = await list_projects(session)
     if state.project is not None:
         project = await project_by_name(session, state.project)
@@ -77,64 +83,61 @@ async def _read(request: Request, session: ReadSession, state: Annotated[State, 
         project = sources.newest_of(projects)
     else:
         return OverviewView(fleet, empty=_nothing_yet(fleet, base))
+    which = _which_project(project.name, [p.name for p in projects])
     machines = await sources.machines_of(session, ProjectId(project.id))
     if not machines:
-        asked = questions(_which_project(project.name, [p.name for p in projects]))
-        return OverviewView(fleet, project=project.name, questions=asked, empty=_nothing_yet(fleet, base))
+        return OverviewView(fleet, project=project.name, questions=questions(which), empty=_nothing_yet(fleet, base))
     machine = sources.chosen(machines, state.machine)
-    metric = state.metric or FIRST_METRIC
-    history, cases = await _history(session, ProjectId(project.id), machine.id, metric, state.page)
-    if state.metric is None and history.metrics and FIRST_METRIC not in {known.name for known in history.metrics}:
-        metric = history.metrics[0].name
-        history, cases = await _history(session, ProjectId(project.id), machine.id, metric, state.page)
-    chosen = _chosen_metric(history, state.metric)
-    named = machine.name if state.machine else None  # links keep a machine only where the reader chose it
+    found = await find(session, ProjectId(project.id), machine.id, state)
+    named = replace(state, project=project.name)
     return OverviewView(
         fleet,
         project=project.name,
         machine=machine.name,
-        commit=history.commits[-1],
-        commits=len(history.commits),
-        heat=heat_map(history, project=project.name, metric=chosen, machine=named),
-        news=news(history, project=project.name, machine=named),
-        cases=cases,
-        earlier=_page(state, cases.page - 1) if cases.page > 1 else None,
-        later=_page(state, cases.page + 1) if cases.page < cases.pages else None,
-        questions=questions(
-            _which_project(project.name, [p.name for p in projects]),
-            _which_machine(state, machine.name, [m.name for m in machines]),
-            _which_metric(state, chosen, history.metrics),
-        ),
+        commit=found.history.commits[-1],
+        commits=len(found.history.commits),
+        heat=_heat(found, named),
+        news=news(found.lately, project=project.name, machine=state.machine),
+        questions=questions(which, _which_metric(state, found), _which_order(state, found)),
+        filters=_filters(state, found, machine.name, [m.name for m in machines]),
+        paging=found.paging,
+        pages=_pages(state, found.paging),
+        open_all=_open_all(state, found),
     )
 
 
-async def _history(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, metric: str, page: int
-) -> tuple[History, sources.Cases]:
-    return await sources.recent_history(
-        session, project_id, machine_id, metric=metric, commits=SPARK_COMMITS, lately=LATELY + 1, page=page
+def _heat(found: Found, state: State) -> HeatMap:
+    return heat_map(
+        found.workloads,
+        found.standings,
+        found.history,
+        variants=in_reading_order({variant for _, variant in found.standings}),
+        metric=found.metric,
+        means=found.means,
+        opened=found.opened,
+        state=state,
+        most_cases=CASES_OF_A_WORKLOAD,
+        toggles=not found.all_open,
     )
-
-
-def _page(state: State, number: int) -> str:
-    page = None if number == 1 else str(number)
-    return links.overview(state.project, machine=state.machine, metric=state.metric, page=page)
 
 
 AskedView = Annotated[OverviewView, Depends(_read)]
 
 
 @router.get("/")
-async def overview(request: Request, view: AskedView) -> Response:
+async def overview(request: Request, view: AskedView, state: Asked) -> Response:
     """The page."""
     return page(
         request,
         "overview.html",
         title=view.project or "Overview",
         view=view,
+        state=state,
         twins=("json", "csv"),
-        feed=links.feed(view.project, machine=view.machine) if view.project else None,
+        project=view.project,
+        machine=state.machine,
         live=True,
+        swapping=True,
     )
 
 
@@ -151,55 +154,94 @@ async def overview_csv(view: AskedView) -> Response:
 
 
 def _table(view: OverviewView) -> Iterator[dict[str, Any]]:
-    """One row per cell of the heat map."""
+    """One row per cell of the heat map, as the page has them: of a closed workload its worst cases."""
     if view.heat is None:
         return
-    metric = view.heat.metric
     for group in view.heat.groups:
-        for row in group.rows:
+        for row in ([group.summary] if group.summary and not group.rows else []) + list(group.rows):
             for cell in row.cells:
-                yield {
-                    "workload": group.workload,
-                    "case": row.case,
-                    "variant": cell.variant,
-                    "metric": metric.name,
-                    "factor": sources.as_factor(cell.log_ratio),
-                    "low": sources.as_factor(cell.low),
-                    "high": sources.as_factor(cell.high),
-                    "outcome": cell.outcome,
-                    "value": cell.measured,
-                    "unit": metric.unit,
-                    "words": cell.words,
-                    "commit": cell.sha,
-                }
+                yield _line(view.heat.metric, group.workload, row, cell)
 
 
-def _chosen_metric(history: History, name: str | None) -> Metric:
-    known = {metric.name: metric for metric in history.metrics}
-    if name is None or not known:
-        return history.metrics[0] if history.metrics else Metric("time", "s", exact=False)
-    if name not in known:
-        raise NotFoundError(f"No metric {name!r} was measured here: there are {', '.join(known)}.")
-    return known[name]
+def _line(metric: Metric, workload: str, row: Row, cell: Cell) -> dict[str, Any]:
+    return {
+        "workload": workload,
+        "case": row.case or f"worst of {row.cases}",
+        "variant": cell.variant,
+        "metric": metric.name,
+        "factor": sources.as_factor(cell.log_ratio),
+        "low": sources.as_factor(cell.low),
+        "high": sources.as_factor(cell.high),
+        "outcome": cell.outcome,
+        "value": cell.measured,
+        "unit": metric.unit,
+        "words": cell.words,
+        "doubt": cell.doubt,
+        "commit": cell.sha,
+    }
 
 
 def _which_project(current: str, names: Sequence[str]) -> Question:
     return question("project", ((name, links.overview(name), name == current) for name in names))
 
 
-def _which_machine(state: State, current: str, names: Sequence[str]) -> Question:
-    return question(
-        "machine",
-        ((name, links.overview(state.project, machine=name, metric=state.metric), name == current) for name in names),
-    )
-
-
-def _which_metric(state: State, current: Metric, metrics: Sequence[Metric]) -> Question:
+def _which_metric(state: State, found: Found) -> Question:
     def address(metric: Metric) -> str:
-        name = None if metric is metrics[0] else metric.name
-        return links.overview(state.project, machine=state.machine, metric=name)
+        return state.address(metric=None if metric is found.metrics[0] else metric.name)
 
-    return question("metric", ((metric.label, address(metric), metric == current) for metric in metrics))
+    return question("metric", ((m.label, address(m), m == found.metric) for m in found.metrics))
+
+
+def _which_order(state: State, found: Found) -> Question:
+    if found.paging.of < 2:
+        return question("order", ())
+    return question("order", ((_SORTED[sort], state.address(sort=sort), sort == state.sort) for sort in SORTS))
+
+
+def _filters(state: State, found: Found, machine: str, machines: Sequence[str]) -> Filters | None:
+    """The form; None where there is nothing to choose between."""
+    menus = tuple(
+        menu
+        for menu in (
+            Select("suite", "suite", found.suites, state.suite, any="every suite"),
+            Select("device", "device", found.devices, state.device, any="every device"),
+            Select("machine", "machine", tuple(machines), machine),
+        )
+        if len(menu.values) > 1 or (menu.any and menu.chosen)
+    )
+    if not menus and not state.narrows and found.paging.cases < 2:
+        return None
+    own = {"q", "changed", "page", *(menu.name for menu in menus)}
+    kept = tuple(
+        (name, str(value))
+        for name, told in state.parameters().items()
+        if name not in own
+        for value in (told if isinstance(told, tuple) else (told,))
+    )
+    clear = state.address(q=None, suite=None, device=None, changed=False) if state.narrows else None
+    return Filters(state.q or "", state.changed, menus, kept, clear)
+
+
+def _pages(state: State, paging: Paging) -> tuple[tuple[int | None, str | None], ...]:
+    """Numbers with their addresses: the first, the last, and those around the present one; None is a gap."""
+    if paging.pages == 1:
+        return ()
+    near = {1, 2, paging.pages - 1, paging.pages, paging.page - 1, paging.page, paging.page + 1}
+    numbers = sorted(number for number in near if 1 <= number <= paging.pages)
+    told: list[tuple[int | None, str | None]] = []
+    for before, number in zip([0, *numbers], numbers, strict=False):
+        if number - before > 1:
+            told.append((None, None))
+        told.append((number, state.address(page=number)))
+    return tuple(told)
+
+
+def _open_all(state: State, found: Found) -> str | None:
+    """The address with all workloads of the page open, or closed where any is."""
+    if found.all_open:
+        return None
+    several = [one.workload for one in found.workloads if len(one.cases) > 1]
+    return state.address(open=() if state.open else tuple(several)) if several else None
 
 
 def _nothing_yet(fleet: Fleet, base: str) -> Empty:

@@ -1,20 +1,27 @@
 """What the overview shows, as plain values: a history in, cells with words, doubt and sparkline out."""
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.sparkline import Tick
-from pullback_dashboards.history import Commit, History, Line, Metric, Reading
+from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading
+from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
+from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
 
 SPARK_COMMITS = 30
-_NEWS_ITEMS = 8
+_NEWS_ITEMS = 12
 LATELY = 5  # commits
 _NEWS_CASES = 3
+_NEWS_METRICS = 2
+_FIRST_METRICS = ("array_allocs", "array_bytes", "time")
+STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
+FEW_GROUPS = 12  # with fewer the floor is provisional
 
 
 @dataclass(frozen=True)
@@ -42,34 +49,30 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One case."""
+    """One case, or a workload by the worst of its cases."""
 
-    case: str
     label: str
     href: str
     cells: tuple[Cell, ...]
+    case: str | None = None
+    cases: int = 1
+    stale: str = ""
 
 
 @dataclass(frozen=True)
 class Group:
-    """The cases of one workload."""
+    """One workload: a row that stands for all its cases where it has several, and those of them that are shown.
+
+    `toggle` is the address that opens or closes it; None where that is not for the reader to decide.
+    """
 
     workload: str
     href: str
+    summary: Row | None
     rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A variant over all cases: the geometric mean of its factors and what it was taken over."""
-
-    variant: str
-    value: str
-    words: str
-    tone: str
-    depth: int
-    cases: int
-    log_ratio: float | None
+    opened: bool
+    toggle: str | None = None
+    more: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,10 @@ class Where:
 
 @dataclass(frozen=True)
 class News:
-    """One change between a commit and the one measured before it, in all the cases that show the same."""
+    """One change between a commit and the one measured before it, in all the cases that show it.
+
+    Where the cases are not `alike`, the text is that of the first, which changed most.
+    """
 
     tone: str
     mark: str
@@ -94,11 +100,12 @@ class News:
     sha: str
     title: str | None
     commit_href: str
+    alike: bool = True
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Cases by variants in one metric, and the mean of every column."""
+    """Workloads by variants in one metric, and the mean of every column."""
 
     metric: Metric
     variants: tuple[str, ...]
@@ -106,51 +113,194 @@ class HeatMap:
     means: tuple[Mean, ...]
 
 
-def heat_map(history: History, *, project: str, metric: Metric, machine: str | None) -> HeatMap:
-    """The heat map of a metric."""
-    variants = history.variants
+def heat_map(
+    workloads: Sequence[Ranked],
+    standings: Mapping[tuple[str, str], Standing],
+    history: History,
+    *,
+    variants: Sequence[str],
+    metric: Metric,
+    means: Sequence[Mean],
+    opened: Collection[str],
+    state: State,
+    most_cases: int,
+    toggles: bool,
+) -> HeatMap:
+    """The heat map of a metric. `opened` workloads show their cases, `toggles` says whether readers may close them."""
+    drawing = _Drawing(history, standings, metric, tuple(variants), state)
     groups = tuple(
-        Group(workload, links.workload(project, workload, machine=machine), rows)
-        for workload in history.workloads
-        if (rows := tuple(_rows(history, project, workload, metric, machine)))
+        drawing.group(one, opened=one.workload in opened, most=most_cases, toggles=toggles) for one in workloads
     )
-    means = tuple(_mean(variant, groups, metric) for variant in variants)
-    return HeatMap(metric, variants, groups, means)
+    return HeatMap(metric, tuple(variants), groups, tuple(means))
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """What all rows of a heat map share."""
+
+    history: History
+    standings: Mapping[tuple[str, str], Standing]
+    metric: Metric
+    variants: tuple[str, ...]
+    state: State
+
+    def group(self, one: Ranked, *, opened: bool, most: int, toggles: bool) -> Group:
+        project = self.state.project or ""
+        href = links.workload(project, one.workload, machine=self.state.machine)
+        several = len(one.cases) > 1
+        shown = one.cases[:most] if opened or not several else ()
+        return Group(
+            workload=one.workload,
+            href=href,
+            summary=self._summary(one, href) if several and toggles else None,
+            rows=tuple(self._row(one.workload, case) for case in shown),
+            opened=opened and several,
+            toggle=self.state.toggled(one.workload) if several and toggles else None,
+            more=len(one.cases) - len(shown) if opened else 0,
+        )
+
+    def _href(self, workload: str, case: str) -> str:
+        return links.workload(self.state.project or "", workload, case=case, machine=self.state.machine)
+
+    def _row(self, workload: str, case: str) -> Row:
+        href = self._href(workload, case)
+        places = {variant: self._place(self.standings.get((case, variant))) for variant in self.variants}
+        newest = max(places.values(), default=-1)
+        cells = tuple(self._cell(case, variant, href, outdated=places[variant] < newest) for variant in self.variants)
+        return Row(bracket(case, workload), href, cells, case=case, stale=self._stale(newest))
+
+    def _summary(self, one: Ranked, href: str) -> Row:
+        cells = []
+        for variant in self.variants:
+            extremes = one.extremes.get(variant)
+            if extremes is None:
+                cells.append(_unmeasured(variant, href))
+            elif variant == BASELINE:
+                cells.append(self._range(one, variant, href))
+            else:
+                target = self._href(one.workload, extremes.worst.case)
+                cells.append(
+                    _summarised(
+                        self._cell(extremes.worst.case, variant, target, outdated=False),
+                        extremes,
+                        self.metric,
+                        one.workload,
+                    )
+                )
+        newest = max(
+            (self._place(self.standings.get((case, v))) for case in one.cases for v in self.variants), default=-1
+        )
+        return Row(f"{len(one.cases)} cases", href, tuple(cells), cases=len(one.cases), stale=self._stale(newest))
+
+    def _cell(self, case: str, variant: str, href: str, *, outdated: bool) -> Cell:
+        standing = self.standings.get((case, variant))
+        if standing is None:
+            return _unmeasured(variant, href)
+        line = self.history.find(case, variant, self.metric.name)
+        sha = self._sha(self._place(standing))
+        return _cell(variant, standing.reading, line, self.metric, href, outdated=outdated, sha=sha)
+
+    def _range(self, one: Ranked, variant: str, href: str) -> Cell:
+        """The baseline of several cases: from the smallest to the largest value."""
+        values = sorted(
+            value
+            for case in one.cases
+            if (standing := self.standings.get((case, variant))) and (value := standing.reading.value) is not None
+        )
+        if not values:
+            return _unmeasured(variant, href)
+        first, last = (units.quantity(value, self.metric.unit) for value in (values[0], values[-1]))
+        doubt = f"to {last}" if last != first else "baseline"
+        says = f"{first} {doubt if last != first else ''} over {len(values)} cases: the baseline".replace("  ", " ")
+        return Cell(variant, "plain", 0, "", first, says, doubt, href)
+
+    def _place(self, standing: Standing | None) -> int:
+        """The place of a standing's commit; -1 for one that is older than all of the history."""
+        return -1 if standing is None else self._places.get(standing.commit_id, -1)
+
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
+        return {commit.id: place for place, commit in enumerate(self.history.commits) if commit.id is not None}
+
+    def _sha(self, place: int) -> str | None:
+        return self.history.commits[place].sha if place >= 0 else None
+
+    def _stale(self, newest: int) -> str:
+        """How far behind the newest commit a whole row is, if it is."""
+        behind = len(self.history.commits) - 1 - newest
+        if newest < 0:
+            return f"older than {len(self.history.commits)} commits"
+        return "" if behind < STALE_AFTER else f"{behind} commits old"
+
+
+def changed_cases(lately: History) -> frozenset[str]:
+    """Cases of which there is news."""
+    return frozenset(change.case for change in _all_changes(lately))
 
 
 def news(history: History, *, project: str, machine: str | None) -> tuple[News, ...]:
     """What changed lately, newest commit first, the largest change of a commit first; one item for the same in many cases.
 
-    Exact metrics: any change since the last measured commit. Time: a ratio to the baseline that moved by more than the
-    floor with intervals that do not overlap; worded as a move of the ratio, for no paired comparison confirmed it.
+    Exact metrics: any change since the last measured commit. Time: what a session says that measured both commits; else a
+    ratio to the baseline that moved by more than the floor with intervals that do not overlap, worded as a move of the
+    ratio, for no paired comparison confirmed it.
     """
-    found = [change for line in history.lines for change in _changes(line, history.commits)]
-    found.sort(key=lambda change: (-change.place, -change.size))
-    together: dict[tuple[int, str, str], list[_Change]] = {}
-    for change in found:
-        together.setdefault((change.place, change.line.variant, change.text), []).append(change)
-    return tuple(
-        _told(same, history.commits[same[0].place], project, machine) for same in list(together.values())[:_NEWS_ITEMS]
-    )
+    together: dict[tuple[int, str], list[_Change]] = {}
+    for change in _all_changes(history):
+        together.setdefault((change.place, change.told_with or f"{change.variant} {change.text}"), []).append(change)
+    groups = [sorted(same, key=lambda change: (_rank(change), -change.size)) for same in together.values()]
+    groups.sort(key=lambda same: (-same[0].place, same[0].outcome in factors.BETTER, -same[0].size))
+    return tuple(_told(same, history, project, machine) for same in groups[:_NEWS_ITEMS])
 
 
-def _told(same: list["_Change"], commit: Commit, project: str, machine: str | None) -> News:
-    first = same[0]
+def _all_changes(history: History) -> list["_Change"]:
+    """Changes of lines, those of time replaced by what a session says that measured both commits, where there is one."""
+    judged = {(claim.case, claim.variant, claim.place) for claim in history.claims if claim.metric == "time"}
+    changes = [
+        change
+        for line in history.lines
+        for change in _changes(line, history.commits)
+        if not (change.moved and (change.case, change.variant, change.place) in judged)
+    ]
+    first = len(history.commits) - LATELY
+    newest = {
+        (claim.case, claim.variant, claim.metric, claim.place, claim.reference): claim for claim in history.claims
+    }
+    return changes + [
+        _claimed(claim) for claim in newest.values() if claim.outcome in _CLAIMED and claim.place >= first
+    ]
+
+
+def _told(same: list["_Change"], history: History, project: str, machine: str | None) -> News:
+    """One item: the sentence is of the case that changed most, and of at most a few metrics."""
+    first, commit = same[0], history.commits[same[0].place]
+    cases = list(dict.fromkeys(change.case for change in same))
+    variants = [variant for variant in history.variants if variant in {change.variant for change in same}]
+    of_first = [change for change in same if change.case == first.case and change.variant == first.variant]
+    texts = [change.text for change in of_first[:_NEWS_METRICS]]
+    if len(of_first) > len(texts):
+        rest = len(of_first) - len(texts)
+        texts.append(f"{rest} more {'count' if rest == 1 else 'counts'}")
     return News(
         tone=factors.tone(first.outcome),
         mark=factors.mark(first.outcome),
-        variant=first.line.variant,
-        text=first.text,
+        variant=", ".join(variants) or first.variant,
+        text=", ".join(texts),
         note=first.note,
         cases=tuple(
-            Where(c.line.case, links.case(project, commit.sha, c.line.case, machine=machine))
-            for c in same[:_NEWS_CASES]
+            Where(case, links.case(project, commit.sha, case, machine=machine)) for case in cases[:_NEWS_CASES]
         ),
-        more=max(0, len(same) - _NEWS_CASES),
+        more=max(0, len(cases) - _NEWS_CASES),
+        alike={change.text for change in of_first} == {change.text for change in same},
         sha=commit.sha,
         title=commit.title,
         commit_href=links.commit(project, commit.sha),
     )
+
+
+def _rank(change: "_Change") -> int:
+    """Which metric of an item is told first: arrays, then their bytes, then the layers below."""
+    return _FIRST_METRICS.index(change.metric) if change.metric in _FIRST_METRICS else len(_FIRST_METRICS)
 
 
 def bracket(case: str, workload: str) -> str:
@@ -159,34 +309,23 @@ def bracket(case: str, workload: str) -> str:
     return inner[1:-1].replace(",", ", ") if inner.startswith("[") and inner.endswith("]") else case
 
 
-def _rows(history: History, project: str, workload: str, metric: Metric, machine: str | None) -> Iterator[Row]:
-    for case in history.cases(workload):
-        href = links.workload(project, workload, case=case, machine=machine)
-        lines = {variant: history.find(case, variant, metric.name) for variant in history.variants}
-        if not any(line and line.latest for line in lines.values()):
-            continue
-        newest = max(line.latest[0] for line in lines.values() if line and line.latest)
-        cells = tuple(_cell(variant, line, newest, history.commits, href) for variant, line in lines.items())
-        yield Row(case, bracket(case, workload), href, cells)
+def _unmeasured(variant: str, href: str) -> Cell:
+    return Cell(variant, "nothing", 0, "", "–", "not measured", "", href)
 
 
-def _cell(variant: str, line: Line | None, newest: int, commits: tuple[Commit, ...], href: str) -> Cell:
-    found = line.latest if line else None
-    if line is None or found is None:
-        return Cell(variant, "nothing", 0, "", "–", "not measured", "not measured", href)
-    place, reading = found
-    metric = line.metric
+def _cell(
+    variant: str, reading: Reading, line: Line | None, metric: Metric, href: str, *, outdated: bool, sha: str | None
+) -> Cell:
+    ticks = _ticks(line) if line and variant != BASELINE else ()
     if reading.failure:
         return Cell(
             variant, "failed", 0, factors.mark("failed"), "failed", reading.failure, reading.failure, href,
-            outcome="failed", sha=commits[place].sha, ticks=_ticks(line),
+            outcome="failed", sha=sha, ticks=ticks,
         )  # fmt: skip
     if variant == BASELINE:
         text = units.quantity(reading.value, metric.unit)
         says = f"{units.exact(reading.value, metric.unit)}: the baseline"
-        return Cell(
-            variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value, sha=commits[place].sha
-        )
+        return Cell(variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value, sha=sha)
     return Cell(
         variant=variant,
         tone=factors.tone(reading.outcome, bigger_is_better=metric.bigger_is_better),
@@ -194,18 +333,30 @@ def _cell(variant: str, line: Line | None, newest: int, commits: tuple[Commit, .
         mark=factors.mark(reading.outcome),
         value=_value(reading, metric),
         words=_words(reading, metric),
-        doubt=_doubt(reading, metric, outdated=place < newest),
+        doubt=_doubt(reading, metric, outdated=outdated),
         href=href,
         outcome=reading.outcome,
         log_ratio=reading.log_ratio,
         low=reading.low,
         high=reading.high,
         measured=reading.value,
-        sha=commits[place].sha,
-        outdated=place < newest,
-        ticks=_ticks(line),
-        against_baseline=_has_ratio(line),
+        sha=sha,
+        outdated=outdated,
+        ticks=ticks,
+        against_baseline=line is None or _has_ratio(line),
     )
+
+
+def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -> Cell:
+    """The cell of the worst case, with what there is to say of the others."""
+    best = extremes.best.reading
+    said = []
+    if extremes.failed:
+        said.append(f"{extremes.failed} of {extremes.cases} failed")
+    if not best.failure and extremes.best is not extremes.worst:
+        said.append(f"best {_value(best, metric)}")
+    where = bracket(extremes.worst.case, workload)
+    return replace(cell, doubt=", ".join(said) or cell.doubt, words=f"worst of {extremes.cases}, {where}: {cell.words}")
 
 
 def _depth(reading: Reading) -> int:
@@ -237,10 +388,14 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
         return _words(reading, metric) if reading.log_ratio is None else units.quantity(reading.value, metric.unit)
     if reading.low is None or reading.high is None:
         return "no interval"
-    span = factors.interval(reading.low, reading.high)
+    said = [factors.interval(reading.low, reading.high)]
     if reading.contaminated:
-        return f"{span}, disturbed"
-    return f"{span}, ambiguous" if reading.outcome == "ambiguous" else span
+        said.append("disturbed")
+    elif reading.outcome == "ambiguous":
+        said.append("ambiguous")
+    elif reading.groups is not None and reading.groups < FEW_GROUPS:
+        said.append(f"{reading.groups} groups" if reading.groups != 1 else "1 group")
+    return ", ".join(said)
 
 
 def _has_ratio(line: Line) -> bool:
@@ -268,44 +423,34 @@ def _tick(reading: Reading | None) -> Tick:
     return Tick(reading.log_ratio, reading.low, reading.high, failed=reading.failure is not None, nothing=nothing)
 
 
-def _mean(variant: str, groups: Iterable[Group], metric: Metric) -> Mean:
-    """The mean of a column. Where a count is zero there is none: then the number of such cases is told instead."""
-    cells = [cell for group in groups for row in group.rows for cell in row.cells if cell.variant == variant]
-    logs = [cell.log_ratio for cell in cells if cell.log_ratio is not None]
-    nothing = sum(cell.log_ratio is None and cell.outcome == "less" for cell in cells)
-    if nothing:
-        cases = len(logs) + nothing
-        return Mean(
-            variant,
-            f"0 in {nothing} of {cases}",
-            f"none at all in {nothing} of {_count(cases)}",
-            "better",
-            5,
-            cases,
-            None,
-        )
-    if not logs:
-        return Mean(variant, "" if variant == BASELINE else "–", "", "plain", 0, 0, None)
-    mean = sum(logs) / len(logs)
-    outcome = "same" if abs(mean) < 0.005 else "faster" if mean < 0 else "slower"
-    words = factors.words(mean, metric=metric.name, outcome=outcome, baseline=BASELINE)
-    return Mean(variant, factors.factor(mean), words, factors.tone(outcome), factors.depth(mean), len(logs), mean)
-
-
-def _count(cases: int) -> str:
-    return "1 case" if cases == 1 else f"{cases} cases"
-
-
 @dataclass(frozen=True)
 class _Change:
-    """A line's newest change: where, how large (for sorting only), and in words."""
+    """A change at a commit: where, how large (for sorting only), and in words. What is `told_with` the same is one item."""
 
     place: int
     size: float
-    line: Line
+    case: str
+    variant: str
     outcome: str
     text: str
     note: str = ""
+    metric: str = "time"
+    moved: bool = False
+    told_with: str = ""
+
+
+_AGAIN = "runs again since this commit"
+_CLAIMED = factors.BETTER | factors.WORSE
+
+
+def _claimed(claim: Claim) -> _Change:
+    note = "measured in the same groups"
+    if claim.provisional:
+        note += ", by a provisional floor"
+    return _Change(
+        claim.place, abs(claim.log_ratio or 0.0), claim.case, claim.variant, claim.outcome,
+        claim.words, note, metric=claim.metric, told_with=f"{claim.variant} {claim.metric} {claim.outcome} {claim.reference}",
+    )  # fmt: skip
 
 
 def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
@@ -316,10 +461,11 @@ def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
             continue
         if now.failure:
             if not before.failure and line.metric.name == "time":
-                yield _Change(place, math.inf, line, "failed", f"fails since this commit: {now.failure}")
+                text = f"fails since this commit: {now.failure}"
+                yield _Change(place, math.inf, line.case, line.variant, "failed", text, told_with=text)
         elif before.failure:
             if line.metric.name == "time":
-                yield _Change(place, math.inf, line, "same", "runs again since this commit")
+                yield _Change(place, math.inf, line.case, line.variant, "same", _AGAIN, told_with=_AGAIN)
         elif line.metric.exact:
             yield from _exact_change(place, before, now, line)
         elif line.metric.name == "time":
@@ -335,7 +481,11 @@ def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iter
         f"{line.metric.label} {units.quantity(before.value, unit)} → {units.quantity(now.value, unit)} "
         f"({units.change(now.value - before.value, unit)})"
     )
-    yield _Change(place, abs(math.log((now.value + 1) / (before.value + 1))), line, outcome, text)
+    size = abs(math.log((now.value + 1) / (before.value + 1)))
+    yield _Change(
+        place, size, line.case, line.variant, outcome, text, metric=line.metric.name,
+        told_with=f"{line.variant} {outcome}",
+    )  # fmt: skip
 
 
 def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
@@ -344,4 +494,7 @@ def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Itera
         return
     text = f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}"
     note = "intervals apart, not yet confirmed by a paired comparison"
-    yield _Change(place, abs(now.log_ratio - before.log_ratio), line, moved, text, note)
+    yield _Change(
+        place, abs(now.log_ratio - before.log_ratio), line.case, line.variant, moved, text, note, moved=True,
+        told_with=f"{line.variant} moved {moved}",
+    )  # fmt: skip

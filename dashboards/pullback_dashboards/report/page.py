@@ -6,6 +6,7 @@ from uuid import UUID
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit
@@ -15,21 +16,22 @@ from pullback_dashboards.report.view import (
     case_blocks,
     comparison_row,
     facts_of,
+    failures_of,
     left_out,
     reproduce_command,
 )
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service.database import ReadSession
+from pullback_service.errors import GoneError
 from pullback_service.reports.queries import StoredReport, document_of, report_by_id
+from pullback_service.reports.remains import remains_of
 from pullback_service.series.cases import label
 
 router = APIRouter(include_in_schema=False)
 
 
 async def _read(report_id: UUID, session: ReadSession) -> ReportView:
-    stored = await report_by_id(session, report_id, with_body=True)
-    document = await to_thread.run_sync(document_of, stored.report)
-    return report_view(stored, document)
+    return await view_of(session, report_id)
 
 
 AskedView = Annotated[ReportView, Depends(_read)]
@@ -44,12 +46,32 @@ async def report_json(view: AskedView) -> Response:
 @router.get("/reports/{report_id}")
 async def report_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "report.html", title=f"Report at {view.commit.short}", view=view, twins=("json",))
+    return page(
+        request,
+        "report.html",
+        title=f"Report at {view.commit.short}",
+        project=view.project,
+        machine=view.machine,
+        view=view,
+        twins=("json",),
+    )
 
 
-def report_view(stored: StoredReport, document: Mapping[str, Any]) -> ReportView:
+async def view_of(session: AsyncSession, report_id: UUID) -> ReportView:
+    """The view of a report; of one whose file was dropped, what its rows still say."""
+    stored = await report_by_id(session, report_id, with_body=True)
+    try:
+        document = await to_thread.run_sync(document_of, stored.report)
+    except GoneError as error:
+        return report_view(stored, await remains_of(session, stored.report), dropped=error.detail)
+    return report_view(stored, document)
+
+
+def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: str | None = None) -> ReportView:
     """The view of a stored report and its document."""
     report = stored.report
+    labels = [_label(entry["case"]) for entry in document["cases"]]
+    blocks = tuple(case_blocks(document, project=stored.project, labels=labels))
     commit = commit_of(document["commit"])
     harness = document["harness"]
     return ReportView(
@@ -67,9 +89,10 @@ def report_view(stored: StoredReport, document: Mapping[str, Any]) -> ReportView
         harness=facts_of(
             {"harness": harness["version"], "quality": report.quality, **(harness.get("preflight") or {})}
         ),
-        cases=tuple(
-            case_blocks(document, project=stored.project, labels=[_label(c["case"]) for c in document["cases"]])
-        ),
+        cases=blocks,
+        failures=failures_of(blocks),
+        format=report.format,
+        dropped=dropped,
         left_out=left_out(document),
         comparisons=tuple(
             comparison_row(_label(raw["case"]), raw, Commit(raw["reference"]), Commit(raw["candidate"]))

@@ -81,6 +81,16 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True)
+class Failed:
+    """A case, or one variant of it, that gave no numbers."""
+
+    number: int
+    case: str
+    variant: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
 class ReportView:
     """A report."""
 
@@ -101,6 +111,20 @@ class ReportView:
     comparisons: tuple[ComparisonRow, ...]
     reproduce: str
     job_href: str | None
+    failures: tuple[Failed, ...]
+    format: str
+    dropped: str | None = None
+    """Said where the file is gone and only the rows made of it are left."""
+
+
+def failures_of(blocks: Sequence[CaseBlock]) -> tuple[Failed, ...]:
+    """Every failure of a report in a sentence, with the number of its case on the page."""
+    found = []
+    for number, block in enumerate(blocks, start=1):
+        if block.failure:
+            found.append(Failed(number, block.case, None, block.failure))
+        found += [Failed(number, block.case, row.variant, row.failure) for row in block.variants if row.failure]
+    return tuple(found)
 
 
 def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[str]) -> Iterator[CaseBlock]:

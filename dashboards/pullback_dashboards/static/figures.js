@@ -1,5 +1,5 @@
-// Draws the page's figures with Plotly. Their data lie in the page as JSON; colours are names of the style sheet's
-// custom properties ("var(--series-1)") and are looked up here, again whenever the theme changes.
+// Draws the page's figures with Plotly. Their data come as JSON from the address in data-figure; colours are names of the
+// style sheet's custom properties ("var(--series-1)") and are looked up here, again whenever the theme changes.
 /* global Plotly */
 
 function resolved(value, style) {
@@ -29,14 +29,28 @@ function draw(place, figure) {
   return Plotly.react(place, data, layout, config);
 }
 
-for (const source of document.querySelectorAll("script[type='application/json'][data-figure]")) {
-  const place = document.getElementById(source.dataset.figure);
-  const figure = JSON.parse(source.textContent);
+// A mark says of its commit only the place: words and address stand once for all marks there, and are put in here.
+function complete(figure) {
+  const { commits, ...rest } = figure;
+  const told = (data) => data && [`${data[0]}<br>${commits[data[1]][0]}`, commits[data[1]][1]];
+  const data = figure.data.map((trace) => (trace.customdata ? { ...trace, customdata: trace.customdata.map(told) } : trace));
+  return { ...rest, data };
+}
+
+for (const place of document.querySelectorAll("[data-figure]")) {
+  const answer = await fetch(place.dataset.figure, { headers: { accept: "application/json" } });
+  if (!answer.ok) continue; // the still stays, and says the same
+  const figure = complete(await answer.json());
   place.replaceChildren();
-  place.dataset.drawn = "pending";
-  draw(place, figure).then(() => { place.dataset.drawn = "yes"; });
-  document.addEventListener("themechange", () => draw(place, figure));
-  matchMedia("(max-width: 640px)").addEventListener("change", () => draw(place, figure)); // a phone was turned
+  place.setAttribute("role", "group"); // an image holds nothing that can be pressed; Plotly's figure does
+  const redraw = async () => {
+    place.dataset.drawn = "pending";
+    await draw(place, figure);
+    place.dataset.drawn = "yes";
+  };
+  await redraw();
+  document.addEventListener("themechange", redraw);
+  for (const other of ["(max-width: 640px)", "print"]) matchMedia(other).addEventListener("change", redraw);
   place.on("plotly_click", ({ points }) => {
     const target = points[0]?.customdata?.at(-1);
     if (typeof target === "string" && target.startsWith("/")) location.assign(target);

@@ -1,9 +1,12 @@
 // Keeps parts of a page current without a reload: every element with data-live is fetched again as part of the same page
-// and exchanged when it differs. Pauses in a hidden tab, slows down when the service does not answer.
+// and exchanged when it differs. Pauses in a hidden tab, slows down when the service does not answer. What knows earlier
+// that the page is out of date dispatches "stale" on the document.
+
+const said = new Map(); // what the service said of each part last: the reader may have opened something in it since
 
 const parts = () => [...document.querySelectorAll("[data-live]")];
-const least = Math.min(...parts().map((part) => Number(part.dataset.live)));
-let pause = least;
+let patience = 1;
+let timer = null;
 
 async function refresh() {
   if (!document.hidden) {
@@ -13,17 +16,35 @@ async function refresh() {
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const part of parts()) {
         const next = fresh.getElementById(part.id);
-        if (!next || next.innerHTML === part.innerHTML || part.contains(document.activeElement)) continue;
+        if (!next || part.contains(document.activeElement)) continue;
+        const before = said.get(part.id) ?? part.innerHTML;
+        said.set(part.id, next.innerHTML);
+        if (next.innerHTML === before) continue;
+        const opened = new Set([...part.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
         const atFoot = part.scrollTop + part.clientHeight >= part.scrollHeight - 4;
         part.replaceChildren(...next.childNodes);
+        for (const each of part.querySelectorAll("details > summary")) {
+          if (opened.has(each.textContent)) each.parentElement.open = true;
+        }
         if (atFoot && part.matches(".log")) part.scrollTop = part.scrollHeight;
       }
-      pause = least;
+      patience = 1;
     } catch {
-      pause = Math.min(pause * 2, 60);
+      patience = Math.min(patience * 2, 16);
     }
   }
-  if (parts().length) setTimeout(refresh, pause * 1000);
+  wait();
 }
 
-if (parts().length) setTimeout(refresh, pause * 1000);
+function wait() {
+  clearTimeout(timer);
+  const pauses = parts().map((part) => Number(part.dataset.live));
+  if (pauses.length) timer = setTimeout(refresh, Math.min(Math.min(...pauses) * patience, 60) * 1000);
+}
+
+let due = null;
+document.addEventListener("stale", () => {
+  clearTimeout(due);
+  due = setTimeout(refresh, 200); // several pieces of news at once are one look
+});
+wait();

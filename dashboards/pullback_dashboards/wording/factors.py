@@ -100,6 +100,24 @@ def shift(log_difference: float) -> str:
     return f"{sign}{abs(percent):.1f} %"
 
 
+def against_commit(
+    outcome: str, spread: Spread | float | None, groups: int | None, *, metric: str, reference: str
+) -> str:
+    """A commit against another, measured together: "3.1 % more time than 1a2b3c4d5 (+2.7 % to +3.6 %, 20 groups)"."""
+    if spread is None:
+        return f"{metric} {outcome} against {reference[:9]}"
+    middle = spread.middle if isinstance(spread, Spread) else spread
+    doubts = [f"{shift(spread.low)} to {shift(spread.high)}"] if isinstance(spread, Spread) else []
+    doubts += [f"{groups} groups"] if groups else []
+    doubt = f" ({', '.join(doubts)})" if doubts else ""
+    if outcome in BETTER | WORSE:
+        percent = abs(math.expm1(middle)) * 100
+        return f"{percent:.1f} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
+    if outcome in {"same", "equal"}:
+        return f"same {metric} as {reference[:9]}{doubt}"
+    return f"{metric} {outcome} against {reference[:9]}: {shift(middle)}{doubt}"
+
+
 def mark(outcome: str | None) -> str:
     """The sign beside a number that says its outcome without any colour."""
     return _MARKS.get(outcome or "", "")

@@ -1,7 +1,9 @@
 """The plots of the workload page as one Plotly figure: one row per metric over one shared axis of commits.
 
 Data in, dict out. Bands are intervals; hollow markers are ambiguous, and a failed commit is a struck line with its
-reason, never a point. Colours are the style sheet's custom properties.
+reason, never a point. Under the plots a lane each says where counts changed and what sessions found. Colours are the style
+sheet's custom properties. What a pointer over a mark tells of its commit stands once, under `commits`, for all marks there:
+the script of the page puts the two together.
 """
 
 import html
@@ -16,10 +18,13 @@ from pullback_dashboards.charts.layout import CONFIG, Figure, shared_layout
 from pullback_dashboards.charts.palette import BASELINE, Look, look_of
 from pullback_dashboards.history import TIERS, Commit, Metric
 from pullback_dashboards.wording import units
+from pullback_dashboards.workload.events import LANES, Event, Lane
 from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView
 
-_GAP = 0.09  # of the figure's height, between two rows
+_ROW, _LANE, _GAP, _AROUND = 230, 22, 34, 100  # pixels: a plot, a lane of events, between two of them, legend and ticks
+_NARROW_AROUND = 130
 _MOST_TICKS = 12
+_MOST_SENTENCES = 8
 
 
 def workload_figure(view: WorkloadView) -> Figure:
@@ -32,16 +37,18 @@ def workload_figure(view: WorkloadView) -> Figure:
     annotations: list[Figure] = []
     shapes: list[Figure] = []
     rows = len(view.plots)
+    lanes = _lanes(view)
+    domains = _domains(rows, len(lanes))
     for number, plot in enumerate(view.plots):
         name = "" if number == 0 else str(number + 1)
         drawing = _Row(view, plot, f"x{name}", f"y{name}", places, strangers, number == 0)
         data += drawing.traces()
-        top, bottom = _domain(number, rows)
         layout[f"xaxis{name}"] = axis_x | _x_axis(view, places) | {
-            "anchor": f"y{name}", "matches": "x" if name else None, "showticklabels": number == rows - 1,
+            "anchor": f"y{name}", "matches": "x" if name else None,
+            "showticklabels": number == rows - 1 and not lanes,
         }  # fmt: skip
         layout[f"yaxis{name}"] = axis_y | {
-            "domain": [bottom, top],
+            "domain": domains[number],
             "anchor": f"x{name}",
             "type": view.state.scale,
             "title": axis_y["title"] | {"text": drawing.title},
@@ -49,6 +56,11 @@ def workload_figure(view: WorkloadView) -> Figure:
         }
         if view.state.y == "relative":
             shapes.append(_baseline(f"y{name}"))
+    if lanes and rows:
+        name = str(rows + 1)
+        layout[f"xaxis{name}"] = axis_x | _x_axis(view, places) | {"anchor": f"y{name}", "matches": "x"}
+        layout[f"yaxis{name}"] = axis_y | _lane_axis(lanes) | {"domain": domains[rows], "anchor": f"x{name}"}
+        data += [_lane(view, lane, at, name, places) for at, lane in enumerate(lanes)]
     for row in view.rows:
         if row.failure:
             shapes.append(_struck(places[row.place]))
@@ -56,12 +68,24 @@ def workload_figure(view: WorkloadView) -> Figure:
         elif failed := _failed_variants(row):
             reasons = "; ".join(f"{variant}: {reason}" for variant, reason in failed.items())
             annotations.append(_reason(row, places[row.place], f"✕ {', '.join(failed)}", reasons))
-    layout |= {"annotations": annotations, "shapes": shapes, "height": 140 + 230 * rows}
-    narrow: Figure = {"margin": layout["margin"] | {"l": 48, "r": 8, "t": 64}, "height": 120 + 200 * rows}
+    layout |= {"annotations": annotations, "shapes": shapes, "height": heights(view)["wide"]}
+    narrow: Figure = {"margin": layout["margin"] | {"l": 48, "r": 8, "t": 64}, "height": heights(view)["narrow"]}
     for axis in (name for name in layout if name.startswith("xaxis") and "tickvals" in layout[name]):
         for ticks in ("tickvals", "ticktext"):
             narrow[f"{axis}.{ticks}"] = layout[axis][ticks][::-3][::-1]
-    return {"data": data, "layout": _without_none(layout), "config": CONFIG, "narrow": narrow}
+    return {
+        "data": data,
+        "layout": _without_none(layout),
+        "config": CONFIG,
+        "narrow": narrow,
+        "commits": {str(place): _commit(view, place) for place in sorted(_used(view))},
+    }
+
+
+def heights(view: WorkloadView) -> dict[str, int]:
+    """How tall the figure will be, wide and narrow, so that its room is kept before its script has run."""
+    inside = _inside(len(view.plots), len(_lanes(view)) if view.plots else 0)
+    return {"wide": _AROUND + inside, "narrow": _NARROW_AROUND + inside}
 
 
 @dataclass(frozen=True)
@@ -136,7 +160,7 @@ class _Row:
             "line": {"color": look.colour, "width": 2, "dash": look.dash},
             "marker": {
                 "color": look.colour,
-                "size": 7 if len(drawn) <= 120 else 4,
+                "size": 7 if len(drawn) <= 40 else 4,
                 "symbol": [_symbol(mark, look) for mark in drawn],
                 "line": {"color": look.colour, "width": 1.5},
             },
@@ -175,20 +199,12 @@ class _Row:
                 drawn.append(None)
         return drawn
 
-    def _hover(self, mark: Mark) -> list[str]:
-        commit = self.view.commits[mark.place]
+    def _hover(self, mark: Mark) -> list[str | int]:
         lines = [f"<b>{_text(mark.variant)}</b>  {_amount(mark, self.plot.metric)}", _text(mark.words)]
         if mark.since:
             lines.append(f"since the commit before: {mark.since}")
         lines.append(mark.remark)
-        lines.append(
-            f"<span style='font-family:monospace'>{commit.short}</span>  {_text(_shortened(commit.title or ''))}"
-        )
-        lines.append(_text(_who_and_when(commit)))
-        return [
-            "<br>".join(line for line in lines if line.strip()),
-            links.case(self.view.project, commit.sha, self.view.case, machine=self.state.machine),
-        ]
+        return ["<br>".join(line for line in lines if line.strip()), mark.place]
 
 
 def relative_height(mark: Mark, *, log: bool) -> float | None:
@@ -224,17 +240,81 @@ def _x_axis(view: WorkloadView, places: Sequence[float | str]) -> Figure:
     }
 
 
-def _domain(number: int, rows: int) -> tuple[float, float]:
-    height = (1 - _GAP * (rows - 1)) / rows
-    top = 1 - number * (height + _GAP)
-    return round(top, 4), round(max(0.0, top - height), 4)
+def _inside(rows: int, lanes: int) -> int:
+    """The height of everything between legend and ticks."""
+    return rows * _ROW + max(0, rows - 1) * _GAP + (_GAP + lanes * _LANE if lanes else 0)
+
+
+def _domains(rows: int, lanes: int) -> list[list[float]]:
+    """The share of the height that each plot has, from the top, and then the lanes together."""
+    whole = max(1, _inside(rows, lanes))
+    tops = [number * (_ROW + _GAP) for number in range(rows)]
+    found = [[round(1 - (top + _ROW) / whole, 4), round(1 - top / whole, 4)] for top in tops]
+    return [[max(0.0, low), high] for low, high in found] + ([[0.0, round(lanes * _LANE / whole, 4)]] if lanes else [])
+
+
+def _lanes(view: WorkloadView) -> list[Lane]:
+    """The lanes that have events, from the bottom."""
+    there = {event.lane for event in view.events}
+    return [lane for lane in reversed(LANES) if lane in there]
+
+
+def _lane_axis(lanes: Sequence[Lane]) -> Figure:
+    return {
+        "type": "linear", "range": [-0.5, len(lanes) - 0.5], "fixedrange": True, "showgrid": False,
+        "tickmode": "array", "tickvals": list(range(len(lanes))), "ticktext": list(lanes), "title": {"text": ""},
+    }  # fmt: skip
+
+
+_EVENT_SYMBOLS = {
+    "worse": "triangle-up", "better": "triangle-down", "failed": "x", "unsure": "circle-open", "plain": "line-ew-open",
+}  # fmt: skip
+_EVENT_COLOURS = {"worse": "var(--worse)", "better": "var(--better)", "failed": "var(--failed)"}
+
+
+def _lane(view: WorkloadView, lane: Lane, at: int, axis: str, places: list[float | str]) -> Figure:
+    """The events of a lane: a sign tells worse from better by its shape, a pointer over it what happened."""
+    events = [event for event in view.events if event.lane == lane]
+    return {
+        "type": "scatter", "mode": "markers", "name": lane, "showlegend": False, "xaxis": f"x{axis}", "yaxis": f"y{axis}",
+        "x": [places[event.place] for event in events],
+        "y": [at] * len(events),
+        "marker": {
+            "size": 9,
+            "symbol": [_EVENT_SYMBOLS[event.tone] for event in events],
+            "color": [_EVENT_COLOURS.get(event.tone, "var(--ink-3)") for event in events],
+            "line": {"width": 1.5, "color": [_EVENT_COLOURS.get(event.tone, "var(--ink-3)") for event in events]},
+        },
+        "customdata": [[_sentences(event), event.place] for event in events],
+        "hovertemplate": "%{customdata[0]}<extra></extra>",
+    }  # fmt: skip
+
+
+def _sentences(event: Event) -> str:
+    lines = [_text(sentence) for sentence in event.sentences[:_MOST_SENTENCES]]
+    more = len(event.sentences) - len(lines)
+    return "<br>".join([*lines, f"and {more} more"] if more else lines)
+
+
+def _used(view: WorkloadView) -> set[int]:
+    """Places of commits with a mark or an event."""
+    marks = {mark.place for plot in view.plots for track in plot.tracks for mark in track.marks}
+    return marks | {event.place for event in view.events}
+
+
+def _commit(view: WorkloadView, place: int) -> list[str]:
+    """What a pointer over a mark tells of its commit, and where a click leads."""
+    commit = view.commits[place]
+    name = f"<span style='font-family:monospace'>{commit.short}</span>  {_text(_shortened(commit.title or ''))}"
+    address = links.case(view.project, commit.sha, view.case, machine=view.state.machine)
+    return [f"{name}<br>{_text(_who_and_when(commit))}", address]
 
 
 def _baseline(axis: str) -> Figure:
     return {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": 1, "y1": 1, "layer": "below",
         "line": {"color": "var(--series-0)", "width": 1.5, "dash": "dot"},
-        "label": {"text": BASELINE, "textposition": "end", "yanchor": "top", "font": {"size": 11, "color": "var(--ink-3)"}},
+        "label": {"text": BASELINE, "textposition": "start", "yanchor": "top", "font": {"size": 11, "color": "var(--ink-3)"}},
     }  # fmt: skip
 
 

@@ -1,16 +1,18 @@
 """`/projects/{project}/workloads/{workload}`: the page of one workload."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.choices import Question, question, questions
-from pullback_dashboards.history import History, Metric
-from pullback_dashboards.rendering import csv_twin, json_twin, page
-from pullback_dashboards.workload.figure import workload_figure
+from pullback_dashboards.overview.view import bracket
+from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
+from pullback_dashboards.workload.figure import heights, workload_figure
+from pullback_dashboards.workload.machines import Machines
+from pullback_dashboards.workload.sources import Found, find
 from pullback_dashboards.workload.still import chart, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, workload_view
 from pullback_service.database import ReadSession
@@ -20,12 +22,16 @@ from pullback_service.projects.queries import project_by_name
 
 router = APIRouter(include_in_schema=False)
 
-MOST_COMMITS = 200  # of the newest; more marks than this are not told apart on a screen
 COLUMNS = (
     "commit", "authored_at", "author", "title", "case", "variant", "metric", "factor", "low", "high", "groups",
     "outcome", "value", "unit", "since", "failure",
 )  # fmt: skip
-_WORDS = {"order": "commits", "date": "dates", "relative": "÷ unfused", "absolute": "absolute"}
+_WORDS = {
+    "order": "commits", "date": "dates", "relative": "÷ unfused", "absolute": "absolute",
+    "100": "newest 100", "500": "500", "5000": "5,000",
+}  # fmt: skip
+MOST_OPTIONS = 8
+"""Answers that stand side by side; more of them are a menu."""
 
 
 @dataclass(frozen=True)
@@ -35,25 +41,41 @@ class WorkloadPage:
     view: WorkloadView
     machine: str
     questions: tuple[Question, ...]
+    machines: Machines | None
+    earlier: str | None = None
+    later: str | None = None
 
 
 async def _read(project: str, workload: str, session: ReadSession, state: Annotated[State, Depends()]) -> WorkloadPage:
     known = await project_by_name(session, project)
-    project_id = ProjectId(known.id)
-    machines = await sources.machines_of(session, project_id)
-    if not machines:
-        raise NotFoundError(f"Nothing of project {project!r} has been measured yet: its first report makes this page.")
-    machine = sources.chosen(machines, state.machine)
-    history = await sources.workload_history(session, project_id, workload, machine.id, commits=MOST_COMMITS)
-    if not history.lines:
-        raise NotFoundError(f"Machine {machine.name!r} has not measured {workload!r}: choose another machine.")
-    full = _completed(state, history, workload)
-    view = workload_view(history, project=project, workload=workload, state=full)
-    return WorkloadPage(view, machine.name, _questions(state, full, history, view, [m.name for m in machines]))
+    found = await find(session, ProjectId(known.id), project, workload, state)
+    view = workload_view(
+        found.history, project=project, workload=workload, state=found.state, counts=found.counts, thinned=found.thinned
+    )
+    if state.page > view.pages:
+        raise NotFoundError(f"There is no page {state.page}: the table has {view.pages}.")
+
+    def page_at(number: int) -> str:
+        return links.workload(project, workload, **state.parameters(page=number)) + "#table-title"
+
+    return WorkloadPage(
+        view,
+        found.machine,
+        _questions(state, found),
+        found.side_by_side,
+        earlier=page_at(state.page + 1) if state.page < view.pages else None,
+        later=page_at(state.page - 1) if state.page > 1 else None,
+    )
 
 
 AskedPage = Annotated[WorkloadPage, Depends(_read)]
 _PATH = "/projects/{project:path}/workloads/{workload:path}"
+
+
+@router.get(_PATH + ".figure.json")
+async def workload_figure_json(asked: AskedPage) -> Response:
+    """The figure that the page's script draws."""
+    return json_twin(workload_figure(asked.view))
 
 
 @router.get(_PATH + ".json")
@@ -71,13 +93,13 @@ async def workload_csv(asked: AskedPage) -> Response:
 @router.get(_PATH + ".badge.svg")
 async def workload_badge_svg(asked: AskedPage, variant: str = "native") -> Response:
     """What the newest commit says of a variant, as a badge."""
-    return _svg(workload_badge(asked.view, variant))
+    return svg_twin(workload_badge(asked.view, variant))
 
 
 @router.get(_PATH + ".svg")
-async def workload_svg(asked: AskedPage) -> Response:
-    """Speed against unfused across commits, as a chart for a README."""
-    return _svg(chart(asked.view))
+async def workload_svg(asked: AskedPage, plot: str | None = None) -> Response:
+    """A metric against unfused across commits, as a chart for a README or a board: time, unless `plot` names another."""
+    return svg_twin(chart(asked.view, plot))
 
 
 @router.get(_PATH)
@@ -89,67 +111,60 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         title=asked.view.workload,
         view=asked.view,
         questions=asked.questions,
+        most_options=MOST_OPTIONS,
+        project=asked.view.project,
         machine=asked.machine,
-        figure=workload_figure(asked.view),
-        stills=stills(asked.view),
+        machines=asked.machines,
+        earlier=asked.earlier,
+        later=asked.later,
+        pins=_pins(asked.view, asked.machine),
+        badge_of="native" if "native" in asked.view.variants else asked.view.variants[-1],
+        copying=True,
+        figure=heights(asked.view) if asked.view.commits else None,
+        stills=stills(asked.view) if asked.view.commits else (),
         twins=("json", "csv", "svg", "badge.svg"),
     )
 
 
-def _svg(body: str) -> Response:
-    """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
-    headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
-    return Response(body, media_type="image/svg+xml", headers=headers)
-
-
-def _completed(state: State, history: History, workload: str) -> State:
-    """The state with what the address leaves open; what it names must exist."""
-    cases = history.cases(workload)
-    if state.case is not None and state.case not in cases:
-        raise NotFoundError(f"There is no case {state.case!r}: {workload} has {', '.join(cases)}.")
-    memory = _memory_metrics(history)
-    names = [metric.name for metric in memory]
-    if state.memory is not None and state.memory not in names:
-        raise NotFoundError(f"No metric {state.memory!r} was measured here: there are {', '.join(names) or 'none'}.")
-    return State(
-        case=state.case or cases[0],
-        machine=state.machine,
-        memory=state.memory or (names[0] if names else None),
-        x=state.x,
-        y=state.y,
-        scale=state.scale,
+def _pins(view: WorkloadView, machine: str) -> tuple[tuple[str, str], ...]:
+    """Every plot by its label, with the address that pins it: as it is, whatever becomes the first case or machine."""
+    return tuple(
+        (
+            plot.metric.label,
+            links.pin(
+                links.workload(
+                    view.project,
+                    view.workload,
+                    case=view.case,
+                    machine=machine,
+                    memory=plot.metric.name if plot.metric.name != "time" else None,
+                    plot=plot.metric.name,
+                )
+            ),
+        )
+        for plot in view.plots
     )
 
 
-def _memory_metrics(history: History) -> list[Metric]:
-    """Everything but time, which has a plot of its own."""
-    return [metric for metric in history.metrics if metric.name != "time"]
-
-
-def _questions(
-    asked: State, full: State, history: History, view: WorkloadView, machines: Sequence[str]
-) -> tuple[Question, ...]:
-    def ask(label: str, key: str, answers: Sequence[tuple[str, str]]) -> Question:
+def _questions(asked: State, found: Found) -> tuple[Question, ...]:
+    def ask(label: str, key: str, answers: Sequence[tuple[str, str]], chosen: str | None) -> Question:
         def address(value: str) -> str:
-            return links.workload(view.project, view.workload, **asked.parameters(**{key: value}))
+            state = replace(asked, page=1)
+            return links.workload(found.project, found.workload, **state.parameters(**{key: value}))
 
-        chosen = getattr(full, key)
         return question(label, ((text, address(value), value == chosen) for value, text in answers))
 
-    machine = asked.machine or machines[0]
+    def among(label: str, key: str) -> Question:
+        return ask(label, key, [(value, _WORDS.get(value, value)) for value in CHOICES[key]], getattr(found.state, key))
+
     return questions(
-        ask("case", "case", [(case, case) for case in history.cases(view.workload)]),
-        question(
-            "machine",
-            (
-                (name, links.workload(view.project, view.workload, **asked.parameters(machine=name)), name == machine)
-                for name in machines
-            ),
-        ),
-        ask("memory", "memory", [(metric.name, metric.label) for metric in _memory_metrics(history)]),
-        ask("values", "y", [(value, _WORDS[value]) for value in CHOICES["y"]]),
-        ask("along", "x", [(value, _WORDS[value]) for value in CHOICES["x"]]),
-        ask("scale", "scale", [(value, value) for value in CHOICES["scale"]]),
+        ask("case", "case", [(case, bracket(case, found.workload)) for case in found.cases], found.state.case),
+        ask("machine", "machine", [(name, name) for name in found.machines], found.machine),
+        ask("memory", "memory", [(metric.name, metric.label) for metric in found.memory], found.state.memory),
+        among("values", "y"),
+        among("along", "x"),
+        among("scale", "scale"),
+        among("commits", "last"),
     )
 
 

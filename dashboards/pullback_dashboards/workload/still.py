@@ -1,26 +1,34 @@
 """The plots of the workload page as stills: what the page shows before its script, and what a README embeds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pullback_dashboards.charts.badge import badge
 from pullback_dashboards.charts.palette import BASELINE, look_of
-from pullback_dashboards.charts.still import Axes, Curve, Spot, standalone, still
+from pullback_dashboards.charts.still import Axes, Curve, Note, Spot, standalone, still
 from pullback_dashboards.history import TIERS
+from pullback_dashboards.wording import units
 from pullback_dashboards.workload.figure import lower_height, relative_height, upper_height
 from pullback_dashboards.workload.view import Mark, Plot, WorkloadView
 
+_MOST_DRAWN = 90  # marks of a curve
+
 
 def stills(view: WorkloadView) -> tuple[str, ...]:
-    """One still for every plot of the page, of ratios to the baseline."""
-    return tuple(still(_curves(view, plot), _axes(view, plot.metric.label)) for plot in view.plots)
+    """One still for every plot of the page, in the state that its address names; events stand above the first."""
+    notes = tuple(Note(event.place, event.sign, event.tone) for event in view.events if event.tone != "plain")
+    return tuple(
+        still(_curves(view, plot), _axes(view, plot, plot.metric.label, notes if number == 0 else ()))
+        for number, plot in enumerate(view.plots)
+    )
 
 
-def chart(view: WorkloadView) -> str:
-    """The first plot as a file of its own."""
-    if not view.plots:
+def chart(view: WorkloadView, metric: str | None = None) -> str:
+    """The plot of a metric as a file of its own, the first one where none is named."""
+    plots = [plot for plot in view.plots if metric is None or plot.metric.name == metric]
+    if not plots:
         return standalone((), Axes(f"{view.case}: nothing measured", "", 1, "", ""))
-    plot = view.plots[0]
-    return standalone(_curves(view, plot), _axes(view, f"{view.case}: {plot.metric.label}"))
+    plot = plots[0]
+    return standalone(_curves(view, plot), _axes(view, plot, f"{view.case}: {plot.metric.label}", ()))
 
 
 def workload_badge(view: WorkloadView, variant: str) -> str:
@@ -34,27 +42,64 @@ def workload_badge(view: WorkloadView, variant: str) -> str:
     return badge(name, "failed" if marks[-1].failure else marks[-1].words, marks[-1].tone)
 
 
-def _axes(view: WorkloadView, title: str) -> Axes:
+def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -> Axes:
     first, last = view.commits[0].short[:7], view.commits[-1].short[:7]
+    log = view.state.scale == "log"
+    if view.state.y == "absolute":
+        unit = f" {_scale(plot).unit}" if _scale(plot).unit else ""
+        return Axes(title, unit, len(view.commits), first, last, log=log, notes=notes)
     return Axes(
-        f"{title}, variant ÷ {BASELINE}", "×", len(view.commits), first, last, baseline=1.0, baseline_name=BASELINE
-    )
+        f"{title}, variant ÷ {BASELINE}", "×", len(view.commits), first, last,
+        baseline=1.0, baseline_name=BASELINE, log=log, notes=notes,
+    )  # fmt: skip
+
+
+def _scale(plot: Plot) -> units.Scale:
+    shown = [mark.value for track in plot.tracks for mark in track.marks if mark.value is not None]
+    return units.scale_for(shown, plot.metric.unit)
 
 
 def _curves(view: WorkloadView, plot: Plot) -> tuple[Curve, ...]:
     strangers = tuple(v for v in view.variants if v not in TIERS)
+    relative = view.state.y == "relative"
     return tuple(
-        Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(track.marks)))
+        Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, plot, track.marks)))
         for track in plot.tracks
-        if track.variant != BASELINE
+        if not (relative and track.variant == BASELINE)
     )
 
 
-def _spots(marks: tuple[Mark, ...]) -> Iterator[Spot | None]:
-    for mark in marks:
-        height = None if mark.failure else relative_height(mark, log=False)
-        if height is None:
+def _spots(view: WorkloadView, plot: Plot, marks: tuple[Mark, ...]) -> Iterator[Spot | None]:
+    """The marks of a curve, of many of them those that are not to be seen apart left out; None breaks the line."""
+    log = view.state.scale == "log"
+    divisor = _scale(plot).divisor
+    for mark in sparse(marks):
+        if mark.failure:
             yield None
-        else:
+        elif view.state.y == "absolute":
+            if mark.value is not None and not (log and mark.value <= 0):
+                yield Spot(mark.place, mark.value / divisor)
+        elif (height := relative_height(mark, log=log)) is not None:
             low, high = lower_height(mark), upper_height(mark)
             yield Spot(mark.place, height, low, high, hollow=mark.outcome == "ambiguous")
+        else:
+            yield None
+
+
+def sparse(marks: Sequence[Mark]) -> list[Mark]:
+    """At most so many marks that the page stays light: failures, and of each bucket the least, the most and the last."""
+    if len(marks) <= _MOST_DRAWN:
+        return list(marks)
+    kept: dict[int, Mark] = {mark.place: mark for mark in marks if mark.failure}
+    buckets = _MOST_DRAWN // 3
+    for number in range(buckets):
+        part = [
+            m for m in marks[number * len(marks) // buckets : (number + 1) * len(marks) // buckets] if not m.failure
+        ]
+        for mark in (min(part, key=_height), max(part, key=_height), part[-1]) if part else ():
+            kept[mark.place] = mark
+    return [kept[place] for place in sorted(kept)]
+
+
+def _height(mark: Mark) -> float:
+    return mark.log_ratio if mark.log_ratio is not None else (mark.value or 0.0)

@@ -3,18 +3,23 @@
 The table and the figure are two forms of the same marks, so what is drawn can be read and what is read was drawn.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Literal, get_args
+
+from fastapi import Query
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.workload.events import Counted, Event, events
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "absolute"]
 Scale = Literal["linear", "log"]
+Last = Literal["100", "500", "5000"]
+ROWS_ON_A_PAGE = 20
 
 
 @dataclass(frozen=True)
@@ -27,18 +32,25 @@ class State:
     x: Across = "order"
     y: Against = "relative"
     scale: Scale = "linear"
+    last: Last = "100"
+    page: Annotated[int, Query(ge=1, le=1000)] = 1
 
-    def parameters(self, **changed: str) -> dict[str, str | None]:
+    def parameters(self, **changed: str | int | None) -> dict[str, str | None]:
         """The query of an address, without what is the default anyway."""
         state = replace(self, **changed)  # type: ignore[arg-type] # values come from the choices below
         plain = State()
         return {
-            key: value if value != getattr(plain, key) else None
-            for key, value in ((k, getattr(state, k)) for k in ("case", "machine", "memory", "x", "y", "scale"))
+            key: str(value) if value != getattr(plain, key) else None
+            for key, value in ((one.name, getattr(state, one.name)) for one in fields(State))
         }
 
 
-CHOICES: dict[str, tuple[str, ...]] = {"x": get_args(Across), "y": get_args(Against), "scale": get_args(Scale)}
+CHOICES: dict[str, tuple[str, ...]] = {
+    "x": get_args(Across),
+    "y": get_args(Against),
+    "scale": get_args(Scale),
+    "last": get_args(Last),
+}
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,7 @@ class TableRow:
     href: str
     failure: str | None
     marks: dict[str, Mark]
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,6 +129,19 @@ class WorkloadView:
     plots: tuple[Plot, ...]
     rows: tuple[TableRow, ...]
     lede: tuple[Said, ...]
+    events: tuple[Event, ...] = ()
+    thinned: bool = False
+
+    @property
+    def shown(self) -> tuple[TableRow, ...]:
+        """The rows of the table's present page."""
+        first = (self.state.page - 1) * ROWS_ON_A_PAGE
+        return self.rows[first : first + ROWS_ON_A_PAGE]
+
+    @property
+    def pages(self) -> int:
+        """How many pages the table has."""
+        return max(1, -(-len(self.rows) // ROWS_ON_A_PAGE))
 
     @property
     def failures(self) -> tuple[TableRow, ...]:
@@ -123,7 +149,15 @@ class WorkloadView:
         return tuple(row for row in self.rows if row.failure)
 
 
-def workload_view(history: History, *, project: str, workload: str, state: State) -> WorkloadView:
+def workload_view(
+    history: History,
+    *,
+    project: str,
+    workload: str,
+    state: State,
+    counts: Sequence[Counted] = (),
+    thinned: bool = False,
+) -> WorkloadView:
     """The view of `state.case`: speed first, then the memory metric that the state names."""
     case = state.case or history.cases(workload)[0]
     metrics = [metric for metric in history.metrics if metric.name in {"time", state.memory}]
@@ -132,9 +166,11 @@ def workload_view(history: History, *, project: str, workload: str, state: State
     plots = tuple(
         Plot(metric, tuple(_track(history, case, variant, metric) for variant in variants)) for metric in metrics
     )
-    rows = tuple(_rows(history, lines, plots, lambda sha: links.case(project, sha, case, machine=state.machine)))
+    happened = events(counts, (claim for claim in history.claims if claim.case == case))
+    rows = _rows(history, lines, plots, happened, lambda sha: links.case(project, sha, case, machine=state.machine))
     return WorkloadView(
-        project, workload, case, state, history.commits, variants, plots, rows, lede=_lede(plots)
+        project, workload, case, state, history.commits, variants, plots, tuple(rows), lede=_lede(plots),
+        events=happened, thinned=thinned,
     )  # fmt: skip
 
 
@@ -153,7 +189,7 @@ def _marks(line: Line, commits: tuple[Commit, ...]) -> Iterator[Mark]:
     for place, reading in enumerate(line.readings):
         if reading is None:
             continue
-        yield _mark(place, commits[place].sha, line, reading, before)
+        yield _mark(place, commits[place].sha, line, reading, reading.previous or before)
         if not reading.failure:
             before = reading
 
@@ -240,8 +276,15 @@ def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:
 
 
 def _rows(
-    history: History, lines: list[Line], plots: tuple[Plot, ...], address: Callable[[str], str]
+    history: History,
+    lines: list[Line],
+    plots: tuple[Plot, ...],
+    happened: Sequence[Event],
+    address: Callable[[str], str],
 ) -> Iterator[TableRow]:
+    there: dict[int, list[Event]] = {}
+    for event in happened:
+        there.setdefault(event.place, []).append(event)
     by_place: dict[int, dict[str, Mark]] = {}
     for plot in plots:
         for track in plot.tracks:
@@ -251,7 +294,7 @@ def _rows(
         commit = history.commits[place]
         reasons = [r.failure for line in lines if (r := line.readings[place]) is not None]
         failed = reasons[0] if reasons and all(reasons) else None
-        yield TableRow(place, commit, address(commit.sha), failed, by_place[place])
+        yield TableRow(place, commit, address(commit.sha), failed, by_place[place], tuple(there.get(place, ())))
 
 
 def _lede(plots: tuple[Plot, ...]) -> tuple[Said, ...]:

@@ -80,6 +80,14 @@ def kinds_on(device: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """What the spool holds that the service has not taken yet."""
+
+    deliveries: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Claim:
     """A job and the lease on it."""
 
@@ -114,10 +122,16 @@ class ServiceClient:
         return Enrolment(str(answer.agent_id), answer.heartbeat_s, answer.lease_s, answer.secret)
 
     def claim(
-        self, agent_id: str, *, labels: Mapping[str, str], wait_s: int = CLAIM_WAIT_S, kinds: Sequence[str] = KINDS
+        self,
+        agent_id: str,
+        *,
+        labels: Mapping[str, str],
+        waiting: Waiting | None = None,
+        wait_s: int = CLAIM_WAIT_S,
+        kinds: Sequence[str] = KINDS,
     ) -> Claim | None:
         """Wait for a job; None when there was none in `wait_s` seconds."""
-        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(kinds))
+        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(kinds), spool=_told(waiting))
         with self._translated("claiming"):
             claim = self._client.claim_job(int(agent_id), asked)
         if claim is None:
@@ -138,12 +152,21 @@ class ServiceClient:
             ),
         )
 
-    def heartbeat(self, lease: Lease, progress: Progress) -> tuple[HeartbeatAnswer, Seconds]:
+    def decline(self, agent_id: str, *, labels: Mapping[str, str], waiting: Waiting, reason: str) -> None:
+        """Say that this agent is here and why it takes no job; it is given none."""
+        asked = models.ClaimRequest(wait_s=0, labels=dict(labels), kinds=[], spool=_told(waiting), refuses=reason)
+        with self._translated("declining"):
+            self._client.claim_job(int(agent_id), asked)
+
+    def heartbeat(
+        self, lease: Lease, progress: Progress, waiting: Waiting | None = None
+    ) -> tuple[HeartbeatAnswer, Seconds]:
         """Renew the lease; the answer carries a cancellation back, and the interval to the next call."""
         statement = models.Heartbeat(
             lease_token=UUID(lease.token),
             phase=progress.phase,
             progress=models.Progress(done=progress.done, total=progress.total, message=progress.message),
+            spool=_told(waiting),
         )
         try:
             with self._translated("a heartbeat"):
@@ -185,6 +208,10 @@ class ServiceClient:
             raise RefusedError(problem.status, message) from problem
         except ClientError as error:
             raise (TransientError if error.is_transient else PermanentError)(str(error)) from error
+
+
+def _told(waiting: Waiting | None) -> models.SpoolStatement | None:
+    return None if waiting is None else models.SpoolStatement(waiting=waiting.deliveries, bytes=waiting.bytes)
 
 
 def _of_report(commit: models.CommitSummary) -> Mapping[str, Any]:

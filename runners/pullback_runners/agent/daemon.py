@@ -5,7 +5,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,7 @@ class _Agent:
         self._uploads.start()
         while True:
             with self._signals.waiting():
-                self._wait_for_room()
+                self._wait_for_room(enrolment)
                 try:
                     claim = self._claim(enrolment)
                 except RefusedError as refusal:
@@ -139,18 +139,25 @@ class _Agent:
                 self._spool.put(delivery)
             folder.remove()
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_room(self, enrolment: Enrolment) -> None:
         while reason := lack_of_room(self._options.data, self._spool, least_free_bytes=self._options.least_free_bytes):
             if self._options.once:
                 raise PermanentError(reason)
             _log.warning("not claiming jobs", reason=reason)
+            # For people who look at the fleet: an agent that says nothing would seem to have gone.
+            with suppress(TransientError, RefusedError):
+                self._client.decline(enrolment.agent_id, labels=self._labels, waiting=self._spool.held(), reason=reason)
             time.sleep(_ROOM_CHECK_S)
 
     def _claim(self, enrolment: Enrolment) -> Claim | None:
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
             with attempt:
                 claim = self._client.claim(
-                    enrolment.agent_id, labels=self._labels, wait_s=CLAIM_WAIT_S, kinds=kinds_on(self._options.device)
+                    enrolment.agent_id,
+                    labels=self._labels,
+                    waiting=self._spool.held(),
+                    wait_s=CLAIM_WAIT_S,
+                    kinds=kinds_on(self._options.device),
                 )
         return claim
 
@@ -161,7 +168,7 @@ class _Agent:
         _log.info(
             "job", id=claim.lease.job_id, attempt=claim.lease.attempt, commit=claim.job.sha, suite=claim.job.suite
         )
-        with Heartbeat(self._client, claim.lease) as heartbeat:
+        with Heartbeat(self._client, claim.lease, self._spool.held) as heartbeat:
             try:
                 delivery = self._measured(claim, folder, key, heartbeat)
             except JobFailedError as failure:

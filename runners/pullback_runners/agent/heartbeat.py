@@ -5,11 +5,12 @@ it. One missed call means nothing, the lease outlives six of them.
 """
 
 import threading
+from collections.abc import Callable
 from typing import Self
 
 import structlog
 
-from pullback_runners.agent.client import HeartbeatAnswer, Lease, ServiceClient
+from pullback_runners.agent.client import HeartbeatAnswer, Lease, ServiceClient, Waiting
 from pullback_runners.agent.errors import PermanentError, TransientError
 from pullback_runners.progress import Progress
 
@@ -19,9 +20,10 @@ _log = structlog.get_logger()
 class Heartbeat:
     """Beats from entering the context until leaving it."""
 
-    def __init__(self, client: ServiceClient, lease: Lease) -> None:
+    def __init__(self, client: ServiceClient, lease: Lease, waiting: Callable[[], Waiting | None]) -> None:
         self._client = client
         self._lease = lease
+        self._waiting = waiting
         self._progress = Progress("prepare", 0, 0, "")
         self._answer: HeartbeatAnswer = "continue"
         self._changed = threading.Event()
@@ -52,7 +54,7 @@ class Heartbeat:
         interval_s = self._lease.heartbeat_s
         while not self._stopped:
             try:
-                answer, interval_s = self._client.heartbeat(self._lease, self._progress)
+                answer, interval_s = self._client.heartbeat(self._lease, self._progress, self._waiting())
             except TransientError as error:
                 _log.warning("heartbeat missed", job=self._lease.job_id, reason=str(error))
             except PermanentError as error:

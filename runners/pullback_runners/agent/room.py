@@ -17,7 +17,7 @@ def lack_of_room(data: Path, spool: Spool, *, least_free_bytes: float) -> str | 
             f"{free_bytes / GIB:.1f} GiB are free at {data} and {least_free_bytes / GIB:.1f} are wanted; "
             "free some or give --data on a larger disk"
         )
-    waiting_bytes = spool.waiting_bytes()
+    waiting_bytes = spool.held().bytes
     if waiting_bytes > LARGEST_SPOOL_BYTES:
         return f"{waiting_bytes / GIB:.1f} GiB of reports wait for the service; they must be delivered first"
     return None

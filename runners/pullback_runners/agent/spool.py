@@ -9,10 +9,12 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pullback_runners.agent.client import Waiting
 from pullback_runners.agent.errors import PermanentError
 
 SENT_KEPT_S = 14 * 24 * 3600.0
@@ -74,9 +76,13 @@ class Spool:
             path.unlink(missing_ok=True)
         return len(old)
 
-    def waiting_bytes(self) -> int:
-        """Bytes of everything not yet acknowledged."""
-        return sum(path.stat().st_size for path in self.waiting())
+    def held(self) -> Waiting:
+        """Everything not yet acknowledged, counted; what is acknowledged meanwhile may be left out."""
+        sizes = []
+        for path in self.waiting():
+            with suppress(FileNotFoundError):
+                sizes.append(path.stat().st_size)
+        return Waiting(len(sizes), sum(sizes))
 
 
 def write_synced(path: Path, content: bytes) -> None:

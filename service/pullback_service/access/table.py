@@ -25,6 +25,7 @@ class Need:
 OPEN = Need(None)
 READ = Need("read", public=True)
 READ_INSIDE = Need("read")  # tells of machines, agents or the service itself, whichever project they serve
+OWN = Need("read")  # writes to boards of one's own; of projects' boards their queries ask for more
 UPLOAD = Need("upload")
 AGENT = Need("agent")
 AGENT_OFTEN = Need("agent", audited=False)
@@ -48,6 +49,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/machines": READ_INSIDE,
     f"PATCH {API}/machines/{{machine_id}}": ADMIN,
     f"GET {API}/machines/{{machine_id}}/noise": READ_INSIDE,
+    f"GET {API}/machines/{{machine_id}}/changes": READ_INSIDE,
     f"POST {API}/reports": UPLOAD,
     f"GET {API}/reports": READ,
     f"GET {API}/reports/{{report_id}}": READ,
@@ -58,10 +60,19 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/points": READ,
     f"GET {API}/comparisons": READ,
     f"GET {API}/matrix": READ,
+    f"GET {API}/boards": READ,
+    f"POST {API}/boards": OWN,
+    f"GET {API}/boards/{{board_id}}": READ,
+    f"PATCH {API}/boards/{{board_id}}": OWN,
+    f"DELETE {API}/boards/{{board_id}}": OWN,
+    f"POST {API}/boards/{{board_id}}/charts": OWN,
+    f"PATCH {API}/boards/{{board_id}}/charts/{{chart_id}}": OWN,
+    f"DELETE {API}/boards/{{board_id}}/charts/{{chart_id}}": OWN,
     f"POST {API}/jobs": UPLOAD,
     f"GET {API}/jobs": READ,
     f"GET {API}/jobs/{{job_id}}": READ,
     f"GET {API}/jobs/{{job_id}}/log": READ,
+    f"GET {API}/jobs/{{job_id}}/log/stream": READ,
     f"PATCH {API}/jobs/{{job_id}}": UPLOAD,
     f"POST {API}/jobs/{{job_id}}/cancel": UPLOAD,
     f"POST {API}/jobs/{{job_id}}/retry": UPLOAD,
@@ -84,9 +95,38 @@ ENDPOINTS: Mapping[str, Need] = {
     "POST /login": OPEN,
     "POST /logout": OPEN,
     "GET /help": OPEN,
+    "GET /help.json": OPEN,
+    "POST /boards": OWN,
+    "POST /boards/pin": OWN,
+    "POST /boards/{board_id}": OWN,
+    "POST /boards/{board_id}/charts/{chart_id}": OWN,
+    "GET /settings": READ_INSIDE,
+    "GET /settings.json": READ_INSIDE,
+    "GET /settings/projects/{project:path}": READ_INSIDE,
+    "GET /settings/projects/{project:path}.json": READ_INSIDE,
+    "POST /settings/projects": ADMIN,
+    "POST /settings/projects/{project:path}": ADMIN,
+    "POST /settings/machines/{machine_id}": ADMIN,
+    "GET /settings/tokens": ADMIN,
+    "GET /settings/tokens.json": ADMIN,
+    "POST /settings/tokens": ADMIN,
+    "POST /settings/tokens/{token_id}/revoke": ADMIN,
+    "POST /settings/enrolments": ADMIN,
+    "GET /settings/audit": ADMIN,
+    "GET /settings/audit.json": ADMIN,
+    "GET /settings/audit.csv": ADMIN,
     "GET /static/{digest}/{name}": OPEN,
     "GET /jobs": READ_INSIDE,
     "GET /jobs.json": READ_INSIDE,
+    "GET /jobs.csv": READ_INSIDE,
+    "GET /fleet": READ_INSIDE,
+    "GET /fleet.json": READ_INSIDE,
+    "GET /machines/{machine_id}": READ_INSIDE,
+    "GET /machines/{machine_id}.json": READ_INSIDE,
+    # The decisions about a job, as forms.
+    "POST /jobs/{job_id}/cancel": UPLOAD,
+    "POST /jobs/{job_id}/retry": UPLOAD,
+    "POST /jobs/{job_id}/approve": ADMIN,
 }
 
 

@@ -6,11 +6,12 @@ forget it. Points, failures, attempts and logs are reached through rows that are
 
 from typing import Any
 
-from sqlalchemy import event
+from sqlalchemy import event, or_
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
 
 from pullback_service.access.caller import Caller
+from pullback_service.boards.models import Board, BoardChart
 from pullback_service.commits.models import Commit
 from pullback_service.jobs.models import Job
 from pullback_service.projects.models import Project
@@ -18,7 +19,7 @@ from pullback_service.reports.models import Report
 from pullback_service.series.models import Case, Series
 
 CALLER = "caller"
-_OWNED = (Commit, Job, Report, Case, Series)
+_OWNED = (Commit, Job, Report, Case, Series, BoardChart)
 
 
 class LimitedSession(Session):
@@ -37,6 +38,12 @@ def caller_of(session: AsyncSession) -> Caller | None:
     return found
 
 
+def name_of_caller(session: AsyncSession) -> str | None:
+    """Whose session this is, as the audit log names callers; None for chores."""
+    caller = caller_of(session)
+    return None if caller is None else caller.name
+
+
 def own_projects(session: AsyncSession) -> list[int] | None:
     """The projects a session may see, None for all of them: for statements that are no ORM's, which nobody else limits."""
     caller = caller_of(session)
@@ -51,5 +58,7 @@ def _limit(state: ORMExecuteState) -> None:
     own: list[Any] = sorted(caller.projects)
     state.statement = state.statement.options(
         with_loader_criteria(Project, Project.id.in_(own), include_aliases=True),
+        # A board of somebody's own is of no project, and found by who was told its address; its charts are as above.
+        with_loader_criteria(Board, or_(Board.project_id.is_(None), Board.project_id.in_(own)), include_aliases=True),
         *(with_loader_criteria(table, table.project_id.in_(own), include_aliases=True) for table in _OWNED),
     )

@@ -10,8 +10,17 @@ from pullback_service.access.gate import KnownCaller, enrolment_code_of
 from pullback_service.access.visibility import belongs_to
 from pullback_service.addresses import API
 from pullback_service.agents import queries
-from pullback_service.agents.queries import SeenAgent
-from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolled, Enrolment
+from pullback_service.agents.models import Agent
+from pullback_service.agents.queries import SeenAgent, told_by
+from pullback_service.agents.schemas import (
+    AgentSummary,
+    Claim,
+    ClaimedJob,
+    ClaimRequest,
+    Enrolled,
+    Enrolment,
+    SpoolStatement,
+)
 from pullback_service.audit.keeping import note
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
@@ -27,7 +36,7 @@ from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.settings import Settings
-from pullback_service.tokens.queries import redeem_code
+from pullback_service.tokens.queries import redeem_code, refuse_ended
 
 router = APIRouter(prefix=f"{API}/agents", tags=["agents"])
 
@@ -109,16 +118,17 @@ async def _claim_once(
 ) -> Claim | None:
     async with database.writing.begin() as session:
         belongs_to(session, caller)
-        look = await queries.look_for_work(session, agent_id, asked.labels)
-        seat.labels = look.labels
+        told = told_by(asked.spool, asked.refuses)
+        look = await queries.look_for_work(session, agent_id, asked.labels, asked.kinds, told)
+        abilities = seat.abilities = look.abilities
         if not look.promising:
             return None
-        agent = await queries.agent_by_id(session, agent_id)
+        await refuse_ended(session, caller)
         lease = await leases.claim(
             session,
             agent_id,
-            MachineId(agent.machine_id),
-            look.labels,
+            MachineId(abilities.machine_id),
+            abilities.labels,
             settings.lease_s,
             asked.kinds,
         )
@@ -154,6 +164,17 @@ def _summary(seen: SeenAgent) -> AgentSummary:
         labels=agent.labels,
         enrolled_at=agent.enrolled_at,
         last_seen_at=agent.last_seen_at,
+        present=seen.present,
         job_id=seen.job_id,
+        job_since=seen.since,
         phase=seen.phase,
+        progress=dict(seen.progress) if seen.progress is not None else None,
+        spool=_spool(agent),
+        refuses=agent.refuses,
     )
+
+
+def _spool(agent: Agent) -> SpoolStatement | None:
+    if agent.spool_waiting is None:
+        return None
+    return SpoolStatement(waiting=agent.spool_waiting, bytes=agent.spool_bytes or 0)

@@ -18,3 +18,8 @@ class Agent(Base):
     labels: Mapped[Json] = mapped_column(server_default="{}")
     enrolled_at: Mapped[StampedNow]
     last_seen_at: Mapped[StampedNow]
+    spool_waiting: Mapped[int | None]
+    """Reports and failures that it has measured and not yet delivered; null where it never told."""
+    spool_bytes: Mapped[int | None]
+    refuses: Mapped[str | None]
+    """Why it takes no jobs at present, in its own words; null while it takes them."""

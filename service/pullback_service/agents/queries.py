@@ -1,32 +1,56 @@
 """Finding and making agents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, LiteralString
 
 import orjson
-from sqlalchemy import and_, func, select
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.access.visibility import own_projects
 from pullback_service.agents.models import Agent
+from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs.models import CLAIMABLE, Attempt
+from pullback_service.jobs.offers import Abilities
 from pullback_service.jobs.queries import ACTIVE
 from pullback_service.machines.models import Machine
 from pullback_service.machines.queries import SEEN_AGAIN_AFTER_S
 
+# An agent asks for work every half minute and says every few seconds that it is at work.
+SILENT_AFTER_S = 300
+
 
 @dataclass(frozen=True, slots=True)
 class SeenAgent:
-    """An agent with its machine's name and what it is doing."""
+    """An agent with its machine's name, whether it was heard of lately, and what it is doing."""
 
     agent: Agent
     machine: str
+    present: bool
     job_id: int | None
+    since: datetime | None
     phase: str | None
+    progress: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an agent says of itself besides its labels. A `spool` of None says nothing about it, and nothing is changed."""
+
+    waiting: int | None = None
+    bytes: int | None = None
+    refuses: str | None = None
+
+
+def told_by(spool: SpoolStatement | None, refuses: str | None = None) -> Told:
+    """What a claim or a heartbeat says."""
+    return Told(refuses=refuses) if spool is None else Told(spool.waiting, spool.bytes, refuses)
 
 
 async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels: Mapping[str, Any]) -> AgentId:
@@ -44,46 +68,75 @@ async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels
     )
 
 
-async def agent_by_id(session: AsyncSession, agent_id: AgentId) -> Agent:
-    """An agent. Index: pk_agent."""
-    found = await session.get(Agent, agent_id)
-    if found is None:
-        raise _unknown(agent_id)
-    return found
-
-
+# Agents ask often and rarely have news: their row is written when they have, or were not written for a while.
+_NOTE: LiteralString = """
+UPDATE agent SET last_seen_at = now(), refuses = %(refuses)s::text,
+       spool_waiting = coalesce(%(waiting)s::bigint, spool_waiting), spool_bytes = coalesce(%(bytes)s::bigint, spool_bytes)
+ WHERE id = %(agent)s
+   AND (last_seen_at < now() - make_interval(secs => %(seen_again_after_s)s)
+        OR refuses IS DISTINCT FROM %(refuses)s::text
+        OR spool_waiting IS DISTINCT FROM coalesce(%(waiting)s::bigint, spool_waiting)
+        OR spool_bytes IS DISTINCT FROM coalesce(%(bytes)s::bigint, spool_bytes))
+"""
 _LOOK: LiteralString = f"""
-  WITH seen AS (
-       UPDATE agent SET last_seen_at = now()
-        WHERE id = %(agent)s AND last_seen_at < now() - make_interval(secs => %(seen_again_after_s)s))
-SELECT coalesce(%(labels)s::jsonb, a.labels),
+  WITH seen AS ({_NOTE})
+SELECT coalesce(%(labels)s::jsonb, a.labels), a.machine_id, m.accepts,
        EXISTS (SELECT FROM attempt t WHERE t.machine_id = a.machine_id AND t.state IN ('leased', 'running'))
-       OR EXISTS (SELECT FROM job j WHERE {CLAIMABLE} AND j.requires <@ coalesce(%(labels)s::jsonb, a.labels))
+       OR EXISTS (SELECT FROM job j
+                   WHERE {CLAIMABLE} AND j.requires <@ coalesce(%(labels)s::jsonb, a.labels) AND j.kind = ANY(%(kinds)s)
+                     AND (j.machine_id IS NULL OR j.machine_id = a.machine_id)
+                     AND (j.trust = 'trusted' OR m.accepts = 'untrusted')
+                     AND (%(projects)s::bigint[] IS NULL OR j.project_id = ANY(%(projects)s)))
   FROM agent a
+  JOIN machine m ON m.id = a.machine_id
  WHERE a.id = %(agent)s
 """  # noqa: S608 - our own words
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """An agent's labels, and whether anything waits for which it is worth to claim."""
+    """What an agent can take, and whether anything waits for which it is worth to claim."""
 
-    labels: Mapping[str, Any]
+    abilities: Abilities
     promising: bool
 
 
-async def look_for_work(session: AsyncSession, agent_id: AgentId, labels: Mapping[str, Any] | None) -> Look:
-    """See whether there may be work for an agent, and write down now and then that it asked.
+async def look_for_work(
+    session: AsyncSession,
+    agent_id: AgentId,
+    labels: Mapping[str, Any] | None,
+    kinds: Sequence[str],
+    told: Told = Told(),
+) -> Look:
+    """See whether there may be work for an agent, and write down now and then that it asked, and what it says of itself.
 
     Locks nothing that others wait for, so that an agent which finds nothing costs one statement.
-    Index: pk_agent, uq_attempt_machine_active, ix_job_queue.
+    Index: pk_agent, pk_machine, uq_attempt_machine_active, ix_job_queue.
     """
-    told = None if labels is None else orjson.dumps(labels).decode()
-    values = {"agent": agent_id, "labels": told, "seen_again_after_s": SEEN_AGAIN_AFTER_S}
+    offered = None if labels is None else orjson.dumps(labels).decode()
+    projects = own_projects(session)
+    values = {**_note_values(agent_id, told), "labels": offered, "kinds": list(kinds), "projects": projects}
     found = await statements.row(session, _LOOK, values)
     if found is None:
         raise _unknown(agent_id)
-    return Look(*found)
+    known, machine_id, accepts, promising = found
+    abilities = Abilities(known, frozenset(kinds), machine_id, accepts, projects)
+    return Look(abilities, promising and told.refuses is None)
+
+
+async def note_at_work(session: AsyncSession, agent_id: AgentId, told: Told) -> None:
+    """Write down now and then that an agent is at work, and what it has not delivered. Index: pk_agent."""
+    await statements.run(session, _NOTE, _note_values(agent_id, told))
+
+
+def _note_values(agent_id: AgentId, told: Told) -> dict[str, Any]:
+    return {
+        "agent": agent_id,
+        "waiting": told.waiting,
+        "bytes": told.bytes,
+        "refuses": told.refuses,
+        "seen_again_after_s": SEEN_AGAIN_AFTER_S,
+    }
 
 
 def _unknown(agent_id: AgentId) -> NotFoundError:
@@ -92,13 +145,37 @@ def _unknown(agent_id: AgentId) -> NotFoundError:
 
 async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[SeenAgent]:
     """Agents in the order of their enrolment. Index: pk_agent, uq_attempt_machine_active."""
-    statement = (
-        select(Agent, Machine.name, Attempt.job_id, Attempt.phase)
-        .join(Machine, Machine.id == Agent.machine_id)
-        .join(Attempt, and_(Attempt.agent_id == Agent.id, Attempt.state.in_(ACTIVE)), isouter=True)
-        .order_by(Agent.id)
-        .limit(limit)
-    )
+    statement = _seen().limit(limit)
     if after_id is not None:
         statement = statement.where(Agent.id > after_id)
     return [SeenAgent(*row) for row in await session.execute(statement)]
+
+
+async def agent_names(session: AsyncSession, agent_ids: Collection[AgentId]) -> Mapping[AgentId, str]:
+    """What some agents are called. Index: pk_agent."""
+    if not agent_ids:
+        return {}
+    rows = await session.execute(select(Agent.id, Agent.name).where(Agent.id.in_(agent_ids)))
+    return {AgentId(row.id): row.name for row in rows}
+
+
+async def agents_on(session: AsyncSession, machine_id: MachineId) -> Sequence[SeenAgent]:
+    """The agents of one machine. Index: uq_agent_machine_id_name."""
+    return [SeenAgent(*row) for row in await session.execute(_seen().where(Agent.machine_id == machine_id))]
+
+
+def _seen() -> Select[Agent, str, bool, int | None, datetime | None, str | None, dict[str, Any] | None]:
+    return (
+        select(
+            Agent,
+            Machine.name,
+            Agent.last_seen_at > func.now() - func.make_interval(0, 0, 0, 0, 0, 0, SILENT_AFTER_S),
+            Attempt.job_id,
+            Attempt.leased_at,
+            Attempt.phase,
+            Attempt.progress,
+        )
+        .join(Machine, Machine.id == Agent.machine_id)
+        .join(Attempt, and_(Attempt.agent_id == Agent.id, Attempt.state.in_(ACTIVE)), isouter=True)
+        .order_by(Agent.id)
+    )

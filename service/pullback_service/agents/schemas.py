@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.schemas import CommitSummary
-from pullback_service.fields import JsonObject, Name, Number
+from pullback_service.fields import Count, JsonObject, Name, Number, Size, Text
 from pullback_service.machines.schemas import MachineStatement
 
 
@@ -31,6 +31,15 @@ class Enrolled(BaseModel):
     secret: str | None = None
 
 
+class SpoolStatement(BaseModel):
+    """What an agent has measured and not yet delivered."""
+
+    model_config = ConfigDict(extra="allow")
+
+    waiting: Count = Field(description="Reports and failures the service has not taken yet.", examples=[0])
+    bytes: Size = Field(description="How large they are together.", examples=[0])
+
+
 class ClaimRequest(BaseModel):
     """An agent asks for work, and is willing to wait for it."""
 
@@ -40,6 +49,12 @@ class ClaimRequest(BaseModel):
     labels: JsonObject | None = Field(None, description="Left out, those of the enrolment hold.")
     kinds: list[Name] = Field(
         default=["run"], max_length=20, description="Kinds of jobs the agent knows how to do; it is given no others."
+    )
+    spool: SpoolStatement | None = None
+    refuses: Text | None = Field(
+        None,
+        description="Why the agent takes no job at present, for people; it is given none.",
+        examples=[None, "1.2 GiB are free and 5.0 are wanted"],
     )
 
 
@@ -75,5 +90,10 @@ class AgentSummary(BaseModel):
     labels: dict[str, Any]
     enrolled_at: datetime
     last_seen_at: datetime
+    present: bool = Field(description="Whether it was heard of in the last five minutes.")
     job_id: int | None
+    job_since: datetime | None = Field(description="When it was given the job.")
     phase: str | None
+    progress: dict[str, Any] | None
+    spool: SpoolStatement | None = Field(description="What it has not delivered yet; null where it never told.")
+    refuses: str | None = Field(description="Why it takes no jobs at present, in its own words.")

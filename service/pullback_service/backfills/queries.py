@@ -13,6 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service.access.visibility import name_of_caller
 from pullback_service.backfills.order import newest_first, widest_gap_first
 from pullback_service.commits.models import Branch, BranchCommit, Commit
 from pullback_service.errors import NotFoundError
@@ -186,6 +187,7 @@ async def _queue(
             requires=dict(wanted.requires),
             timeout_s=wanted.timeout_s,
             origin="backfill",
+            asked_by=name_of_caller(session),
         )
         for commit in chosen
         if commit.id not in taken

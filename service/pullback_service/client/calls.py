@@ -1,12 +1,13 @@
 """The calls of the API. Made by `make api` from the description of the API: change the service, not this file."""
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import Literal
 from urllib.parse import quote
 from uuid import UUID
 
 from pullback_service.client import models
-from pullback_service.client.answers import Content
+from pullback_service.client.answers import Content, Event
 from pullback_service.client.sending import AsyncSender, Body, Call, SyncSender
 
 
@@ -80,11 +81,27 @@ class Client(SyncSender):
             models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement, repeatable=True)
         )
 
-    def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
+    def read_noise(self, machine_id: int, *, days: int | None = None, metric: str | None = None) -> models.MachineNoise:
         """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
         return self._ask(
             models.MachineNoise,
-            Call("GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days}, repeatable=True),
+            Call(
+                "GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days, "metric": metric}, repeatable=True
+            ),
+        )
+
+    def list_machine_changes(
+        self, machine_id: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfFactsChange:
+        """How the facts of a machine changed, the last change first: another kernel, another NumPy, another name."""
+        return self._ask(
+            models.PageOfFactsChange,
+            Call(
+                "GET",
+                f"/api/v1/machines/{machine_id}/changes",
+                query={"limit": limit, "cursor": cursor},
+                repeatable=True,
+            ),
         )
 
     def upload_report(
@@ -465,6 +482,45 @@ class Client(SyncSender):
             ),
         )
 
+    def list_boards(self) -> models.PageOfBoardSummary:
+        """The caller's own boards, then those of projects, by name, on one page."""
+        return self._ask(models.PageOfBoardSummary, Call("GET", "/api/v1/boards", repeatable=True))
+
+    def create_board(self, statement: models.BoardRequest) -> models.BoardSummary:
+        """Make a board, one's own or a project's."""
+        return self._ask(models.BoardSummary, Call("POST", "/api/v1/boards", body=statement))
+
+    def read_board(self, board_id: UUID) -> models.BoardDetail:
+        """A board with what is pinned to it. Somebody's own is read by who was told its address."""
+        return self._ask(models.BoardDetail, Call("GET", f"/api/v1/boards/{board_id}", repeatable=True))
+
+    def rename_board(self, board_id: UUID, statement: models.BoardChange) -> models.BoardSummary:
+        """Give a board another name."""
+        return self._ask(
+            models.BoardSummary, Call("PATCH", f"/api/v1/boards/{board_id}", body=statement, repeatable=True)
+        )
+
+    def remove_board(self, board_id: UUID) -> models.BoardSummary:
+        """Remove a board and what is pinned to it; what it was is the answer."""
+        return self._ask(models.BoardSummary, Call("DELETE", f"/api/v1/boards/{board_id}"))
+
+    def pin_chart(self, board_id: UUID, statement: models.ChartRequest) -> models.PinReceipt:
+        """Pin a chart at the end of a board. What is there already stays where it is."""
+        return self._ask(
+            models.PinReceipt, Call("POST", f"/api/v1/boards/{board_id}/charts", body=statement, repeatable=True)
+        )
+
+    def change_chart(self, board_id: UUID, chart_id: int, statement: models.ChartChange) -> models.ChartSummary:
+        """Give a pinned chart another title or another place."""
+        return self._ask(
+            models.ChartSummary,
+            Call("PATCH", f"/api/v1/boards/{board_id}/charts/{chart_id}", body=statement, repeatable=True),
+        )
+
+    def remove_chart(self, board_id: UUID, chart_id: int) -> models.ChartSummary:
+        """Take a chart off a board; what it was is the answer."""
+        return self._ask(models.ChartSummary, Call("DELETE", f"/api/v1/boards/{board_id}/charts/{chart_id}"))
+
     def create_job(self, statement: models.JobRequest, *, force: bool | None = None) -> models.JobDetail:
         """Queue work: a suite at a commit, or two commits compared.
 
@@ -545,6 +601,33 @@ class Client(SyncSender):
             Call("GET", f"/api/v1/jobs/{job_id}/log", query={"offset": offset, "attempt": attempt}, repeatable=True)
         )
 
+    def follow_log(
+        self,
+        job_id: int,
+        *,
+        after: str | None = None,
+        attempt: int | None = None,
+        wait_s: float | None = None,
+        last_event_id: str | None = None,
+    ) -> Iterator[Event[models.LogEvent | models.JobEvent]]:
+        """The log while it is written, as server-sent events, until the job has ended.
+
+        `log` is a piece of the log, with the place it ends at as `id`; `job` is how the job stands, at the beginning
+        and when that changes; `end` is the same when the job has ended and all of its log was sent. Their data are JSON
+        (`LogEvent`, `JobEvent`). A comment every 15 seconds says that the stream is open. Come back with `Last-Event-
+        ID` or `after` and nothing is missed or sent twice; `EventSource` does that by itself.
+        """
+        return self._follow(
+            Call(
+                "GET",
+                f"/api/v1/jobs/{job_id}/log/stream",
+                query={"after": after, "attempt": attempt, "wait_s": wait_s},
+                headers={"last-event-id": last_event_id},
+                repeatable=True,
+            ),
+            {"log": models.LogEvent, "job": models.JobEvent, "end": models.JobEvent},
+        )
+
     def heartbeat(self, job_id: int, number: int, statement: models.Heartbeat) -> models.HeartbeatAnswer:
         """Renew a lease, say how far the work is, and learn whether to go on."""
         return self._ask(
@@ -621,7 +704,7 @@ class Client(SyncSender):
         return self._ask(models.NewToken, Call("POST", "/api/v1/tokens", body=statement))
 
     def list_tokens(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfTokenSummary:
-        """Tokens without their secrets, oldest first, revoked ones too."""
+        """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
         return self._ask(
             models.PageOfTokenSummary,
             Call("GET", "/api/v1/tokens", query={"limit": limit, "cursor": cursor}, repeatable=True),
@@ -737,11 +820,29 @@ class AsyncClient(AsyncSender):
             models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement, repeatable=True)
         )
 
-    async def read_noise(self, machine_id: int, *, days: int | None = None) -> models.MachineNoise:
+    async def read_noise(
+        self, machine_id: int, *, days: int | None = None, metric: str | None = None
+    ) -> models.MachineNoise:
         """How far two runs of one commit come apart on a machine, by its A/A comparisons."""
         return await self._ask(
             models.MachineNoise,
-            Call("GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days}, repeatable=True),
+            Call(
+                "GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days, "metric": metric}, repeatable=True
+            ),
+        )
+
+    async def list_machine_changes(
+        self, machine_id: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfFactsChange:
+        """How the facts of a machine changed, the last change first: another kernel, another NumPy, another name."""
+        return await self._ask(
+            models.PageOfFactsChange,
+            Call(
+                "GET",
+                f"/api/v1/machines/{machine_id}/changes",
+                query={"limit": limit, "cursor": cursor},
+                repeatable=True,
+            ),
         )
 
     async def upload_report(
@@ -1122,6 +1223,45 @@ class AsyncClient(AsyncSender):
             ),
         )
 
+    async def list_boards(self) -> models.PageOfBoardSummary:
+        """The caller's own boards, then those of projects, by name, on one page."""
+        return await self._ask(models.PageOfBoardSummary, Call("GET", "/api/v1/boards", repeatable=True))
+
+    async def create_board(self, statement: models.BoardRequest) -> models.BoardSummary:
+        """Make a board, one's own or a project's."""
+        return await self._ask(models.BoardSummary, Call("POST", "/api/v1/boards", body=statement))
+
+    async def read_board(self, board_id: UUID) -> models.BoardDetail:
+        """A board with what is pinned to it. Somebody's own is read by who was told its address."""
+        return await self._ask(models.BoardDetail, Call("GET", f"/api/v1/boards/{board_id}", repeatable=True))
+
+    async def rename_board(self, board_id: UUID, statement: models.BoardChange) -> models.BoardSummary:
+        """Give a board another name."""
+        return await self._ask(
+            models.BoardSummary, Call("PATCH", f"/api/v1/boards/{board_id}", body=statement, repeatable=True)
+        )
+
+    async def remove_board(self, board_id: UUID) -> models.BoardSummary:
+        """Remove a board and what is pinned to it; what it was is the answer."""
+        return await self._ask(models.BoardSummary, Call("DELETE", f"/api/v1/boards/{board_id}"))
+
+    async def pin_chart(self, board_id: UUID, statement: models.ChartRequest) -> models.PinReceipt:
+        """Pin a chart at the end of a board. What is there already stays where it is."""
+        return await self._ask(
+            models.PinReceipt, Call("POST", f"/api/v1/boards/{board_id}/charts", body=statement, repeatable=True)
+        )
+
+    async def change_chart(self, board_id: UUID, chart_id: int, statement: models.ChartChange) -> models.ChartSummary:
+        """Give a pinned chart another title or another place."""
+        return await self._ask(
+            models.ChartSummary,
+            Call("PATCH", f"/api/v1/boards/{board_id}/charts/{chart_id}", body=statement, repeatable=True),
+        )
+
+    async def remove_chart(self, board_id: UUID, chart_id: int) -> models.ChartSummary:
+        """Take a chart off a board; what it was is the answer."""
+        return await self._ask(models.ChartSummary, Call("DELETE", f"/api/v1/boards/{board_id}/charts/{chart_id}"))
+
     async def create_job(self, statement: models.JobRequest, *, force: bool | None = None) -> models.JobDetail:
         """Queue work: a suite at a commit, or two commits compared.
 
@@ -1204,6 +1344,33 @@ class AsyncClient(AsyncSender):
             Call("GET", f"/api/v1/jobs/{job_id}/log", query={"offset": offset, "attempt": attempt}, repeatable=True)
         )
 
+    def follow_log(
+        self,
+        job_id: int,
+        *,
+        after: str | None = None,
+        attempt: int | None = None,
+        wait_s: float | None = None,
+        last_event_id: str | None = None,
+    ) -> AsyncIterator[Event[models.LogEvent | models.JobEvent]]:
+        """The log while it is written, as server-sent events, until the job has ended.
+
+        `log` is a piece of the log, with the place it ends at as `id`; `job` is how the job stands, at the beginning
+        and when that changes; `end` is the same when the job has ended and all of its log was sent. Their data are JSON
+        (`LogEvent`, `JobEvent`). A comment every 15 seconds says that the stream is open. Come back with `Last-Event-
+        ID` or `after` and nothing is missed or sent twice; `EventSource` does that by itself.
+        """
+        return self._follow(
+            Call(
+                "GET",
+                f"/api/v1/jobs/{job_id}/log/stream",
+                query={"after": after, "attempt": attempt, "wait_s": wait_s},
+                headers={"last-event-id": last_event_id},
+                repeatable=True,
+            ),
+            {"log": models.LogEvent, "job": models.JobEvent, "end": models.JobEvent},
+        )
+
     async def heartbeat(self, job_id: int, number: int, statement: models.Heartbeat) -> models.HeartbeatAnswer:
         """Renew a lease, say how far the work is, and learn whether to go on."""
         return await self._ask(
@@ -1284,7 +1451,7 @@ class AsyncClient(AsyncSender):
         return await self._ask(models.NewToken, Call("POST", "/api/v1/tokens", body=statement))
 
     async def list_tokens(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfTokenSummary:
-        """Tokens without their secrets, oldest first, revoked ones too."""
+        """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
         return await self._ask(
             models.PageOfTokenSummary,
             Call("GET", "/api/v1/tokens", query={"limit": limit, "cursor": cursor}, repeatable=True),

@@ -9,6 +9,15 @@ from pydantic import Field, JsonValue
 from pullback_service.client.answers import Answer, Statement
 
 
+class SpoolStatement(Statement):
+    """What an agent has measured and not yet delivered."""
+
+    waiting: int
+    """Reports and failures the service has not taken yet."""
+    bytes: int
+    """How large they are together."""
+
+
 class AgentSummary(Answer):
     """An agent, and what it is doing."""
 
@@ -19,8 +28,17 @@ class AgentSummary(Answer):
     labels: dict[str, Any]
     enrolled_at: datetime
     last_seen_at: datetime
+    present: bool
+    """Whether it was heard of in the last five minutes."""
     job_id: int | None
+    job_since: datetime | None
+    """When it was given the job."""
     phase: str | None
+    progress: dict[str, Any] | None
+    spool: SpoolStatement | None
+    """What it has not delivered yet; null where it never told."""
+    refuses: str | None
+    """Why it takes no jobs at present, in its own words."""
 
 
 class AttemptSummary(Answer):
@@ -124,6 +142,65 @@ class BackfillRequest(Statement):
     """Make no job; answer which would be made."""
 
 
+class BoardChange(Statement):
+    """Another name for a board."""
+
+    name: str
+
+
+class ChartSummary(Answer):
+    """A pinned chart. `place` is its place on the board, from 1."""
+
+    id: int
+    kind: Literal["explore", "workload", "compare"]
+    project: str
+    workload: str | None
+    query: dict[str, list[str]]
+    title: str | None
+    place: int
+
+
+class BoardDetail(Answer):
+    """A board with its charts, in their order. Those of projects the caller may not read are not there."""
+
+    id: UUID
+    name: str
+    project: str | None
+    """Whose it is; null where it is somebody's own."""
+    owner: str
+    """Who made it."""
+    own: bool
+    may_change: bool
+    charts: int
+    created_at: datetime
+    changed_at: datetime
+    pinned: list[ChartSummary]
+
+
+class BoardRequest(Statement):
+    """A board to be made: one's own, or with `project` that project's."""
+
+    name: str
+    project: str | None = None
+    """Left out, it is the caller's own."""
+
+
+class BoardSummary(Answer):
+    """A board. `own`: it is the caller's; `may_change`: the caller may pin to it, and change it."""
+
+    id: UUID
+    name: str
+    project: str | None
+    """Whose it is; null where it is somebody's own."""
+    owner: str
+    """Who made it."""
+    own: bool
+    may_change: bool
+    charts: int
+    created_at: datetime
+    changed_at: datetime
+
+
 class BranchSummary(Answer):
     """A branch.
 
@@ -155,6 +232,26 @@ class CaseSummary(Answer):
     params: dict[str, Any]
     dtype: str | None
     device: str | None
+
+
+class ChartChange(Statement):
+    """What is to be different about a pinned chart; what is left out stays, and a title of `null` is none."""
+
+    title: str | None = None
+    place: int | None = None
+    """From 1; the others make room."""
+
+
+class ChartRequest(Statement):
+    """What to pin: a page of the dashboard, by its kind and the names and values in its address."""
+
+    kind: Literal["explore", "workload", "compare"]
+    project: str
+    workload: str | None = None
+    """Of which workload, where `kind` is that."""
+    query: dict[str, Any] | None = None
+    title: str | None = None
+    """Left out, the dashboard says what it shows."""
 
 
 class ChoreStatus(Answer):
@@ -222,6 +319,9 @@ class ClaimRequest(Statement):
     """Left out, those of the enrolment hold."""
     kinds: list[str] | None = None
     """Kinds of jobs the agent knows how to do; it is given no others."""
+    spool: SpoolStatement | None = None
+    refuses: str | None = None
+    """Why the agent takes no job at present, for people; it is given none."""
 
 
 class CodeRequest(Statement):
@@ -437,6 +537,15 @@ class FacetsSummary(Answer):
     facets: list[FacetSummary]
 
 
+class FactsChange(Answer):
+    """Facts that were told differently than before; what is missing on one side was not told there."""
+
+    id: int
+    at: datetime
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
 class FailureAnswer(Answer):
     """What became of the job; `lost` when the lease was gone before."""
 
@@ -473,6 +582,7 @@ class Heartbeat(Statement):
     lease_token: UUID
     phase: str | None = None
     progress: Progress | None = None
+    spool: SpoolStatement | None = None
 
 
 class HeartbeatAnswer(Answer):
@@ -528,6 +638,8 @@ class JobDetail(Answer):
     """The one machine that may take it."""
     origin: Literal["asked", "backfill", "idle"]
     """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    asked_by: str | None
+    """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
     awaits_approval: bool
     approved_at: datetime | None
@@ -599,6 +711,8 @@ class JobSummary(Answer):
     """The one machine that may take it."""
     origin: Literal["asked", "backfill", "idle"]
     """Who wanted it: somebody, a backfill, or a machine that was idle."""
+    asked_by: str | None
+    """Who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
     awaits_approval: bool
     approved_at: datetime | None
@@ -638,10 +752,20 @@ class WorkloadNoise(Answer):
     workload: str
 
 
+class MetricNoise(Answer):
+    """How often a metric was compared with itself, and how often it was said to differ."""
+
+    metric: str
+    comparisons: int
+    differing: int
+    last_at: datetime
+
+
 class MachineNoise(Answer):
     """The noise of a machine: of all its workloads, of each, and how it changed.
 
-    `truncated` says that there were more comparisons in the window than are looked at; the newest are.
+    `truncated` says that there were more comparisons in the window than are looked at; the newest are. `metrics` lists
+    all that were compared: a count that differs from itself is not repeatable, and shows as `differing`.
     """
 
     floor: float
@@ -651,10 +775,12 @@ class MachineNoise(Answer):
     false_alarms: int
     last_at: datetime | None
     machine: str
+    metric: str
     days: int
     truncated: bool
     workloads: list[WorkloadNoise]
     history: list[DayNoise]
+    metrics: list[MetricNoise]
 
 
 class MachineSummary(Answer):
@@ -777,6 +903,13 @@ class PageOfAuditLine(Answer):
     next: str | None = None
 
 
+class PageOfBoardSummary(Answer):
+    """One page of a list."""
+
+    items: list[BoardSummary]
+    next: str | None = None
+
+
 class PageOfBranchSummary(Answer):
     """One page of a list."""
 
@@ -788,6 +921,13 @@ class PageOfCommitSummary(Answer):
     """One page of a list."""
 
     items: list[CommitSummary]
+    next: str | None = None
+
+
+class PageOfFactsChange(Answer):
+    """One page of a list."""
+
+    items: list[FactsChange]
     next: str | None = None
 
 
@@ -985,6 +1125,13 @@ class PageOfWorkloadSummary(Answer):
     next: str | None = None
 
 
+class PinReceipt(Answer):
+    """A chart that is on a board now, or was there already."""
+
+    board_id: UUID
+    chart: ChartSummary
+
+
 class PointPage(Answer):
     """A page of points. `thinned_from` is how many there are in the window when only some are shown as marks."""
 
@@ -1117,3 +1264,28 @@ class Whoami(Answer):
     scopes: list[str]
     projects: list[str] | None
     """Null is all of them."""
+
+
+class LogEvent(Answer):
+    """A piece of the log of an attempt, from byte `offset` on. Another attempt than before is a new try at the job."""
+
+    attempt: int
+    offset: int
+    text: str
+
+
+class JobEvent(Answer):
+    """How a job stands, and how far its newest attempt is."""
+
+    state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
+    attempt: int | None
+    """The newest one."""
+    attempts: int
+    max_attempts: int
+    phase: str | None
+    progress: dict[str, Any] | None
+    cancel_requested: bool
+    awaits_approval: bool
+    failure_kind: Literal["infra", "build", "workload", "timeout", "cancelled"] | None
+    failure_message: str | None
+    finished_at: datetime | None

@@ -84,6 +84,8 @@ def merge_base(
             beneath.add(sha)
             waiting.extend(parents.get(sha, ()))
     best = sorted(common - beneath, key=lambda sha: (newest[sha].timestamp() if sha in newest else 0.0, sha))
+    if best and best[-1] in {one, other}:
+        return MergeBase(best[-1], ())  # the one descends from the other, whatever else lies between them
     unknown = [sha for sha in (of_one | of_other) - common if not parents.get(sha)]
     return MergeBase(best[-1] if best else None, tuple(sorted(unknown)))
 

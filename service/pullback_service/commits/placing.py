@@ -3,18 +3,22 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import LiteralString
 
 from sqlalchemy import DateTime, Text, and_, bindparam, cast, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from pullback_service import statements
 from pullback_service.commits.graph import Known, moved_places
 from pullback_service.commits.models import Commit, CommitParent
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import ProjectId
 from pullback_service.reports.models import Failure
 from pullback_service.series.models import Point
+
+MOST_LEVELS = 512
 
 
 async def lock_graph(session: AsyncSession, project_id: ProjectId) -> None:
@@ -23,13 +27,16 @@ async def lock_graph(session: AsyncSession, project_id: ProjectId) -> None:
 
 
 async def settle(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> set[str]:
-    """Move commits of which something became known to their place, then the children that must follow them.
+    """Move commits of which something became known to their place, then the descendants that must follow them.
 
+    Most push nobody, or a child; in a long line of commits without dates one may push all that follow. So each wave looks
+    twice as far ahead as the one before.
     Returns what moved. The project's graph must be locked. Index: uq_commit_project_id_sha, ix_commit_parent_parent_sha.
     """
     moved: set[str] = set()
     visits: Counter[str] = Counter()
     wave = set(shas)
+    levels = 1
     while wave:
         visits.update(wave)
         # First parents are a forest: from each commit we began with, a child is reached once.
@@ -43,7 +50,8 @@ async def settle(session: AsyncSession, project_id: ProjectId, shas: Collection[
             break
         await _move(session, project_id, places)
         moved |= places.keys()
-        wave = await children_of(session, project_id, places.keys())
+        wave = await descendants_of(session, project_id, places.keys(), levels=levels) - wave
+        levels = min(2 * levels, MOST_LEVELS)
     return moved
 
 
@@ -68,12 +76,28 @@ async def _known(session: AsyncSession, project_id: ProjectId, shas: Collection[
 
 async def children_of(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> set[str]:
     """Commits whose first parent is one of these. Index: ix_commit_parent_parent_sha."""
-    rows = await session.scalars(
-        select(Commit.sha)
-        .join(CommitParent, and_(CommitParent.commit_id == Commit.id, CommitParent.position == 0))
-        .where(Commit.project_id == project_id, CommitParent.parent_sha == func.any(cast(list(shas), ARRAY(Text))))
-    )
-    return set(rows)
+    return await descendants_of(session, project_id, shas, levels=1)
+
+
+async def descendants_of(
+    session: AsyncSession, project_id: ProjectId, shas: Collection[str], *, levels: int
+) -> set[str]:
+    """Commits that reach one of these by so many first parents at most. Index: ix_commit_parent_parent_sha, pk_commit."""
+    found = await statements.rows(session, _DESCENDANTS, {"project": project_id, "shas": list(shas), "levels": levels})
+    return {sha for (sha,) in found}
+
+
+_DESCENDANTS: LiteralString = """
+  WITH RECURSIVE reach (sha, level) AS (
+       SELECT unnest(%(shas)s::text[]), 0
+        UNION ALL
+       SELECT c.sha, reach.level + 1
+         FROM reach
+         JOIN commit_parent p ON p.parent_sha = reach.sha AND p.position = 0
+         JOIN commit c ON c.id = p.commit_id AND c.project_id = %(project)s
+        WHERE reach.level < %(levels)s)
+SELECT DISTINCT sha FROM reach WHERE level > 0
+"""
 
 
 async def _move(session: AsyncSession, project_id: ProjectId, places: Mapping[str, datetime]) -> None:

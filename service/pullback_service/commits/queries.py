@@ -17,6 +17,7 @@ from pullback_service.errors import NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 
 MOST_ANCESTORS = 200_000
+LAST_POSITION = 2**31 - 1
 
 _TOLD_COMMIT = """
 SELECT c.id, c.ordered_at
@@ -28,6 +29,36 @@ SELECT c.id, c.ordered_at
    AND (%(authored_at)s::timestamptz IS NULL OR c.authored_at IS NOT NULL)
    AND (NOT %(has_parents)s OR EXISTS (SELECT FROM commit_parent p WHERE p.commit_id = c.id))
    FOR SHARE OF c
+"""
+
+
+# Each step enters its indexes: joined in one go, a planner that expects ten times as many takes all commits every time.
+_ANCESTORS = """
+WITH RECURSIVE reach AS (
+  SELECT id, sha, ordered_at FROM commit WHERE project_id = %(project)s AND sha = ANY (%(shas)s)
+  UNION
+  SELECT parent.*
+    FROM reach, LATERAL (
+      SELECT c.id, c.sha, c.ordered_at
+        FROM commit_parent p
+        JOIN commit c ON c.project_id = %(project)s AND c.sha = p.parent_sha
+       WHERE p.commit_id = reach.id
+      OFFSET 0) parent
+)
+SELECT sha, ordered_at, ARRAY (SELECT parent_sha FROM commit_parent WHERE commit_id = found.id ORDER BY position)
+  FROM (SELECT * FROM reach LIMIT %(limit)s) found
+"""
+_ALONG_A_BRANCH = """
+SELECT
+  FROM branch_commit one
+  JOIN branch_commit other ON other.branch_id = one.branch_id
+ WHERE one.commit_id = %(one)s AND other.commit_id = %(other)s
+   AND NOT EXISTS (
+     SELECT FROM branch_commit between_them
+      WHERE between_them.branch_id = one.branch_id AND between_them.after_gap
+        AND between_them.position > least(one.position, other.position)
+        AND between_them.position <= greatest(one.position, other.position))
+ LIMIT 1
 """
 
 
@@ -200,18 +231,26 @@ async def list_commits(
     before: tuple[datetime, int] | None,
     limit: int,
 ) -> Sequence[Commit]:
-    """Commits of a project, newest in history first. Index: ix_commit_history."""
-    statement = select(Commit).where(Commit.project_id == project_id).order_by(*history.newest_first(Commit))
-    if branch is not None:
-        on = (
-            select(BranchCommit.commit_id)
-            .join(Branch, Branch.id == BranchCommit.branch_id)
-            .where(Branch.project_id == project_id, Branch.name == branch)
-        )
-        statement = statement.where(Commit.id.in_(on))
+    """Commits of a project, newest in history first.
+
+    Index: ix_commit_history; on a branch, whose positions are in the order of history, pk_branch_commit.
+    """
+    statement = select(Commit).where(Commit.project_id == project_id)
     if before is not None:
         statement = statement.where(history.before(Commit, *before))
-    return (await session.scalars(statement.limit(limit))).all()
+    if branch is None:
+        return (await session.scalars(statement.order_by(*history.newest_first(Commit)).limit(limit))).all()
+    branch_id = select(Branch.id).where(Branch.project_id == project_id, Branch.name == branch).scalar_subquery()
+    statement = statement.join(BranchCommit, BranchCommit.commit_id == Commit.id).where(
+        BranchCommit.branch_id == branch_id
+    )
+    if before is not None:
+        # Where the page before ended; a commit that has left the branch since has no position, and its place must do.
+        ended = select(BranchCommit.position).where(
+            BranchCommit.branch_id == branch_id, BranchCommit.commit_id == before[1]
+        )
+        statement = statement.where(BranchCommit.position < func.coalesce(ended.scalar_subquery(), LAST_POSITION))
+    return (await session.scalars(statement.order_by(BranchCommit.position.desc()).limit(limit))).all()
 
 
 async def positions_on(
@@ -243,27 +282,29 @@ async def commit_by_sha(session: AsyncSession, project_id: ProjectId, sha: str) 
 
 
 async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str, other: str) -> MergeBase:
-    """The newest commit that both descend from, and which parents nobody told about. Index: uq_commit_project_id_sha."""
-    for sha in (one, other):
-        await commit_by_sha(session, project_id, sha)
-    reach = select(Commit.id, Commit.sha, Commit.ordered_at).where(
-        Commit.project_id == project_id, Commit.sha.in_([one, other])
+    """The newest commit that both descend from, and which parents nobody told about.
+
+    Index: uq_commit_project_id_sha, uq_branch_commit_branch_id_commit_id and pk_branch_commit; where the two are not on
+    one branch, pk_commit_parent and uq_commit_project_id_sha once for each of their ancestors.
+    """
+    first, second = [await commit_by_sha(session, project_id, sha) for sha in (one, other)]
+    if await _is_along_a_branch(session, first.id, second.id):
+        older = min(first, second, key=lambda commit: (commit.ordered_at, commit.id))
+        return MergeBase(older.sha, ())
+    rows = await statements.rows(
+        session, _ANCESTORS, {"project": project_id, "shas": [one, other], "limit": MOST_ANCESTORS}
     )
-    walk = reach.cte("reach", recursive=True)
-    walk = walk.union(
-        select(Commit.id, Commit.sha, Commit.ordered_at)
-        .join(CommitParent, CommitParent.parent_sha == Commit.sha)
-        .join(walk, walk.c.id == CommitParent.commit_id)
-        .where(Commit.project_id == project_id)
-    )
-    places = {row.sha: row for row in await session.execute(select(walk).limit(MOST_ANCESTORS))}
-    told = await parents_of(session, [row.id for row in places.values()])
     return merge_base(
-        {sha: told.get(row.id, []) for sha, row in places.items()},
+        {sha: parents for sha, _, parents in rows},
         one,
         other,
-        newest={sha: row.ordered_at for sha, row in places.items()},
+        newest={sha: ordered_at for sha, ordered_at, _ in rows},
     )
+
+
+async def _is_along_a_branch(session: AsyncSession, one: int, other: int) -> bool:
+    """Whether first parents lead from one commit to the other. Index: ix_branch_commit_commit_id, pk_branch_commit."""
+    return await statements.row(session, _ALONG_A_BRANCH, {"one": one, "other": other}) is not None
 
 
 async def parents_of(session: AsyncSession, commit_ids: Sequence[int]) -> dict[int, list[str]]:

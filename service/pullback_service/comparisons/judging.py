@@ -8,8 +8,9 @@ What their numbers hint at is said apart, and claims nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import log, sqrt
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from pullback_service.series.pooling import Spread
 
@@ -34,8 +35,7 @@ COUNTED = frozenset({"less", "more", "equal"})
 CLAIMED = frozenset({"slower", "faster"})
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """A series at one of the commits, pooled. `agree`: all reports counted the same."""
 
     value: float
@@ -93,8 +93,7 @@ def _negative(value: float | None) -> float | None:
     return None if value is None else -value
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What may be said. The ratio is natural-log candidate/reference.
 
     `threshold` is the least ratio in size that could have been claimed, None where any difference is one.
@@ -304,6 +303,7 @@ TRENDS: Mapping[Outcome, Trend] = {"failed": "worse", "slower": "worse", "faster
 UNCHANGED = frozenset({"same", "equal"})
 
 
+@cache  # of eighteen answers; a comparison of 2,000 series asks 10,000 times
 def trend(outcome: Outcome, *, bigger_is_better: bool) -> Trend:
     """Whether an outcome is good news. More is worse where smaller is better."""
     more: Trend

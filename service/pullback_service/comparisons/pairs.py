@@ -22,9 +22,17 @@ class Pair:
 
 
 async def find_pair(
-    session: AsyncSession, project_id: ProjectId, base: str | None, head: str, *, merge_base: bool
+    session: AsyncSession,
+    project_id: ProjectId,
+    base: str | None,
+    head: str,
+    *,
+    merge_base: bool,
+    two_machines: bool = False,
 ) -> Pair:
     """The commits that are named: `base` may be left out for the first parent of `head`.
+
+    Two machines may be held against each other at one commit, and are where no `base` is named.
 
     Index: as `named_commit`, and for a merge base as `find_merge_base`.
     """
@@ -33,7 +41,9 @@ async def find_pair(
     if base is None:
         if merge_base:
             refuse("merge_base", "A merge base needs two commits: give `base` too.")
-        reference = NamedCommit(await first_parent(session, project_id, candidate.commit))
+        reference = (
+            candidate if two_machines else NamedCommit(await first_parent(session, project_id, candidate.commit))
+        )
     elif merge_base:
         other = await named_commit(session, project_id, base, where="base", measured=False)
         found = await find_merge_base(session, project_id, other.commit.sha, candidate.commit.sha)
@@ -50,12 +60,12 @@ async def find_pair(
             )
     else:
         reference = await named_commit(session, project_id, base, where="base")
-    if reference.commit.id == candidate.commit.id:
+    if reference.commit.id == candidate.commit.id and not two_machines:
         message = f"Both are commit {candidate.commit.sha}: there is nothing to compare; name another `base`."
         refuse("base", message)
     notes += [
         f"{named.commit.sha} is the newest commit of branch {named.branch!r} with results, not its newest one."
-        for named in (reference, candidate)
+        for named in dict.fromkeys((reference, candidate))
         if not named.newest
     ]
     return Pair(reference, candidate, notes)

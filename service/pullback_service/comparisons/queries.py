@@ -1,9 +1,10 @@
 """Two commits, series by series: everything is judged, then one page of it is read in full."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from pullback_service.comparisons.judging import (
     urgency,
 )
 from pullback_service.errors import InvalidInputError
+from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.reports.parts import EXACT_METRICS
@@ -33,6 +35,9 @@ from pullback_service.series.pooling import Spread, pooled_spread, pooled_value,
 
 MOST_COMPARED_POINTS = 100_000
 MOST_FAILURES = 20_000
+ON_TWO_MACHINES = (
+    "Measured on two machines, which no groups hold: only their ratios to the baseline can be held together."
+)
 
 Key: TypeAlias = tuple[int, int, str, str]
 """Case, machine, variant, metric: a series, or what is one as soon as it has a point."""
@@ -54,6 +59,8 @@ class Compared:
     reference: Side | None
     candidate: Side | None
     judgement: Judgement
+    reference_series_id: int | None = None
+    """Another series than `series_id` where two machines are held against each other."""
 
     @property
     def bigger_is_better(self) -> bool:
@@ -68,6 +75,16 @@ class ShownSide:
     side: Side
     spread: Spread | None
     reports: tuple[UUID, ...]
+    processes: tuple[float, ...] = ()
+    """What every process gave, as far as that is still kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Two machines to be held against each other, each at its commit."""
+
+    reference: MachineId
+    candidate: MachineId
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,47 +122,71 @@ class MetricSummary:
     better: Span
 
 
+_NOTHING: dict[int, Sequence[Row[*tuple[Any, ...]]]] = {}
+
+
 async def compare(
-    session: AsyncSession, reference: Commit, candidate: Commit, choice: SeriesChoice
+    session: AsyncSession,
+    reference: Commit,
+    candidate: Commit,
+    choice: SeriesChoice,
+    *,
+    across: Across | None = None,
 ) -> Sequence[Compared]:
-    """Every chosen series that either commit has, worst first.
+    """Every chosen series that either commit has, worst first; with `across`, of one machine against another.
+
+    No groups hold two machines, so between them only counts are claimed; a series is called by the candidate's machine.
 
     Index: ix_point_commit_id_series_id twice, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two commits
     have, whatever the length of history.
     """
-    commits = [reference.id, candidate.id]
+    commits = reference_id, candidate_id = reference.id, candidate.id
     dirty = frozenset(await session.scalars(select(Report.id).where(Report.commit_id.in_(commits), Report.dirty)))
-    measured = await _points(session, commits, (await conditions(session, choice)).values())
-    stated = await _statements(session, reference.id, candidate.id, choice)
+    machine_ids = (None, None) if across is None else (across.reference, across.candidate)
+    ends = tuple(enumerate(zip(commits, machine_ids, strict=True)))
+    where = [*(await conditions(session, choice)).values()]
+    if across is not None:
+        where.append(Series.machine_id.in_([across.reference, across.candidate]))
+    measured = await _points(session, commits, where)
+    stated = {} if across is not None else await _statements(session, reference_id, candidate_id, choice)
     failures = await _failures(session, commits)
-    sides: dict[Key, dict[int, list[Row[*tuple[Any, ...]]]]] = {}
-    for (key, commit_id), group in groupby(measured, key=lambda row: (_key(row), row.commit_id)):
-        sides.setdefault(key, {})[commit_id] = list(group)
+    sides: dict[Key, dict[int, Sequence[Row[*tuple[Any, ...]]]]] = {}
+    for (case_id, machine_id, variant, metric, commit_id), group in groupby(measured, key=_key_and_commit):
+        key = (case_id, machine_id if across is None else across.candidate, variant, metric)
+        rows_there = list(group)
+        for end, (end_commit, end_machine) in ends:
+            if commit_id == end_commit and end_machine in {None, machine_id}:
+                sides.setdefault(key, {})[end] = rows_there
     found = []
     for key in sides.keys() | stated.keys():
-        points = sides.get(key, {})
+        points = sides.get(key, _NOTHING)
         rows = stated.get(key, ())
-        about = next((group[0] for group in points.values()), None) or next((row for row in rows if row.unit), None)
+        of_reference, of_candidate = points.get(0), points.get(1)
+        measured_there = of_candidate or of_reference
+        about = measured_there[0] if measured_there else next((row for row in rows if row.unit), None)
         direction = "smaller" if about is None else about.direction
+        bigger_is_better = direction == "bigger"
         exact = (
             about.exact if about is not None else key[3] in EXACT_METRICS or any(row.outcome in COUNTED for row in rows)
         )
-        older, newer = (_side(points.get(commit_id), dirty) for commit_id in commits)
+        older, newer = _side(of_reference, dirty), _side(of_candidate, dirty)
         judgement = judge(
             older,
             newer,
-            [_stated(row, turned=row.reference_id != reference.id) for row in rows],
+            [_stated(row, turned=row.reference_id != reference_id) for row in rows] if rows else (),
             exact=exact,
-            bigger_is_better=direction == "bigger",
-            failure=_failure(failures, candidate.id, key),
-            reference_failure=_failure(failures, reference.id, key),
+            bigger_is_better=bigger_is_better,
+            failure=_failure(failures, candidate_id, key),
+            reference_failure=_failure(failures, reference_id, _on(key, machine_ids[0])),
         )
+        if across is not None and judgement.kind == "unpaired":
+            judgement = judgement._replace(reason=ON_TWO_MACHINES)
         series_id = None if about is None else about.series_id
         tie = series_id if series_id is not None else -min(row.id for row in rows)
         found.append(
             Compared(
                 key=key,
-                order=(*urgency(judgement, bigger_is_better=direction == "bigger"), tie),
+                order=(*urgency(judgement, bigger_is_better=bigger_is_better), tie),
                 series_id=series_id,
                 kind=None if about is None else about.variant_kind,
                 unit=None if about is None else about.unit,
@@ -154,6 +195,7 @@ async def compare(
                 reference=older,
                 candidate=newer,
                 judgement=judgement,
+                reference_series_id=of_reference[0].series_id if of_reference else None,
             )
         )
     return sorted(found, key=lambda compared: compared.order)
@@ -163,14 +205,7 @@ async def show(
     session: AsyncSession, reference: Commit, candidate: Commit, page: Sequence[Compared]
 ) -> Sequence[Shown]:
     """A page of compared series in full. Index: pk_case, pk_machine, ix_point_series_history."""
-    cases = {
-        found.id: found
-        for found in await session.scalars(select(Case).where(Case.id.in_({each.key[0] for each in page})))
-    }
-    machines = {
-        found.id: found
-        for found in await session.scalars(select(Machine).where(Machine.id.in_({each.key[1] for each in page})))
-    }
+    cases, machines = await named(session, page)
     rows = await session.execute(
         select(
             Point.series_id,
@@ -183,7 +218,7 @@ async def show(
             Point.n,
         )
         .where(
-            Point.series_id.in_([each.series_id for each in page if each.series_id is not None]),
+            Point.series_id.in_({id_ for each in page for id_ in _series_ids(each) if id_ is not None}),
             # With both columns the index is entered at each series and commit; without the first it reads whole series.
             Point.ordered_at.in_([reference.ordered_at, candidate.ordered_at]),
             Point.commit_id.in_([reference.id, candidate.id]),
@@ -196,8 +231,10 @@ async def show(
     shown = []
     for each in page:
         older, newer = (
-            None if side is None else _shown_side(side, points.get((each.series_id or 0, commit.id), ()))
-            for side, commit in ((each.reference, reference), (each.candidate, candidate))
+            None if side is None else _shown_side(side, points.get((series_id or 0, commit.id), ()))
+            for side, commit, series_id in zip(
+                (each.reference, each.candidate), (reference, candidate), _series_ids(each), strict=True
+            )
         )
         left_open = None
         if each.judgement.kind == "unpaired" and older is not None and newer is not None:
@@ -206,6 +243,39 @@ async def show(
             )
         shown.append(Shown(each, cases[each.key[0]], machines[each.key[1]], older, newer, left_open))
     return shown
+
+
+async def named(
+    session: AsyncSession, compared: Iterable[Compared]
+) -> tuple[Mapping[int, Case], Mapping[int, Machine]]:
+    """Cases and machines of compared series, by their ids. Index: pk_case, pk_machine."""
+    keys = [each.key for each in compared]
+    cases = await session.scalars(select(Case).where(Case.id.in_({key[0] for key in keys})))
+    machines = await session.scalars(select(Machine).where(Machine.id.in_({key[1] for key in keys})))
+    return {found.id: found for found in cases}, {found.id: found for found in machines}
+
+
+async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit, key: Key) -> Sequence[float]:
+    """Log ratios candidate/reference of the groups that held both commits, of the newest upload that tells them.
+
+    Index: ix_comparison_candidate.
+    """
+    case_id, machine_id, variant, metric = key
+    found: Sequence[float] | None = await session.scalar(
+        select(Comparison.group_log_ratios)
+        .where(
+            Comparison.candidate_id == candidate.id,
+            Comparison.reference_id == reference.id,
+            Comparison.case_id == case_id,
+            Comparison.machine_id == machine_id,
+            Comparison.variant == variant,
+            Comparison.metric == metric,
+            Comparison.group_log_ratios.is_not(None),
+        )
+        .order_by(Comparison.id.desc())
+        .limit(1)
+    )
+    return found or ()
 
 
 def summarize(compared: Iterable[Compared]) -> Sequence[MetricSummary]:
@@ -240,13 +310,21 @@ def _span(group: Iterable[Compared], which: str) -> Span:
 async def _points(
     session: AsyncSession, commits: Sequence[int], where: Collection[ColumnElement[bool]]
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Points of both commits, those of a series at a commit together and oldest first. Index: ix_point_commit_id_series_id."""
+    """Points of both commits, those of a series at a commit together and oldest first. Index: ix_point_commit_id_series_id.
+
+    Rows as the driver makes them, without the session's loading of objects. Its rule of what callers see is not applied
+    there: commits and the project in `where` were found where it is.
+    """
     several = func.count().over(partition_by=(Point.series_id, Point.commit_id)) > 1
     rows = (
-        await session.execute(
+        await (await session.connection()).execute(
             select(
-                Point.series_id,
+                Series.case_id,
+                Series.machine_id,
+                Series.variant,
+                Series.metric,
                 Point.commit_id,
+                Point.series_id,
                 Point.report_id,
                 Point.value,
                 case((several, Point.process_values)).label("process_values"),
@@ -259,11 +337,7 @@ async def _points(
                 Point.high,
                 Point.method,
                 Point.program_hash,
-                Series.case_id,
-                Series.machine_id,
-                Series.variant,
                 Series.variant_kind,
-                Series.metric,
                 Series.unit,
                 Series.direction,
                 Series.exact,
@@ -359,6 +433,8 @@ async def _failures(session: AsyncSession, commits: Sequence[int]) -> Mapping[tu
 
 
 def _failure(failures: Mapping[tuple[int, int, int, str | None], str], commit_id: int, key: Key) -> str | None:
+    if not failures:
+        return None
     case_id, machine_id, variant, _ = key
     of_variant = failures.get((commit_id, case_id, machine_id, variant))
     return of_variant if of_variant is not None else failures.get((commit_id, case_id, machine_id, None))
@@ -368,16 +444,22 @@ def _key(row: Row[*tuple[Any, ...]]) -> Key:
     return row.case_id, row.machine_id, row.variant, row.metric
 
 
+_key_and_commit: Callable[[Sequence[Any]], tuple[Any, ...]] = itemgetter(0, 1, 2, 3, 4)
+"""The key and the commit of a point, which `_points` selects first: by number they are found several times as fast."""
+
+
 def _side(rows: Sequence[Row[*tuple[Any, ...]]] | None, dirty: Collection[UUID]) -> Side | None:
     if not rows:
         return None
-    counted = usable(rows)
-    spoken = speaker(rows)
+    # Nearly every commit has one report: at 4,000 points it pays not to look for others.
+    is_alone = len(rows) == 1
+    counted = rows if is_alone else usable(rows)
+    spoken = rows[0] if is_alone else speaker(rows)
     return Side(
-        value=rows[0].value if len(rows) == 1 else pooled_value(rows),
+        value=spoken.value if is_alone else pooled_value(rows),
         quality=spoken.quality,
-        dirty=any(row.report_id in dirty for row in counted),
-        agree=len({row.value for row in counted}) == 1,
+        dirty=bool(dirty) and any(row.report_id in dirty for row in counted),
+        agree=is_alone or len({row.value for row in counted}) == 1,
         method=spoken.method,
         program_hash=spoken.program_hash,
         baseline=spoken.baseline,
@@ -388,7 +470,16 @@ def _side(rows: Sequence[Row[*tuple[Any, ...]]] | None, dirty: Collection[UUID])
 
 
 def _shown_side(side: Side, rows: Sequence[Row[*tuple[Any, ...]]]) -> ShownSide:
-    return ShownSide(side, pooled_spread(rows) if rows else None, tuple(row.report_id for row in rows))
+    processes = tuple(value for row in usable(rows) for value in row.process_values or ()) if rows else ()
+    return ShownSide(side, pooled_spread(rows) if rows else None, tuple(row.report_id for row in rows), processes)
+
+
+def _series_ids(each: Compared) -> tuple[int | None, int | None]:
+    return each.reference_series_id or each.series_id, each.series_id
+
+
+def _on(key: Key, machine_id: int | None) -> Key:
+    return key if machine_id is None else (key[0], machine_id, key[2], key[3])
 
 
 def _stated(row: Row[*tuple[Any, ...]], *, turned: bool) -> Stated:

@@ -1,17 +1,15 @@
 """The bell that calls waiting agents to the queue: one LISTEN connection per process, however many agents wait.
 
 A ring makes one query for what is queued, and calls as many seats as there are jobs, those that fit, the longest waiting
-first. Whoever was called and got nothing (another process was faster, or the job was not for that machine) passes the
-call on. So a job costs two or three transactions, not one for each agent, and waiting costs none.
+first. Whoever was called and got nothing (another process was faster) passes the call on. So a job costs two or three transactions, not one for each agent, and waiting costs none.
 
 Ringing only shortens the wait: the bell looks by itself every few seconds. A lost notification, a dropped connection or
 a pool that does not pass NOTIFY on costs seconds and no job.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import psycopg
 from sqlalchemy import text
@@ -19,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.database import Database
-from pullback_service.jobs.offers import Offer, waiting_offers
+from pullback_service.jobs.offers import Abilities, Offer, waiting_offers
 from pullback_service.logs import logger
 
 CHANNEL = "pullback_jobs"
@@ -32,10 +30,10 @@ MOST_CALLED = 8
 
 
 class Seat:
-    """Where one agent waits. `labels` are None until they are known: then everything fits."""
+    """Where one agent waits. Until its abilities are known everything fits."""
 
     def __init__(self) -> None:
-        self.labels: Mapping[str, Any] | None = None
+        self.abilities: Abilities | None = None
         self.called = asyncio.Event()
         self.answers = False
         """Whether it was called and is looking for a job on that account."""
@@ -44,7 +42,7 @@ class Seat:
 
     def fits(self, offer: Offer) -> bool:
         """Whether it may be able to take a job."""
-        return self.labels is None or offer.fits(self.labels)
+        return self.abilities is None or offer.fits(self.abilities)
 
 
 class JobBell:
@@ -119,13 +117,13 @@ class JobBell:
             self._look.set()
 
     def _call(self, offers: Sequence[Offer]) -> None:
-        """Call a seat for every offer, of those that were not called in this round."""
-        called = sum(seat.answers or seat.called.is_set() for seat in self._seats)
+        """Call a seat for every job, of those that were not called in this round."""
+        left = MOST_CALLED - sum(seat.answers or seat.called.is_set() for seat in self._seats)
         free = [seat for seat in self._seats if seat.round < self._round and not seat.called.is_set()]
-        for offer in offers[: max(0, MOST_CALLED - called)]:
-            seat = next((seat for seat in free if seat.fits(offer)), None)
-            if seat is not None:
+        for offer in offers:
+            for seat in [seat for seat in free if seat.fits(offer)][: max(0, min(offer.jobs, left))]:
                 free.remove(seat)
+                left -= 1
                 seat.round = self._round
                 seat.called.set()
 

@@ -1,5 +1,6 @@
 """Making and watching jobs; what agents say about the attempts they hold."""
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 from uuid import UUID
 
@@ -7,12 +8,13 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
 
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
+from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.database import ReadSession, WriteSession
+from pullback_service.database import OpenedReading, ReadSession, WriteSession
 from pullback_service.errors import (
     ConflictError,
     InvalidInputError,
@@ -22,8 +24,8 @@ from pullback_service.errors import (
     UnreadableBodyError,
 )
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
-from pullback_service.ids import JobId, MachineId
-from pullback_service.jobs import leases, logs, queries, steering
+from pullback_service.ids import AgentId, JobId, MachineId
+from pullback_service.jobs import leases, logs, queries, steering, streaming, watching
 from pullback_service.jobs.models import Attempt
 from pullback_service.jobs.queries import JobChoice, StoredJob, WantedJob
 from pullback_service.jobs.schemas import (
@@ -34,14 +36,17 @@ from pullback_service.jobs.schemas import (
     HeartbeatAnswer,
     JobChange,
     JobDetail,
+    JobEvent,
     JobKind,
     JobOrigin,
     JobReceipt,
     JobRequest,
     JobState,
     JobSummary,
+    LogEvent,
     LogReceipt,
 )
+from pullback_service.jobs.streaming import EventStream, Reader
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping
@@ -53,7 +58,7 @@ from pullback_service.reports.receiving import (
     read_limited,
     refuse_contradictions,
 )
-from pullback_service.runtime import KnownSettings
+from pullback_service.runtime import KnownSettings, KnownWatch
 
 router = APIRouter(prefix=f"{API}/jobs", tags=["jobs"])
 
@@ -124,7 +129,7 @@ def _chosen(
     suite: Name | None = None,
     kind: JobKind | None = None,
     origin: JobOrigin | None = None,
-    machine_id: Annotated[KnownId | None, Query(description="A machine that tried them.")] = None,
+    machine_id: Annotated[KnownId | None, Query(description="The machine that tried them, or alone may.")] = None,
     awaits_approval: Annotated[bool | None, Query(description="Whether they wait for an administrator.")] = None,
 ) -> JobChoice:
     return JobChoice(
@@ -175,8 +180,7 @@ async def read_job(session: ReadSession, job_id: KnownId) -> JobDetail:
 @router.post("/{job_id}/cancel", responses=documented(NotFoundError))
 async def cancel_job(session: WriteSession, job_id: KnownId) -> JobDetail:
     """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
-    await leases.cancel(session, JobId(job_id))
-    return await _detail(session, await queries.job_by_id(session, JobId(job_id)))
+    return await _steered(session, job_id, changed=await leases.cancel(session, JobId(job_id)))
 
 
 @router.post("/{job_id}/retry", responses=documented(NotFoundError, ConflictError))
@@ -233,6 +237,66 @@ async def read_log(
     )
 
 
+@router.get(
+    "/{job_id}/log/stream",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Events `log`, `job` and `end`",
+            "content": {streaming.MEDIA_TYPE: {"schema": {"type": "string"}}},
+        },
+        204: {"description": "The job has ended, and whoever asks was told so: nothing follows"},
+        **documented(NotFoundError, InvalidInputError, OffsetError),
+    },
+    openapi_extra={"x-events": {"log": LogEvent.__name__, "job": JobEvent.__name__, "end": JobEvent.__name__}},
+)
+async def follow_log(
+    request: Request,
+    caller: KnownCaller,
+    watch: KnownWatch,
+    reading: OpenedReading,
+    job_id: KnownId,
+    after: Annotated[
+        str | None, Query(max_length=40, description="The `id` of an event: what follows it is sent.", examples=["1:0"])
+    ] = None,
+    attempt: Annotated[
+        int | None, Query(ge=1, le=LARGEST_COUNT, description="This one only. Default: the newest and what follows it.")
+    ] = None,
+    wait_s: Annotated[
+        float, Query(ge=0, le=streaming.LONGEST_STREAM_S, description="The stream ends after so many seconds.")
+    ] = streaming.LONGEST_STREAM_S,
+    last_event_id: Annotated[
+        str | None, Header(max_length=40, description="The same as `after`, as browsers send it when they come back.")
+    ] = None,
+) -> Response:
+    """The log while it is written, as server-sent events, until the job has ended.
+
+    `log` is a piece of the log, with the place it ends at as `id`; `job` is how the job stands, at the beginning and when
+    that changes; `end` is the same when the job has ended and all of its log was sent. Their data are JSON (`LogEvent`,
+    `JobEvent`). A comment every 15 seconds says that the stream is open. Come back with `Last-Event-ID` or `after` and
+    nothing is missed or sent twice; `EventSource` does that by itself.
+    """
+    place = streaming.read_place(last_event_id or after, only=attempt)
+    async with reading() as session:
+        await queries.job_by_id(session, JobId(job_id))  # it exists for this caller
+        news = (await watching.news_of(session, [job_id])).get(job_id)
+        if place.attempt:
+            await logs.read(session, JobId(job_id), place.offset, number=place.attempt, most=0)  # the place exists
+    if news is None:
+        raise queries.unknown_job(job_id)
+    if place.ended and news.job_ended and place.attempt == news.attempt:
+        return Response(status_code=204)
+    by = caller.name if caller.token_id is not None else address_of(request) or caller.name
+    watch.refuse_too_many(by)
+
+    async def events() -> AsyncIterator[bytes]:
+        with watch.watch(job_id, news, by=by) as watched:
+            async for event in Reader(watched, reading, place, only=attempt).follow(watch, wait_s=wait_s):
+                yield event
+
+    return EventStream(events())
+
+
 @router.post(
     "/{job_id}/attempts/{number}/heartbeat", tags=["agents"], responses=documented(NotFoundError, ConflictError)
 )
@@ -248,6 +312,7 @@ async def heartbeat(
         progress=beat.progress.model_dump(include={"done", "total", "message"}) if beat.progress else None,
         lease_s=settings.lease_s,
     )
+    await note_at_work(session, AgentId(held.attempt.agent_id), told_by(beat.spool))
     return HeartbeatAnswer(answer=answer, heartbeat_s=settings.heartbeat_s)
 
 
@@ -303,16 +368,16 @@ async def report_result(
     prepared = await to_thread.run_sync(keeping.prepare, body)
     held = await leases.hold(session, JobId(job_id), number, lease)
     stored = await queries.job_by_id(session, JobId(job_id))
-    document = prepared.read.document
-    refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), document, of="job")
+    head = prepared.read.head
+    refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), head, of="job")
     for_job = keeping.ForJob(JobId(job_id), number, late=not held.is_active)
     kept = await keeping.keep(session, prepared, idempotency_key, for_job=for_job)
     if kept.created:
         leases.finish(held)
         await session.flush()
     response.status_code = 201 if kept.created else 200
-    receipt = receipt_of(kept.report, document.project, document.commit.sha)
-    note(session, subject=f"report {receipt.id}", project=document.project, job=job_id, attempt=number)
+    receipt = receipt_of(kept.report, head.project, head.commit.sha)
+    note(session, subject=f"report {receipt.id}", project=head.project, job=job_id, attempt=number)
     response.headers["Location"] = receipt.url
     return JobReceipt(**receipt.model_dump(), job_state=held.job.state)
 
@@ -378,6 +443,7 @@ def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
         reference=stored.reference,
         machine_id=job.machine_id,
         origin=job.origin,
+        asked_by=job.asked_by,
         trust=job.trust,
         awaits_approval=job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
         approved_at=job.approved_at,

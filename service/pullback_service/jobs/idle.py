@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
 from pullback_service.agents.models import Agent
+from pullback_service.agents.queries import SILENT_AFTER_S
 from pullback_service.ids import JobId, MachineId
 from pullback_service.jobs.bell import ring
 from pullback_service.jobs.models import Attempt, Job
@@ -23,8 +24,6 @@ from pullback_service.series.models import Case, Point, Series
 
 LOWEST_PRIORITY = -1000
 TIMEOUT_S = 3600.0
-# An agent that waits for work asks every half minute; one that was not heard of for longer has gone.
-PRESENT_FOR_S = 300
 IDLE_AFTER_S = 600
 MOST_MACHINES = 100
 
@@ -49,7 +48,7 @@ async def occupy_idle_machines(
     due = await session.scalars(
         select(Machine.id)
         .where(
-            exists().where(Agent.machine_id == Machine.id, Agent.last_seen_at > now() - _seconds(PRESENT_FOR_S)),
+            exists().where(Agent.machine_id == Machine.id, Agent.last_seen_at > now() - _seconds(SILENT_AFTER_S)),
             exists().where(Attempt.machine_id == Machine.id),
             ~exists().where(
                 Attempt.machine_id == Machine.id,

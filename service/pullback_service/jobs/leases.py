@@ -24,14 +24,13 @@ from pullback_service.errors import ConflictError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
 from pullback_service.jobs.bell import ring
 from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
-from pullback_service.jobs.queries import ACTIVE, lock_job
+from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
 from pullback_service.machines.models import Machine
 
 # After its own time limit a job gets this long to wind up before it is told to stop.
 GRACE_S = 60
 MOST_EXPIRED_AT_ONCE = 100
 
-JobState = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
 HeartbeatVerdict = Literal["continue", "cancel", "lost"]
 
 
@@ -195,16 +194,19 @@ def finish(held: HeldAttempt) -> None:
         _finish(held.job, "done", None, None)
 
 
-async def cancel(session: AsyncSession, job_id: JobId) -> JobState:
-    """Cancel a waiting job at once, a running one by the answer to its next heartbeat. Finished ones stay as they are."""
+async def cancel(session: AsyncSession, job_id: JobId) -> bool:
+    """Cancel a waiting job at once, a running one by the answer to its next heartbeat; whether that changed anything.
+
+    Finished ones stay as they are.
+    """
     job = await lock_job(session, job_id)
+    if job.state not in UNFINISHED or job.cancel_requested_at is not None:
+        return False
+    job.cancel_requested_at = await session.scalar(select(now()))
     if job.state == "queued":
-        job.cancel_requested_at = await session.scalar(select(now()))
         _finish(job, "cancelled", "cancelled", "Cancelled before it began.")
-    elif job.state in ACTIVE and job.cancel_requested_at is None:
-        job.cancel_requested_at = await session.scalar(select(now()))
     await session.flush()
-    return job.state  # type: ignore[return-value]  # a check constraint holds it to the states
+    return True
 
 
 async def expire_leases(session: AsyncSession) -> Sequence[JobId]:

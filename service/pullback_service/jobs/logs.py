@@ -47,8 +47,10 @@ async def append(session: AsyncSession, held: HeldAttempt, offset: int, content:
     return attempt.log_bytes
 
 
-async def read(session: AsyncSession, job_id: JobId, offset: int, *, number: int | None) -> LogPiece:
-    """The log of an attempt, the newest by default, from an offset on, at most a mebibyte at once. Index: pk_job_log."""
+async def read(
+    session: AsyncSession, job_id: JobId, offset: int, *, number: int | None, most: int = LONGEST_READ
+) -> LogPiece:
+    """The log of an attempt, the newest by default, from an offset on, at most so many bytes. Index: pk_job_log."""
     if await session.scalar(select(Job.id).where(Job.id == job_id)) is None:
         raise unknown_job(job_id)
     statement = select(Attempt).where(Attempt.job_id == job_id).order_by(Attempt.number.desc()).limit(1)
@@ -64,7 +66,7 @@ async def read(session: AsyncSession, job_id: JobId, offset: int, *, number: int
             f"The log of attempt {attempt.number} of job {job_id} has {attempt.log_bytes} bytes, not {offset}.",
             expected_offset=attempt.log_bytes,
         )
-    content = await _read(session, attempt.id, offset, LONGEST_READ)
+    content = await _read(session, attempt.id, offset, most)
     complete = attempt.state not in ACTIVE and offset + len(content) == attempt.log_bytes
     return LogPiece(content, offset, attempt.log_bytes, attempt.number, complete)
 

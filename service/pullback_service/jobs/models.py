@@ -77,6 +77,8 @@ class Job(Base):
     machine_id: Mapped[int | None] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"))
     """The one machine that may take it; None for any."""
     origin: Mapped[str] = mapped_column(server_default="asked")
+    asked_by: Mapped[str | None]
+    """Who asked, as the audit log names callers; null for what workers queue by themselves."""
     trust: Mapped[str] = mapped_column(server_default="trusted")
     approved_at: Mapped[Instant | None]
     approved_by: Mapped[str | None]

@@ -3,7 +3,7 @@
 A first sieve only. Whoever is called claims by `leases.claim`, which alone decides; what it refuses goes to the next one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
@@ -11,24 +11,61 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.jobs.models import CLAIMABLE
+from pullback_service.jobs.trust import TrustLevel
 
-_WAITING: LiteralString = f"SELECT requires FROM job WHERE {CLAIMABLE} ORDER BY priority DESC, attempts, id LIMIT 100"  # noqa: S608
+# Of the best jobs only, those alike together: a thousand for a machine that is away must not hide one for somebody who waits.
+_WAITING: LiteralString = f"""
+  WITH best AS (
+       SELECT requires, kind, trust, project_id, machine_id, row_number() OVER () AS place
+         FROM (SELECT * FROM job WHERE {CLAIMABLE} ORDER BY priority DESC, attempts, id LIMIT 2000) queued)
+SELECT requires, kind, trust, project_id, machine_id, count(*)
+  FROM best
+ GROUP BY requires, kind, trust, project_id, machine_id
+ ORDER BY min(place)
+ LIMIT 200
+"""  # noqa: S608 - our own words
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What an agent can take: jobs whose wishes are among its labels, of kinds it knows, that its machine accepts.
+
+    `projects` are those its token is limited to; None is all.
+    """
+
+    labels: Mapping[str, Any]
+    kinds: Collection[str]
+    machine_id: int
+    accepts: TrustLevel
+    projects: Collection[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A job that waits."""
+    """So many jobs that wait, for whom it makes no difference which."""
 
     requires: Mapping[str, Any]
+    kind: str = "run"
+    trust: TrustLevel = "trusted"
+    project_id: int = 0
+    machine_id: int | None = None
+    """The one machine that may take them."""
+    jobs: int = 1
 
-    def fits(self, labels: Mapping[str, Any]) -> bool:
-        """Whether an agent with these labels may be able to take it."""
-        return contains(labels, self.requires)
+    def fits(self, agent: Abilities) -> bool:
+        """Whether an agent may be able to take one."""
+        return (
+            self.kind in agent.kinds
+            and self.machine_id in {None, agent.machine_id}
+            and (self.trust == "trusted" or agent.accepts == "untrusted")
+            and (agent.projects is None or self.project_id in agent.projects)
+            and contains(agent.labels, self.requires)
+        )
 
 
 async def waiting_offers(session: AsyncSession) -> list[Offer]:
-    """The best jobs that wait. Index: ix_job_queue."""
-    return [Offer(requires) for (requires,) in await statements.rows(session, _WAITING, {})]
+    """What waits, best first. Index: ix_job_queue."""
+    return [Offer(*row) for row in await statements.rows(session, _WAITING, {})]
 
 
 def contains(whole: object, part: object) -> bool:

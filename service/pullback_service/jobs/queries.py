@@ -1,14 +1,16 @@
 """Jobs in the database: made, listed, read. What agents do with them is in `leases.py`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVarTuple
 from uuid import UUID
 
 from sqlalchemy import Select, and_, func, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from pullback_service.access.visibility import name_of_caller
 from pullback_service.commits.models import Commit
 from pullback_service.commits.queries import ToldCommit, ensure_commit
 from pullback_service.errors import FieldError, InvalidInputError, NotFoundError
@@ -27,6 +29,8 @@ ACTIVE = ("leased", "running")
 UNFINISHED = ("queued", *ACTIVE)
 
 AWAITS_APPROVAL = and_(Job.state == "queued", Job.trust == "untrusted", Job.approved_at.is_(None))
+
+Row = TypeVarTuple("Row")
 
 _Reference = aliased(Commit, name="reference")
 
@@ -70,6 +74,8 @@ class JobChoice:
     origin: str | None = None
     machine_id: int | None = None
     awaits_approval: bool | None = None
+    states: tuple[str, ...] = ()
+    """Any of these, where it is not empty."""
 
 
 async def create_job(session: AsyncSession, wanted: WantedJob, *, force: bool) -> tuple[StoredJob, bool]:
@@ -95,6 +101,7 @@ async def create_job(session: AsyncSession, wanted: WantedJob, *, force: bool) -
         timeout_s=wanted.timeout_s,
         machine_id=wanted.machine_id,
         trust=await trust_in(session, commits),
+        asked_by=name_of_caller(session),
     )
     if not force:
         # Two callers who ask for the same job take turns here, and the second finds what the first made.
@@ -181,7 +188,43 @@ async def list_jobs(
 ) -> Sequence[StoredJob]:
     """Jobs, newest first. Index: pk_job, ix_job_state where a state is asked for, ix_attempt_machine_id for a machine."""
     wanted = choice or JobChoice(project=project, commit=commit, state=state)
-    statement = _select().order_by(Job.id.desc()).limit(limit)
+    statement = _chosen(_select(), wanted).order_by(Job.id.desc()).limit(limit)
+    if before_id is not None:
+        statement = statement.where(Job.id < before_id)
+    return [StoredJob(*row) for row in await session.execute(statement)]
+
+
+async def waiting_jobs(session: AsyncSession, choice: JobChoice, *, skip: int, limit: int) -> Sequence[StoredJob]:
+    """Jobs that wait, in the order in which they are given out. Index: ix_job_state."""
+    statement = _chosen(_select(), replace(choice, states=("queued",)))
+    statement = statement.order_by(Job.priority.desc(), Job.attempts, Job.id).offset(skip).limit(limit)
+    return [StoredJob(*row) for row in await session.execute(statement)]
+
+
+async def count_jobs(session: AsyncSession, choice: JobChoice) -> Mapping[str, int]:
+    """How many jobs of a choice are in which state. Index: ix_job_state."""
+    statement = _chosen(
+        select(Job.state, func.count())
+        .select_from(Job)
+        .join(Project, Project.id == Job.project_id)
+        .join(Commit, Commit.id == Job.commit_id),
+        choice,
+    )
+    return {row[0]: row[1] for row in await session.execute(statement.group_by(Job.state))}
+
+
+async def newest_attempts(session: AsyncSession, job_ids: Collection[int]) -> Mapping[int, Attempt]:
+    """The last attempt of each of some jobs, by the job's id. Index: uq_attempt_job_id_number."""
+    statement = (
+        select(Attempt)
+        .where(Attempt.job_id.in_(job_ids))
+        .ext(distinct_on(Attempt.job_id))
+        .order_by(Attempt.job_id, Attempt.number.desc())
+    )
+    return {attempt.job_id: attempt for attempt in await session.scalars(statement)}
+
+
+def _chosen(statement: Select[*Row], wanted: JobChoice) -> Select[*Row]:
     for column, value in (
         (Project.name, wanted.project),
         (Commit.sha, wanted.commit),
@@ -192,14 +235,14 @@ async def list_jobs(
     ):
         if value is not None:
             statement = statement.where(column == value)
+    if wanted.states:
+        statement = statement.where(Job.state.in_(wanted.states))
     if wanted.machine_id is not None:
         tried = select(Attempt.job_id).where(Attempt.machine_id == wanted.machine_id)
-        statement = statement.where(Job.id.in_(tried))
+        statement = statement.where(Job.id.in_(tried) | (Job.machine_id == wanted.machine_id))
     if wanted.awaits_approval is not None:
         statement = statement.where(AWAITS_APPROVAL if wanted.awaits_approval else ~AWAITS_APPROVAL)
-    if before_id is not None:
-        statement = statement.where(Job.id < before_id)
-    return [StoredJob(*row) for row in await session.execute(statement)]
+    return statement
 
 
 async def attempts_of(session: AsyncSession, job_id: JobId) -> Sequence[Attempt]:

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
 from pullback_service.fields import Count, Flag, JsonObject, KnownId, Name, Number, PlaceName, Text, Whole
 from pullback_service.reports.schemas import ReportReceipt
@@ -111,6 +112,7 @@ class JobSummary(BaseModel):
     reference: str | None = Field(description="The commit it is compared with, in jobs of the kind `compare`.")
     machine_id: int | None = Field(description="The one machine that may take it.")
     origin: JobOrigin = Field(description="Who wanted it: somebody, a backfill, or a machine that was idle.")
+    asked_by: str | None = Field(description="Who asked, as the audit log names callers; null where workers did.")
     trust: TrustLevel
     awaits_approval: bool
     approved_at: datetime | None
@@ -142,6 +144,7 @@ class Heartbeat(BaseModel):
     lease_token: UUID
     phase: Name | None = None
     progress: Progress | None = None
+    spool: SpoolStatement | None = None
 
 
 class HeartbeatAnswer(BaseModel):
@@ -149,6 +152,30 @@ class HeartbeatAnswer(BaseModel):
 
     answer: Literal["continue", "cancel", "lost"]
     heartbeat_s: float
+
+
+class LogEvent(BaseModel):
+    """A piece of the log of an attempt, from byte `offset` on. Another attempt than before is a new try at the job."""
+
+    attempt: int
+    offset: int
+    text: str
+
+
+class JobEvent(BaseModel):
+    """How a job stands, and how far its newest attempt is."""
+
+    state: JobState
+    attempt: int | None = Field(description="The newest one.")
+    attempts: int
+    max_attempts: int
+    phase: str | None
+    progress: dict[str, Any] | None
+    cancel_requested: bool
+    awaits_approval: bool
+    failure_kind: FailureKind | None
+    failure_message: str | None
+    finished_at: datetime | None
 
 
 class LogReceipt(BaseModel):

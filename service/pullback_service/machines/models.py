@@ -1,6 +1,6 @@
-"""Table `machine`."""
+"""Tables `machine` and `facts_change`."""
 
-from sqlalchemy import CheckConstraint, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Json, RowId, StampedNow
@@ -26,3 +26,19 @@ class Machine(Base):
     first_seen_at: Mapped[StampedNow]
     last_seen_at: Mapped[StampedNow]
     accepts: Mapped[str] = mapped_column(server_default="trusted")
+
+
+class FactsChange(Base):
+    """Facts of a machine that were told differently than before: another kernel, another NumPy, another name.
+
+    `before` and `after` hold only what differs; what is missing on one side was not told there.
+    """
+
+    __tablename__ = "facts_change"
+    __table_args__ = (Index("ix_facts_change_machine_id", "machine_id", "id"),)
+
+    id: Mapped[RowId]
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"))
+    at: Mapped[StampedNow]
+    before: Mapped[Json]
+    after: Mapped[Json]

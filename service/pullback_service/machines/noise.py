@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 from itertools import groupby
 from operator import itemgetter
 from statistics import quantiles
@@ -45,6 +45,24 @@ class NoiseFigures:
     comparisons: int
     false_alarms: int
     last_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise of a machine in one metric: of all its workloads, of each, and day by day by the clock in UTC."""
+
+    all: NoiseFigures
+    workloads: Sequence[tuple[str, NoiseFigures]]
+    history: Sequence[tuple[date, NoiseFigures]]
+
+
+def noise_in(comparisons: Sequence[SelfComparison]) -> Noise:
+    """The noise as a whole and in its parts."""
+    return Noise(
+        noise_of(comparisons),
+        noise_by(comparisons, lambda comparison: comparison.workload),
+        noise_by(comparisons, lambda comparison: comparison.at.astimezone(UTC).date()),
+    )
 
 
 def noise_of(comparisons: Sequence[SelfComparison]) -> NoiseFigures:

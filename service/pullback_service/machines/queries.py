@@ -1,17 +1,20 @@
 """Finding and making machines, and what they measured of themselves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, exists, func, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.errors import NotFoundError
+from pullback_service.access.visibility import own_projects
+from pullback_service.errors import ForbiddenError, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.machines.models import Machine
-from pullback_service.machines.noise import SelfComparison
+from pullback_service.jobs.bell import ring
+from pullback_service.machines.models import FactsChange, Machine
+from pullback_service.machines.noise import CLAIMS, SelfComparison
 from pullback_service.reports.models import Comparison, Report
 from pullback_service.series.models import Case
 
@@ -28,6 +31,7 @@ async def ensure_machine(session: AsyncSession, fingerprint: str, name: str, fac
     await session.execute(
         insert(Machine).values(fingerprint=fingerprint, name=name, facts=dict(facts)).on_conflict_do_nothing()
     )
+    await _note_change(session, fingerprint, name, facts)
     # Facts that an upload does not tell stay as they were told before.
     await session.execute(
         update(Machine)
@@ -36,6 +40,39 @@ async def ensure_machine(session: AsyncSession, fingerprint: str, name: str, fac
     )
     statement = select(Machine.id).where(Machine.fingerprint == fingerprint)
     return MachineId((await session.scalars(statement)).one())
+
+
+async def _note_change(session: AsyncSession, fingerprint: str, name: str, facts: Mapping[str, Any]) -> None:
+    """Keep what was told of a machine and is told differently now; the first telling is no change."""
+    known = (
+        await session.execute(
+            select(Machine.id, Machine.name, Machine.facts)
+            .where(Machine.fingerprint == fingerprint)
+            .with_for_update(key_share=True)
+        )
+    ).one()
+    before, after = {"name": known.name, **known.facts}, {"name": name, **(facts or known.facts)}
+    if not known.facts and known.name == name:
+        return
+    differing = [key for key in {**after, **before} if before.get(key) != after.get(key)]
+    if differing:
+        session.add(
+            FactsChange(
+                machine_id=known.id,
+                before={key: before[key] for key in differing if key in before},
+                after={key: after[key] for key in differing if key in after},
+            )
+        )
+
+
+async def changes_of(
+    session: AsyncSession, machine_id: MachineId, *, before_id: int | None, limit: int
+) -> Sequence[FactsChange]:
+    """How the facts of a machine changed, the last change first. Index: ix_facts_change_machine_id."""
+    statement = select(FactsChange).where(FactsChange.machine_id == machine_id)
+    if before_id is not None:
+        statement = statement.where(FactsChange.id < before_id)
+    return (await session.scalars(statement.order_by(FactsChange.id.desc()).limit(limit))).all()
 
 
 def is_news(name: str, facts: Mapping[str, Any]) -> ColumnElement[bool]:
@@ -51,6 +88,14 @@ async def list_machines(session: AsyncSession, *, after_id: int | None, limit: i
     if after_id is not None:
         statement = statement.where(Machine.id > after_id)
     return (await session.scalars(statement)).all()
+
+
+async def machine_names(session: AsyncSession, machine_ids: Collection[MachineId]) -> Mapping[MachineId, str]:
+    """What some machines are called. Index: pk_machine."""
+    if not machine_ids:
+        return {}
+    rows = await session.execute(select(Machine.id, Machine.name).where(Machine.id.in_(machine_ids)))
+    return {MachineId(row.id): row.name for row in rows}
 
 
 async def machine_by_id(session: AsyncSession, machine_id: MachineId) -> Machine:
@@ -86,8 +131,20 @@ class SelfComparisons:
     truncated: bool
 
 
-async def comparisons_with_itself(session: AsyncSession, machine_id: MachineId, *, days: int) -> SelfComparisons:
-    """What A/A found of time on a machine, newest first. Index: ix_comparison_noise."""
+@dataclass(frozen=True, slots=True)
+class SelfCount:
+    """How often a metric of a commit compared with itself was said to differ."""
+
+    metric: str
+    comparisons: int
+    differing: int
+    last_at: datetime
+
+
+async def comparisons_with_itself(
+    session: AsyncSession, machine_id: MachineId, *, days: int, metric: str = "time"
+) -> SelfComparisons:
+    """What A/A found of a metric on a machine, newest first. Index: ix_comparison_noise."""
     rows = (
         await session.execute(
             select(
@@ -102,7 +159,7 @@ async def comparisons_with_itself(session: AsyncSession, machine_id: MachineId, 
             .where(
                 Comparison.machine_id == machine_id,
                 Comparison.reference_id == Comparison.candidate_id,
-                Comparison.metric == "time",
+                Comparison.metric == metric,
                 Report.received_at > func.now() - func.make_interval(0, 0, 0, days),
             )
             .order_by(Comparison.id.desc())
@@ -114,6 +171,54 @@ async def comparisons_with_itself(session: AsyncSession, machine_id: MachineId, 
         for row in rows[:MOST_SELF_COMPARISONS]
     ]
     return SelfComparisons(found, truncated=len(rows) > MOST_SELF_COMPARISONS)
+
+
+async def change_accepts(session: AsyncSession, machine_id: MachineId, accepts: str) -> tuple[Machine, bool]:
+    """Say what trust a machine accepts; the machine, and whether that is news. Index: pk_machine."""
+    if own_projects(session) is not None:
+        raise ForbiddenError("Machines serve all projects: use a token that is not limited to one.")
+    machine = await lock_machine(session, machine_id)
+    if machine.accepts == accepts:
+        return machine, False
+    machine.accepts = accepts
+    await session.flush()
+    await ring(session)
+    return machine, True
+
+
+async def self_counts(session: AsyncSession, machine_id: MachineId, *, days: int) -> Sequence[SelfCount]:
+    """Every metric that A/A looked at on a machine, by name. Index: ix_comparison_noise."""
+    rows = await session.execute(
+        select(
+            Comparison.metric,
+            func.count().label("comparisons"),
+            func.count().filter(Comparison.outcome.in_(CLAIMS)).label("differing"),
+            func.max(Report.received_at).label("last_at"),
+        )
+        .join(Report, Report.id == Comparison.report_id)
+        .where(
+            Comparison.machine_id == machine_id,
+            Comparison.reference_id == Comparison.candidate_id,
+            Comparison.outcome != "failed",
+            Report.received_at > func.now() - func.make_interval(0, 0, 0, days),
+        )
+        .group_by(Comparison.metric)
+        .order_by(Comparison.metric)
+    )
+    return [SelfCount(*row) for row in rows]
+
+
+async def newest_self_comparisons(session: AsyncSession, machine_ids: Sequence[MachineId]) -> Mapping[MachineId, int]:
+    """The id of the newest A/A comparison of machines, whichever project it is of. Index: ix_comparison_noise."""
+    newest = (
+        select(func.max(Comparison.id).label("id"))
+        .where(Comparison.machine_id == Machine.id, Comparison.reference_id == Comparison.candidate_id)
+        .lateral()
+    )
+    rows = await session.execute(
+        select(Machine.id, newest.c.id).join(newest, true()).where(Machine.id.in_(machine_ids))
+    )
+    return {MachineId(machine_id): comparison_id for machine_id, comparison_id in rows if comparison_id is not None}
 
 
 async def machines_called(session: AsyncSession, project_id: ProjectId, name: str) -> Sequence[MachineId]:

@@ -71,14 +71,39 @@ class DayNoise(Noise):
     day: date
 
 
+class MetricNoise(BaseModel):
+    """How often a metric was compared with itself, and how often it was said to differ."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    metric: str
+    comparisons: int
+    differing: int
+    last_at: datetime
+
+
 class MachineNoise(Noise):
     """The noise of a machine: of all its workloads, of each, and how it changed.
 
-    `truncated` says that there were more comparisons in the window than are looked at; the newest are.
+    `truncated` says that there were more comparisons in the window than are looked at; the newest are. `metrics` lists
+    all that were compared: a count that differs from itself is not repeatable, and shows as `differing`.
     """
 
     machine: str
+    metric: str
     days: int
     truncated: bool
     workloads: list[WorkloadNoise]
     history: list[DayNoise]
+    metrics: list[MetricNoise]
+
+
+class FactsChange(BaseModel):
+    """Facts that were told differently than before; what is missing on one side was not told there."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: int
+    at: datetime
+    before: dict[str, Any]
+    after: dict[str, Any]

@@ -41,12 +41,6 @@ async def read_project(session: ReadSession, name: Name) -> ProjectSummary:
 @router.patch("/{name:path}", responses=documented(NotFoundError, InvalidInputError))
 async def change_project(change: ProjectChange, session: WriteSession, name: Name) -> ProjectSummary:
     """Change what is said, leave the rest."""
-    project = await queries.project_by_name(session, name)
-    changed = change.model_dump(exclude_unset=True)
-    if change.public_read is None:
-        changed.pop("public_read", None)
-    for setting, value in changed.items():
-        setattr(project, setting, value)
-    await session.flush()
+    project, changed = await queries.change_project(session, name, change)
     note(session, subject=f"project {name}", project=name, **changed)
     return ProjectSummary.model_validate(project)

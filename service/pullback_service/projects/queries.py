@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select, update
@@ -12,6 +13,7 @@ from pullback_service.access.visibility import caller_of
 from pullback_service.errors import ConflictError, ForbiddenError, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.models import Project
+from pullback_service.projects.schemas import ProjectChange
 from pullback_service.reports.models import Report
 
 MOST_PROJECTS = 1_000
@@ -54,6 +56,18 @@ async def create_project(session: AsyncSession, name: str, *, public_read: bool)
     if made is None:
         raise ConflictError(f"There is a project {name!r} already: change it with `pullback project set {name}`.")
     return made
+
+
+async def change_project(session: AsyncSession, name: str, change: ProjectChange) -> tuple[Project, dict[str, Any]]:
+    """Change what is said and leave the rest; the project, and what was said. Index: uq_project_name."""
+    project = await project_by_name(session, name)
+    changed = change.model_dump(exclude_unset=True)
+    if change.public_read is None:
+        changed.pop("public_read", None)
+    for setting, value in changed.items():
+        setattr(project, setting, value)
+    await session.flush()
+    return project, changed
 
 
 def _unknown(session: AsyncSession, name: str) -> RequestError:

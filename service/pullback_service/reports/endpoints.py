@@ -26,8 +26,8 @@ from pullback_service.importers.unpacking import is_archive
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping, queries
+from pullback_service.reports.gathering import Parts
 from pullback_service.reports.models import Report
-from pullback_service.reports.parts import Parts
 from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, Stated, refuse_dirty
 from pullback_service.reports.schemas import PointPreview, ReportDetail, ReportReceipt, ReportSummary, UploadReceipt
 from pullback_service.runtime import KnownSettings
@@ -76,10 +76,10 @@ async def upload_report(
         background.add_task(give_back_memory)  # when this function and all it holds are gone
     kept = await (keeping.try_out if stated.dry_run else keeping.keep)(session, prepared, idempotency_key)
     receipt = UploadReceipt(
-        **receipt_of(kept.report, prepared.read.document.project, prepared.read.document.commit.sha).model_dump(),
+        **receipt_of(kept.report, prepared.read.head.project, prepared.read.head.commit.sha).model_dump(),
         notes=list(prepared.read.notes),
         dry_run=stated.dry_run,
-        preview=preview_of(prepared.parts) if stated.dry_run else None,
+        preview=preview_of(prepared.read.parts) if stated.dry_run else None,
     )
     is_stored = kept.created and not stated.dry_run
     response.status_code = 201 if is_stored else 200

@@ -17,11 +17,11 @@ from pullback_service.errors import ConflictError, FieldError, InvalidInputError
 from pullback_service.ids import CaseId, JobId, MachineId, ProjectId
 from pullback_service.machines.queries import ensure_machine
 from pullback_service.projects.queries import ensure_project
-from pullback_service.reports.copying import COPY_POINTS, ending_of, lines
+from pullback_service.reports.copying import COPY_POINTS, lines
+from pullback_service.reports.gathering import Parts
 from pullback_service.reports.importing import read_upload
 from pullback_service.reports.meeting import meet
 from pullback_service.reports.models import Comparison, Failure, Report
-from pullback_service.reports.parts import Parts, take_apart
 from pullback_service.reports.reading import ReadReport, read_report
 from pullback_service.reports.receiving import Stated
 from pullback_service.series.keeping import KnownSeries, ensure_cases_and_series
@@ -35,8 +35,6 @@ class PreparedReport:
     """A report ready to be stored: everything that needs a processor and no database is done."""
 
     read: ReadReport
-    parts: Parts
-    endings: list[bytes]
     body: bytes
     body_bytes: int
     document: bytes | None
@@ -71,42 +69,40 @@ def prepare_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) ->
 
 def _prepared(read: ReadReport, body: bytes) -> PreparedReport:
     document = None if read.made is None else zlib.compress(read.made, COMPRESSION_LEVEL)
-    parts = take_apart(read)
-    endings = [ending_of(point) for point in parts.points]
-    return PreparedReport(read, parts, endings, zlib.compress(body, COMPRESSION_LEVEL), len(body), document)
+    return PreparedReport(read, zlib.compress(body, COMPRESSION_LEVEL), len(body), document)
 
 
 async def keep(
     session: AsyncSession, prepared: PreparedReport, idempotency_key: str | None, *, for_job: ForJob | None = None
 ) -> KeptReport:
     """Store a report, or find that it is stored. The same key with another body is a conflict."""
-    document = prepared.read.document
-    key = idempotency_key or str(document.id)
-    met = await meet(session, document, key)
-    project_id = met.project_id or ProjectId((await ensure_project(session, document.project)).id)
+    head = prepared.read.head
+    key = idempotency_key or str(head.id)
+    met = await meet(session, head, key)
+    project_id = met.project_id or ProjectId((await ensure_project(session, head.project)).id)
     if met.stored:
-        known = await _find(session, project_id, document.id, key)
+        known = await _find(session, project_id, head.id, key)
         if known is not None:
             return _replay(known, prepared, key)
     # Uncommitted changes are no commit's: such an upload is kept, and is on no history. What a job found instead of its
     # commit (files without git) is all that machine has, and is marked wherever it is shown.
-    on_history = not document.commit.dirty or for_job is not None
-    machine = document.machine
+    on_history = not head.commit.dirty or for_job is not None
+    machine = head.machine
     machine_id = met.machine_id or await ensure_machine(session, machine.fingerprint, machine.name, machine.facts)
     commit = await ensure_commit(
         session,
         project_id,
         ToldCommit(
-            sha=document.commit.sha,
-            parents=document.commit.parents,
-            branch=document.commit.branch,
-            author=document.commit.author,
-            authored_at=document.commit.authored_at,
-            title=document.commit.title,
+            sha=head.commit.sha,
+            parents=head.commit.parents,
+            branch=head.commit.branch,
+            author=head.commit.author,
+            authored_at=head.commit.authored_at,
+            title=head.commit.title,
         ),
     )
     report = Report(
-        id=document.id,
+        id=head.id,
         project_id=project_id,
         commit_id=commit.id,
         machine_id=machine_id,
@@ -119,22 +115,22 @@ async def keep(
         body_bytes=prepared.body_bytes,
         document=prepared.document,
         format=prepared.read.format,
-        version=document.version,
-        suite=document.harness.suite,
-        quality=document.harness.quality,
-        dirty=document.commit.dirty,
-        cases=prepared.parts.measured_cases,
-        points=len(prepared.parts.points) if on_history else 0,
-        failures=len(prepared.parts.failures) if on_history else 0,
-        started_at=document.started_at,
-        duration_s=document.duration_s,
+        version=head.version,
+        suite=head.harness.suite,
+        quality=head.harness.quality,
+        dirty=head.commit.dirty,
+        cases=prepared.read.parts.measured_cases,
+        points=len(prepared.read.parts.points) if on_history else 0,
+        failures=len(prepared.read.parts.failures) if on_history else 0,
+        started_at=head.started_at,
+        duration_s=head.duration_s,
     )
     if not await _insert(session, report):  # somebody stored the same report between our looking and our writing
-        known = await _find(session, project_id, document.id, key)
+        known = await _find(session, project_id, head.id, key)
         if known is None and for_job is not None:
             raise ConflictError(f"Job {for_job.job_id} has an accepted result already.")
         if known is None:  # another project's, which this caller does not see
-            raise ConflictError(f"Report id {document.id} is taken: a new report needs a new id.")
+            raise ConflictError(f"Report id {head.id} is taken: a new report needs a new id.")
         return _replay(known, prepared, key)
     if on_history:
         await _keep_parts(session, prepared, project_id, machine_id, commit)
@@ -180,7 +176,7 @@ async def _find(session: AsyncSession, project_id: ProjectId, report_id: UUID, k
 
 def _replay(known: Report, prepared: PreparedReport, key: str) -> KeptReport:
     if known.digest != prepared.read.digest:
-        which = f"Idempotency-Key {key!r}" if known.idempotency_key == key else f"report id {prepared.read.document.id}"
+        which = f"Idempotency-Key {key!r}" if known.idempotency_key == key else f"report id {prepared.read.head.id}"
         raise ConflictError(
             f"Another report was stored under {which} (report {known.id}): a new report needs a new id and a new key."
         )
@@ -194,7 +190,7 @@ async def _keep_parts(
     machine_id: MachineId,
     commit: PlacedCommit,
 ) -> None:
-    parts, report_id = prepared.parts, prepared.read.document.id
+    parts, report_id = prepared.read.parts, prepared.read.head.id
     wanted = {point.series.key: point.series for point in parts.points}
     case_ids, series = await ensure_cases_and_series(session, project_id, machine_id, parts.cases, wanted)
     _refuse_other_units(parts, series)
@@ -237,14 +233,14 @@ async def _copy_points(
     series: Mapping[tuple[bytes, str, str], KnownSeries],
     commit: PlacedCommit,
 ) -> None:
-    document = prepared.read.document
+    head, points = prepared.read.head, prepared.read.parts.points
     pieces = lines(
-        [series[point.series.key].id for point in prepared.parts.points],
-        prepared.endings,
+        [series[point.series.key].id for point in points],
+        [point.ending for point in points],
         commit=commit.id,
-        report=document.id,
+        report=head.id,
         ordered_at=commit.ordered_at,
-        quality=document.harness.quality,
+        quality=head.harness.quality,
     )
     driver = await statements.driver_of(session)
     async with driver.cursor() as cursor, cursor.copy(COPY_POINTS) as copy:
@@ -259,7 +255,7 @@ async def _keep_comparisons(
     machine_id: MachineId,
     case_ids: Mapping[bytes, CaseId],
 ) -> None:
-    stated = [(part.case, part.document) for part in prepared.parts.comparisons]
+    stated = [(part.case, part.document) for part in prepared.read.parts.comparisons]
     commits = await ensure_commits(
         session, project_id, (sha for _, document in stated for sha in (document.reference, document.candidate))
     )
@@ -267,7 +263,7 @@ async def _keep_comparisons(
         insert(Comparison),
         [
             {
-                "report_id": prepared.read.document.id,
+                "report_id": prepared.read.head.id,
                 "case_id": case_ids[case],
                 "machine_id": machine_id,
                 "reference_id": commits[document.reference],

@@ -12,7 +12,7 @@ from pullback_service import statements
 from pullback_service.access.visibility import own_projects
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.queries import SEEN_AGAIN_AFTER_S
-from pullback_service.reports.schemas import ReportDocument
+from pullback_service.reports.schemas import ReportHead
 
 _MEET = """
 SELECT p.id, m.id,
@@ -35,20 +35,20 @@ class Met:
     stored: bool
 
 
-async def meet(session: AsyncSession, document: ReportDocument, key: str) -> Met:
+async def meet(session: AsyncSession, head: ReportHead, key: str) -> Met:
     """Look for what a report needs. Index: uq_project_name, uq_machine_fingerprint, pk_report, uq_report_project_id_idempotency_key."""
-    machine = document.machine
+    machine = head.machine
     found = await statements.row(
         session,
         _MEET,
         {
-            "report": document.id,
+            "report": head.id,
             "key": key,
             "fingerprint": machine.fingerprint,
             "machine": machine.name,
             "facts": orjson.dumps(machine.facts).decode(),
             "seen_again_after_s": SEEN_AGAIN_AFTER_S,
-            "project": document.project,
+            "project": head.project,
             "own": own_projects(session),
         },
     )

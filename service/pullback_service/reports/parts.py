@@ -1,11 +1,11 @@
-"""What a report says, taken apart into the rows that are stored. Pure: no ids, no database."""
+"""What a case of a report says, taken apart into the rows that are stored. Pure: no ids, no database."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from statistics import median
+from typing import Any, NoReturn
 
 from pullback_service.errors import FieldError, InvalidInputError
-from pullback_service.reports.reading import ReadReport
 from pullback_service.reports.schemas import (
     CaseDocument,
     ComparisonDocument,
@@ -28,7 +28,10 @@ class CasePart:
 
     identity: bytes
     label: str
-    document: CaseDocument
+    workload: str
+    params: Mapping[str, Any]
+    dtype: str | None
+    device: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,51 +83,32 @@ class ComparisonPart:
     document: ComparisonDocument
 
 
-@dataclass(slots=True)
-class Parts:
-    """All of a report. `measured_cases` counts the report's own cases, not those only compared."""
-
-    cases: dict[bytes, CasePart] = field(default_factory=dict)
-    points: list[PointPart] = field(default_factory=list)
-    failures: list[FailurePart] = field(default_factory=list)
-    comparisons: list[ComparisonPart] = field(default_factory=list)
-    measured_cases: int = 0
-
-
-def take_apart(report: ReadReport) -> Parts:
-    """Rows of a report; contradictions inside it are refused with their JSON path."""
-    parts = Parts()
-    for index, measured in enumerate(report.document.cases):
-        path = f"{report.root}.cases[{index}]" if report.places is None else report.places[index]
-        case = _case_part(measured.case)
-        if case.identity in parts.cases:
-            _refuse(f"{path}.case", f"{case.label} is in this report already")
-        parts.cases[case.identity] = case
-        parts.measured_cases += 1
-        failure = _failure_of_case(case, measured)
-        if failure is not None:
-            parts.failures.append(failure)
-            continue
-        paired = _paired_by_metric(measured, path)
-        for position, variant in enumerate(measured.variants):
-            if variant.error is not None:
-                parts.failures.append(
-                    FailurePart(case.identity, variant.variant, variant.error.kind, variant.error.message)
-                )
-                continue
-            # What was made from another tool's file is known to the uploader by its place in that file.
-            inside = f"{path}.variants[{position}].metrics." if report.places is None else f"{path}: "
-            parts.points.extend(_points_of(case, variant, paired, inside))
-    for comparison in report.document.comparisons:
-        case = _case_part(comparison.case)
-        parts.cases.setdefault(case.identity, case)
-        parts.comparisons.append(ComparisonPart(case.identity, comparison))
-    return parts
-
-
-def _case_part(document: CaseDocument) -> CasePart:
+def part_of(document: CaseDocument) -> CasePart:
+    """A case with its identity and its label."""
     facts = (document.workload, document.params, document.dtype, document.device)
-    return CasePart(cases.identity(*facts), cases.label(*facts), document)
+    return CasePart(cases.identity(*facts), cases.label(*facts), *facts)
+
+
+def take_apart(
+    case: CasePart, measured: MeasuredCaseDocument, path: str, *, inside: bool = True
+) -> tuple[list[PointPart], list[FailurePart]]:
+    """Points and failures of a case that stands at `path`; contradictions inside it are refused with their place.
+
+    A place that is not `inside` our own document is where another tool's file says all of the case.
+    """
+    points: list[PointPart] = []
+    failures: list[FailurePart] = []
+    failure = _failure_of_case(case, measured)
+    if failure is not None:
+        return points, [failure]
+    paired = _paired_by_metric(measured, path)
+    for position, variant in enumerate(measured.variants):
+        if variant.error is not None:
+            failures.append(FailurePart(case.identity, variant.variant, variant.error.kind, variant.error.message))
+            continue
+        where = f"{path}.variants[{position}].metrics." if inside else f"{path}: "
+        points += _points_of(case, variant, paired, where)
+    return points, failures
 
 
 def _failure_of_case(case: CasePart, measured: MeasuredCaseDocument) -> FailurePart | None:
@@ -143,7 +127,7 @@ def _paired_by_metric(measured: MeasuredCaseDocument, path: str) -> dict[tuple[s
     names = [variant.variant for variant in measured.variants]
     for position, name in enumerate(names):
         if name in names[:position]:
-            _refuse(f"{path}.variants[{position}].variant", f"{name} is in this case already")
+            refuse_part(f"{path}.variants[{position}].variant", f"{name} is in this case already")
     known = {(variant.variant, metric) for variant in measured.variants for metric in variant.metrics}
     failed = {variant.variant for variant in measured.variants if variant.error is not None}
     found: dict[tuple[str, str], PairedDocument] = {}
@@ -151,9 +135,9 @@ def _paired_by_metric(measured: MeasuredCaseDocument, path: str) -> dict[tuple[s
         key = (paired.variant, paired.metric)
         where = f"{path}.paired[{position}]"
         if key not in known and paired.variant not in failed:
-            _refuse(where, f"there is no {paired.metric} of a variant {paired.variant} in this case")
+            refuse_part(where, f"there is no {paired.metric} of a variant {paired.variant} in this case")
         if key in found:
-            _refuse(where, f"{paired.metric} of {paired.variant} is paired already")
+            refuse_part(where, f"{paired.metric} of {paired.variant} is paired already")
         found[key] = paired
     return found
 
@@ -182,5 +166,6 @@ def _value_of(metric: MetricDocument) -> float | None:
     return median(metric.processes) if metric.processes else metric.value
 
 
-def _refuse(path: str, message: str) -> None:
+def refuse_part(path: str, message: str) -> NoReturn:
+    """Raise: what the report says at `path` contradicts the rest of it."""
     raise InvalidInputError(f"{path}: {message}.", errors=[FieldError(path=path, message=message)])

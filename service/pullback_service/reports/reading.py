@@ -3,7 +3,6 @@
 Our document comes bare, or under the key `pullback` of a pyperf file.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,61 +10,58 @@ from math import isfinite
 from typing import Any, NoReturn
 
 import orjson
-from pydantic import ValidationError
 
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
 from pullback_service.fields import message_of
 from pullback_service.problems import json_path
-from pullback_service.reports.schemas import FORMAT, VERSION, ReportDocument
+from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
+from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
 
 WRAPPER = "pullback"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadReport:
-    """A valid report, where in the body it stood, and a digest by which a repeated upload is known.
+    """A valid report: what it says of itself, the parts that are stored, and a digest by which it is known again.
 
-    Made from another tool's file it has its `format`, our document as it was `made`, `notes` on the file, and `places`:
-    where in the file each case came from.
+    Made from another tool's file it has its `format`, our document as it was `made`, and `notes` on the file.
     """
 
-    document: ReportDocument
+    head: ReportHead
     root: str
     digest: bytes
+    parts: Parts
     format: str = FORMAT
     notes: tuple[str, ...] = ()
-    places: tuple[str, ...] | None = None
     made: bytes | None = None
 
 
 def read_report(body: bytes) -> ReadReport:
     """Parse and validate an upload."""
-    content = parse_json(body)
+    return read_parsed(parse_json(body))
+
+
+def read_parsed(content: Any) -> ReadReport:
+    """Validate a parsed upload, which is used up by that: a report is read case by case (`gathering.py`)."""
     raw, root = unwrap(content)
     if raw.get("format") != FORMAT:
         _refuse(f"{root}.format", f'must be "{FORMAT}", the one format this release reads')
     if raw.get("version") != VERSION or isinstance(raw.get("version"), bool):
         _refuse(f"{root}.version", f"must be {VERSION}: this release reads no other version of {FORMAT}")
     try:
-        document = ReportDocument.model_validate(raw)
-    except ValidationError as error:
+        gathered = gather(raw, root)
+    except DoesNotHoldError as error:
         errors = [
             FieldError(path=root + json_path(("body", *item["loc"]))[1:], message=message_of(item))
-            for item in error.errors(include_url=False, include_input=False)
+            for item in error.errors
         ]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InvalidInputError(
             f"The report does not hold at {errors[0]['path']}: {errors[0]['message']}{more}.", errors=errors
         ) from error
-    return ReadReport(document, root, _digest(raw, root))
-
-
-def _digest(raw: dict[str, Any], root: str) -> bytes:
-    """A digest that is the same for any serializer's rendering of the same document."""
-    try:
-        return hashlib.sha256(orjson.dumps(raw, option=orjson.OPT_SORT_KEYS)).digest()
-    except orjson.JSONEncodeError as error:
+    except NestedTooDeeplyError as error:
         _refuse(root, "is nested too deeply", cause=error)
+    return ReadReport(gathered.head, root, gathered.digest, gathered.parts)
 
 
 def unwrap(content: Any) -> tuple[dict[str, Any], str]:

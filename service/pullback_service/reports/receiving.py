@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError
 from pullback_service.fields import Name, PlaceName, Sha, Time
 from pullback_service.reports.reading import ReadReport
-from pullback_service.reports.schemas import ReportDocument
+from pullback_service.reports.schemas import ReportHead
 from pullback_service.runtime import KnownSettings
 
 LONGEST_MACHINE = 180  # its fingerprint is a little longer than its name
@@ -104,13 +104,13 @@ async def read_limited(request: Request, limit: int, what: str, variable: str) -
     return b"".join(pieces)
 
 
-def refuse_contradictions(stated: Stated, document: ReportDocument, *, of: str = "query") -> None:
+def refuse_contradictions(stated: Stated, head: ReportHead, *, of: str = "query") -> None:
     """Raise where the query, or whatever else states it, and the report disagree."""
-    machine = {document.machine.name, document.machine.fingerprint}
+    machine = {head.machine.name, head.machine.fingerprint}
     told: tuple[tuple[str, str | None, set[str]], ...] = (
-        ("project", stated.project, {document.project}),
-        ("commit", stated.commit, {document.commit.sha}),
-        ("branch", stated.branch, {document.commit.branch} if document.commit.branch else set()),
+        ("project", stated.project, {head.project}),
+        ("commit", stated.commit, {head.commit.sha}),
+        ("branch", stated.branch, {head.commit.branch} if head.commit.branch else set()),
         ("machine", stated.machine, machine),
     )
     errors = [
@@ -124,7 +124,7 @@ def refuse_contradictions(stated: Stated, document: ReportDocument, *, of: str =
 
 def refuse_dirty(read: ReadReport) -> None:
     """Raise where the measured tree had changes that are in no commit: the numbers are not those of the commit."""
-    if read.document.commit.dirty:
+    if read.head.commit.dirty:
         path = f"{read.root}.commit.dirty"
         message = "the tree had uncommitted changes: commit them and measure again, or send it with allow_dirty=true"
         raise InvalidInputError(

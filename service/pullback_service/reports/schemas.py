@@ -185,8 +185,8 @@ class ComparisonDocument(RatioDocument):
     margin_is_provisional: Flag | None = None
 
 
-class ReportDocument(_Document):
-    """One upload: a run of some cases at one commit on one machine."""
+class ReportHead(_Document):
+    """What a report says beside its measurements."""
 
     format: Literal["pullback-report"]
     version: Literal[1]
@@ -197,6 +197,11 @@ class ReportDocument(_Document):
     commit: CommitDocument
     machine: MachineDocument
     harness: HarnessDocument
+
+
+class ReportDocument(ReportHead):
+    """One upload: a run of some cases at one commit on one machine."""
+
     cases: list[MeasuredCaseDocument] = Field(max_length=MOST_CASES)
     comparisons: list[ComparisonDocument] = Field(default=[], max_length=MOST_CASES)
 

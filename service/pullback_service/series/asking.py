@@ -1,6 +1,6 @@
 """A choice of series as an address says it: every dimension may be repeated, `param.n=1000` chooses a parameter."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Depends, Query, Request
@@ -85,3 +85,29 @@ def _params(request: Request, pairs: Sequence[str]) -> dict[str, list[str]]:
             if len(value) > LONGEST_VALUE or "\x00" in value:
                 refuse("param", f"A value of a parameter has up to {LONGEST_VALUE} characters, none of them NUL.")
     return found
+
+
+def choice_of(project: str, query: Mapping[str, Sequence[str]]) -> SeriesChoice:
+    """The choice that names and values say which were in an address once; other names mean something else.
+
+    Values that no address could hold raise a ValidationError.
+    """
+
+    def told(name: str) -> list[str]:
+        return [_NAME.validate_python(value) for value in query.get(name, ()) if value]
+
+    params = {name.removeprefix(PARAM): list(values) for name, values in query.items() if name.startswith(PARAM)}
+    text = " ".join(query.get("q", ()))[:LONGEST_VALUE]
+    return SeriesChoice(
+        project=project,
+        workload=told("workload"),
+        case=told("case"),
+        dtype=told("dtype"),
+        device=told("device"),
+        variant=told("variant"),
+        kind=told("kind"),
+        metric=told("metric"),
+        machine=told("machine"),
+        params=params,
+        text=text or None,
+    )

@@ -110,12 +110,18 @@ def _conditions(choice: SeriesChoice, variant: Column, metric: Column) -> Iterat
     for name, values in choice.params.items():
         alternatives = [form for value in values for form in _forms(value)]
         yield f"{PARAM}{name}", or_(*(Case.params.contains({name: form}) for form in alternatives))
-    words = _WORD.findall(choice.text or "")
+    told = says(choice.text, (Case.label, variant, metric, Machine.name))
+    if told is not None:
+        yield "text", told
+
+
+def says(text: str | None, searched: Iterable[Column]) -> ColumnElement[bool] | None:
+    """Each word of a text begins a word of one of the columns; None where the text has no words."""
+    words = _WORD.findall(text or "")
     if len(words) > MOST_WORDS:
         refuse("q", f"Up to {MOST_WORDS} words can be searched for.")
-    if words:
-        searched = (Case.label, variant, metric, Machine.name)
-        yield "text", and_(*(_begins_a_word(word, searched) for word in words))
+    columns = tuple(searched)
+    return and_(*(_begins_a_word(word, columns) for word in words)) if words else None
 
 
 def _forms(value: str) -> Iterator[object]:

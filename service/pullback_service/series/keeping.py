@@ -73,17 +73,7 @@ async def ensure_cases(
             session,
             Case,
             ("identity", "workload", "params", "dtype", "device", "label"),
-            [
-                (
-                    part.identity,
-                    part.document.workload,
-                    part.document.params,
-                    part.document.dtype,
-                    part.document.device,
-                    part.label,
-                )
-                for part in missing
-            ],
+            [(part.identity, part.workload, part.params, part.dtype, part.device, part.label) for part in missing],
             project_id=project_id,
         )
         known |= await _cases(session, project_id, [part.identity for part in missing])

@@ -164,7 +164,7 @@ async def latest_matrix(
         .offset(0)
     )
     points = (
-        _select_points(of=aliased(Point, newest_points), after=newest)
+        select_points(of=aliased(Point, newest_points), after=newest)
         .order_by(Series.case_id, Series.variant, Series.metric, Series.id, newest_points.c.id)
         .limit(MOST_MATRIX_POINTS + 1)
     )
@@ -174,7 +174,7 @@ async def latest_matrix(
     failed = exists().where(Failure.case_id == Series.case_id, Failure.machine_id == Series.machine_id)
     newest = _newest_commit_of_cases(series.where(failed).subquery("failing"), branch_id)
     failures = (
-        _select_failures()
+        select_failures()
         .join(
             newest,
             and_(newest.c.case_id == Failure.case_id, newest.c.machine_id == Failure.machine_id),
@@ -198,9 +198,9 @@ async def latest_matrix(
     rows = (await session.execute(points)).all()
     return Matrix(
         cells=sorted(
-            await _pool(session, rows[:MOST_MATRIX_POINTS]), key=lambda cell: (cell.case.workload, cell.case.id)
+            await pooled_cells(session, rows[:MOST_MATRIX_POINTS]), key=lambda cell: (cell.case.workload, cell.case.id)
         ),
-        failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
+        failures=[failed_case(row) for row in (await session.execute(failures)).all()],
         complete=len(rows) <= MOST_MATRIX_POINTS,
     )
 
@@ -258,7 +258,7 @@ async def workload_history(
         return WorkloadHistory([], [], [])
     oldest = rows[-1]
     points = (
-        _select_points()
+        select_points()
         .where(
             Series.id.in_(known),
             history.since(Point, oldest.ordered_at, oldest.id),
@@ -267,7 +267,7 @@ async def workload_history(
         .limit(MOST_HISTORY_POINTS)
     )
     failures = (
-        _select_failures()
+        select_failures()
         .where(
             Case.project_id == project_id,
             Case.workload == workload,
@@ -279,9 +279,9 @@ async def workload_history(
     if machine_id is not None:
         failures = failures.where(Failure.machine_id == machine_id)
     return WorkloadHistory(
-        commits=[_commit_facts(commit) for commit in reversed(rows)],
-        cells=await _pool(session, (await session.execute(points)).all()),
-        failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
+        commits=[commit_facts(commit) for commit in reversed(rows)],
+        cells=await pooled_cells(session, (await session.execute(points)).all()),
+        failures=[failed_case(row) for row in (await session.execute(failures)).all()],
     )
 
 
@@ -302,11 +302,13 @@ async def measuring_machines(session: AsyncSession, project_id: ProjectId) -> Se
     uploads = lateral(
         select(Report.commit_id)
         .where(
+            # Between, and in the whole order of the index: with a machine that equals, and the order of arrival alone, a
+            # planner reads all uploads of the project for every machine that has few of them or none.
+            Report.machine_id.between(Machine.id, Machine.id),
             Report.project_id == project_id,
-            Report.machine_id == Machine.id,
             or_(Report.points > 0, Report.failures > 0),
         )
-        .order_by(Report.received_at.desc())
+        .order_by(Report.machine_id.desc(), Report.project_id.desc(), Report.received_at.desc())
         .limit(LAST_UPLOADS)
     )
     newest = func.max(Commit.ordered_at)
@@ -319,83 +321,6 @@ async def measuring_machines(session: AsyncSession, project_id: ProjectId) -> Se
         .order_by(newest.desc(), Machine.id)
     )
     return [MeasuringMachine(MachineId(row[0]), row[1], row[2]) for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class RecentHistory:
-    """The newest commits that a machine measured, with a page of the project's cases; `cases` counts all of them."""
-
-    commits: Sequence[CommitFacts]
-    cells: Sequence[MeasuredCell]
-    failures: Sequence[FailedCase]
-    cases: int
-
-
-async def recent_history(
-    session: AsyncSession,
-    project_id: ProjectId,
-    machine_id: MachineId,
-    *,
-    metric: str,
-    commits: int,
-    lately: int,
-    skip: int = 0,
-    limit: int = 100,
-) -> RecentHistory:
-    """One metric over the newest `commits` commits of a machine, all metrics over the newest `lately` of them.
-
-    Cases come by workload, `limit` of them after `skip`, so that this takes as long as the page is large, however many
-    cases and points there are. Cells have no spread: only where several reports share one is it read, to pool them.
-    Index: ix_commit_history, ix_report_commit_id, ix_case_workload, uq_series_case_id_variant_metric_machine_id,
-    ix_point_series_history, ix_failure_case_history.
-    """
-    measured = exists().where(
-        Report.commit_id == Commit.id, Report.machine_id == machine_id, or_(Report.points > 0, Report.failures > 0)
-    )
-    newest = (
-        await session.scalars(
-            select(Commit)
-            .where(Commit.project_id == project_id, measured)
-            .order_by(*history.newest_first(Commit))
-            .limit(min(commits, MOST_HISTORY_COMMITS))
-        )
-    ).all()
-    if not newest:
-        return RecentHistory([], [], [], 0)
-    of_machine = exists().where(Series.case_id == Case.id, Series.machine_id == machine_id) | exists().where(
-        Failure.case_id == Case.id, Failure.machine_id == machine_id
-    )
-    cases = select(Case.id).where(Case.project_id == project_id, of_machine)
-    count = (await session.scalars(select(func.count()).select_from(cases.subquery()))).one()
-    page = (await session.scalars(cases.order_by(Case.workload, Case.id).offset(skip).limit(limit))).all()
-    oldest, late = newest[-1], newest[min(lately, len(newest)) - 1]
-    points = (
-        _select_points(spread=False)
-        .where(
-            Series.case_id.in_(page),
-            Series.machine_id == machine_id,
-            history.since(Point, oldest.ordered_at, oldest.id),
-            or_(Series.metric == metric, history.since(Point, late.ordered_at, late.id)),
-        )
-        .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
-        .limit(MOST_HISTORY_POINTS)
-    )
-    failures = (
-        _select_failures()
-        .where(
-            Failure.case_id.in_(page),
-            Failure.machine_id == machine_id,
-            history.since(Failure, oldest.ordered_at, oldest.id),
-        )
-        .order_by(*history.oldest_first(Failure), Failure.id)
-        .limit(MOST_FAILURES)
-    )
-    return RecentHistory(
-        commits=[_commit_facts(commit) for commit in reversed(newest)],
-        cells=await _pool(session, (await session.execute(points)).all()),
-        failures=[_failed_case(row) for row in (await session.execute(failures)).all()],
-        cases=count,
-    )
 
 
 async def workloads(session: AsyncSession, project_id: ProjectId) -> Sequence[str]:
@@ -437,7 +362,7 @@ def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
     )
 
 
-def _select_points(
+def select_points(
     *, spread: bool = True, of: type[Point] = Point, after: Subquery | None = None
 ) -> Select[*tuple[Any, ...]]:
     """Points with what their series are: columns, because 2,000 of them as objects of the ORM take 100 ms to make.
@@ -483,7 +408,8 @@ def _select_points(
     return found.join(Report, Report.id == of.report_id)
 
 
-def _select_failures() -> Select[Failure, Case, Commit, Machine]:
+def select_failures() -> Select[Failure, Case, Commit, Machine]:
+    """Failures with what they are of."""
     return (
         select(Failure, Case, Commit, Machine)
         .select_from(Failure)
@@ -493,13 +419,13 @@ def _select_failures() -> Select[Failure, Case, Commit, Machine]:
     )
 
 
-async def _pool(session: AsyncSession, rows: Sequence[Row[*tuple[Any, ...]]]) -> list[MeasuredCell]:
+async def pooled_cells(session: AsyncSession, rows: Sequence[Row[*tuple[Any, ...]]]) -> list[MeasuredCell]:
     """One cell per series and commit; the rows of one cell stand together, oldest report first.
 
     What many cells share (cases, commits, machines) is read once each. Index: pk_case, pk_commit, pk_machine.
     """
     cases = await _facts(session, Case, {row.case_id for row in rows}, _case_facts)
-    commits = await _facts(session, Commit, {row.commit_id for row in rows}, _commit_facts)
+    commits = await _facts(session, Commit, {row.commit_id for row in rows}, commit_facts)
     machines = await _facts(session, Machine, {row.machine_id for row in rows}, _machine_facts)
     cells = []
     for _, group in groupby(rows, key=attrgetter("series_id", "commit_id")):
@@ -549,7 +475,8 @@ def _case_facts(case: Case) -> CaseFacts:
     return CaseFacts(case.id, case.workload, case.label, case.params, case.dtype, case.device)
 
 
-def _commit_facts(commit: Commit) -> CommitFacts:
+def commit_facts(commit: Commit) -> CommitFacts:
+    """A commit as pages show it."""
     return CommitFacts(
         commit.id, commit.sha, commit.title, commit.author, commit.branch, commit.authored_at, commit.ordered_at
     )
@@ -559,12 +486,13 @@ def _machine_facts(machine: Machine) -> MachineFacts:
     return MachineFacts(machine.id, machine.name, machine.fingerprint)
 
 
-def _failed_case(row: Row[Failure, Case, Commit, Machine]) -> FailedCase:
+def failed_case(row: Row[Failure, Case, Commit, Machine]) -> FailedCase:
+    """A row of `select_failures`."""
     failure, case, commit, machine = row
     return FailedCase(
         case=_case_facts(case),
         machine=_machine_facts(machine),
-        commit=_commit_facts(commit),
+        commit=commit_facts(commit),
         variant=failure.variant,
         kind=failure.kind,
         message=failure.message,

@@ -15,18 +15,18 @@ def about_workers(chores: Sequence[ChoreState], *, workers: int, unfollowed: int
     """Whether chores are done, and those that are not."""
     waiting = sum(chore.waiting for chore in chores)
     if workers == 0:
-        yield f"No worker runs and {waiting} chores wait: start `pullback worker`, any number of them."
+        yield f"No worker runs and {_count(waiting, 'chore waits', 'chores wait')}: start `pullback worker`, any number of them."
         return
     for chore in chores:
         if (chore.waiting_s or 0) > WAITS_TOO_LONG_S:
             yield (
-                f"{chore.waiting} {chore.task} {_wait(chore.waiting)}, the oldest for {age(chore.waiting_s)}: "
+                f"{_count(chore.waiting, f'{chore.task} waits', f'{chore.task} wait')}, the oldest for {age(chore.waiting_s)}: "
                 "start more workers, and look into the log of those that run."
             )
     if unfollowed:
-        yield f"{unfollowed} uploads wait for their follow-up: it is deferred again every minute while a worker runs."
+        yield f"{_count(unfollowed, 'upload waits for its', 'uploads wait for their')} follow-up: it is deferred again every minute while a worker runs."
     if overdue:
-        yield f"{overdue} leases ran out and were not taken back: look into the worker's log for expire_leases."
+        yield f"{_count(overdue, 'lease ran out and was', 'leases ran out and were')} not taken back: look into the worker's log for expire_leases."
 
 
 def about_chores(chores: Sequence[ChoreState]) -> Iterator[str]:
@@ -48,8 +48,8 @@ def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
     """Jobs that wait for a person, or for an agent that is not there."""
     if jobs.awaiting_approval:
         yield (
-            f"{jobs.awaiting_approval} jobs of forks wait for approval: `pullback job list --awaiting-approval`, look "
-            "at their commits, then `pullback job approve ID` or `pullback job cancel ID`."
+            f"{_count(jobs.awaiting_approval, 'job of a fork waits', 'jobs of forks wait')} for approval: "
+            "`pullback job list --awaiting-approval`, look at the commit, then `pullback job approve ID` or `pullback job cancel ID`."
         )
     if jobs.lost:
         yield (
@@ -57,9 +57,10 @@ def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
             f"read `pullback job show {jobs.lost[0]}`, then `pullback job retry {jobs.lost[0]}`."
         )
     if jobs.unservable:
+        required = "it requires" if jobs.unservable == 1 else "they require"
         yield (
-            f"{jobs.unservable} waiting jobs fit no agent: start one with the labels they require (`pullback job list "
-            "--state queued`), or let a machine accept untrusted jobs."
+            f"{_count(jobs.unservable, 'waiting job fits', 'waiting jobs fit')} no agent: start one with the labels "
+            f"{required} (`pullback job list --state queued`), or let a machine accept untrusted jobs."
         )
     elif (jobs.waiting_s or 0) > JOB_WAITS_TOO_LONG_S and not agents:
         yield f"No agent asks for work and a job waits for {age(jobs.waiting_s)}: start `pullback agent`."
@@ -74,5 +75,5 @@ def age(seconds: float | None) -> str:
     return f"{left:.0f} s"
 
 
-def _wait(count: int) -> str:
-    return "waits" if count == 1 else "wait"
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"

@@ -5,6 +5,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
 from pullback_service.agents.models import Agent
+from pullback_service.agents.queries import SILENT_AFTER_S
 from pullback_service.chores.following_up import MISSED_AFTER_S
 from pullback_service.chores.queries import chore_states, live_workers
 from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
@@ -15,7 +16,6 @@ from pullback_service.status.findings import about_chores, about_jobs, about_wor
 from pullback_service.status.schemas import ChoreStatus, QueueStatus, Status
 
 WORKER_SILENT_AFTER_S = 60
-AGENT_SILENT_AFTER_S = 300
 OFFERED_WITHIN_S = 3600
 RECENT_S = 7 * 24 * 3600
 MOST_LOST = 10
@@ -25,9 +25,7 @@ async def read_status(session: AsyncSession) -> Status:
     """How the service is doing, and what to do about it."""
     chores = await chore_states(session, horizon_s=RECENT_S)
     workers = await live_workers(session, within_s=WORKER_SILENT_AFTER_S)
-    agents = await session.scalar(
-        select(func.count()).where(Agent.last_seen_at > now() - _seconds(AGENT_SILENT_AFTER_S))
-    )
+    agents = await session.scalar(select(func.count()).where(Agent.last_seen_at > now() - _seconds(SILENT_AFTER_S)))
     jobs = await _queue(session)
     unfollowed = await session.scalar(
         select(func.count()).where(

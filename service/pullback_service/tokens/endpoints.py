@@ -10,7 +10,7 @@ from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note
 from pullback_service.database import ReadSession, WriteSession
-from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
+from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId, TokenId
 from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
@@ -25,17 +25,21 @@ router = APIRouter(prefix=API, tags=["tokens"])
 Place = TypeAdapter(tuple[KnownId])
 
 
-@router.post("/tokens", status_code=201, responses=documented(NotFoundError, ConflictError, InvalidInputError))
+@router.post(
+    "/tokens", status_code=201, responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError)
+)
 async def create_token(
     wanted: TokenRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> NewToken:
     """Make a token. The answer is the only place its secret is ever shown."""
+    project_id = await _project_id(session, wanted.project)
+    queries.refuse_wider(caller, project_id, what="token")
     stored, shown = await queries.create_token(
         session,
         name=wanted.name,
         scopes=wanted.scopes,
         created_by=caller.name,
-        project_id=await _project_id(session, wanted.project),
+        project_id=project_id,
         lifetime=timedelta(days=wanted.expires_in_days) if wanted.expires_in_days is not None else None,
     )
     note(session, subject=f"token {stored.token.id}", project=stored.project, name=wanted.name, scopes=wanted.scopes)
@@ -44,31 +48,35 @@ async def create_token(
 
 
 @router.get("/tokens", responses=documented(InvalidInputError))
-async def list_tokens(session: ReadSession, limit: Limit = 100, cursor: Cursor = None) -> Page[TokenSummary]:
-    """Tokens without their secrets, oldest first, revoked ones too."""
+async def list_tokens(
+    session: ReadSession, caller: KnownCaller, limit: Limit = 100, cursor: Cursor = None
+) -> Page[TokenSummary]:
+    """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
     place = read_cursor(cursor, Place)
-    rows = await queries.list_tokens(session, after_id=place[0] if place else None, limit=limit + 1)
+    rows = await queries.list_tokens(session, after_id=place[0] if place else None, limit=limit + 1, caller=caller)
     return page_of(rows, limit, item=TokenSummary.of, key=lambda row: (row.token.id,))
 
 
 @router.post("/tokens/{token_id}/revoke", responses=documented(NotFoundError))
-async def revoke_token(session: WriteSession, token_id: KnownId) -> TokenSummary:
+async def revoke_token(session: WriteSession, caller: KnownCaller, token_id: KnownId) -> TokenSummary:
     """End a token at once, and all logins made with it. Ending it again changes nothing."""
-    stored = await queries.revoke_token(session, TokenId(token_id))
+    stored = await queries.revoke_token(session, TokenId(token_id), caller=caller)
     note(session, subject=f"token {token_id}", project=stored.project, name=stored.token.name)
     return TokenSummary.of(stored)
 
 
-@router.post("/enrolments", status_code=201, responses=documented(NotFoundError, InvalidInputError))
+@router.post("/enrolments", status_code=201, responses=documented(ForbiddenError, NotFoundError, InvalidInputError))
 async def create_enrolment_code(
     wanted: CodeRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> NewCode:
     """Make a code with which one agent introduces itself once. It then has a token of its own."""
+    project_id = await _project_id(session, wanted.project)
+    queries.refuse_wider(caller, project_id, what="code")
     shown = await queries.create_code(
         session,
         created_by=caller.name,
         lifetime=timedelta(minutes=wanted.expires_in_minutes),
-        project_id=await _project_id(session, wanted.project),
+        project_id=project_id,
     )
     note(session, subject="enrolment code", project=wanted.project)
     response.headers["Cache-Control"] = "no-store"

@@ -4,12 +4,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.caller import Scope
-from pullback_service.errors import AuthenticationError, ConflictError, NotFoundError
+from pullback_service.access.caller import Caller, Scope
+from pullback_service.errors import AuthenticationError, ConflictError, ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, ProjectId, TokenId
 from pullback_service.projects.models import Project
 from pullback_service.tokens.models import EnrolmentCode, Token
@@ -78,13 +78,24 @@ async def token_by_id(session: AsyncSession, token_id: TokenId) -> StoredToken:
         )
     ).one_or_none()
     if row is None:
-        raise NotFoundError(f"There is no token {token_id}: GET /api/v1/tokens lists those there are.")
+        raise _no_token(token_id)
     return StoredToken(*row)
 
 
 async def token_by_digest(session: AsyncSession, digest: bytes) -> Token | None:
     """The token with this digest, whether it is still valid or not. Index: uq_token_digest."""
     return await session.scalar(select(Token).where(Token.digest == digest))
+
+
+async def refuse_ended(session: AsyncSession, caller: Caller) -> None:
+    """Raise where a caller's token has ended since the request was let in: while it waited. Index: pk_token."""
+    if caller.token_id is None:
+        return
+    valid = and_(Token.revoked_at.is_(None), or_(Token.expires_at.is_(None), Token.expires_at > func.now()))
+    if not await session.scalar(select(valid).where(Token.id == caller.token_id)):
+        raise AuthenticationError(
+            f"{caller.name[:1].upper()}{caller.name[1:]} was revoked or expired while the request waited: take a new one."
+        )
 
 
 async def valid_token_by_name(session: AsyncSession, name: str) -> StoredToken:
@@ -95,8 +106,19 @@ async def valid_token_by_name(session: AsyncSession, name: str) -> StoredToken:
     return await token_by_id(session, TokenId(token_id))
 
 
-async def list_tokens(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[StoredToken]:
-    """Tokens, revoked ones too, in the order of their making. Index: pk_token."""
+def refuse_wider(caller: Caller, project_id: ProjectId | None, *, what: str) -> None:
+    """Refuse rights beyond the caller's own: an administrator of one project gives rights in that project."""
+    if caller.projects is not None and project_id not in caller.projects:
+        raise ForbiddenError(
+            f"{caller.name[:1].upper()}{caller.name[1:]} is for one project, and so is every {what} made with it: "
+            "name that project, or use a token for all of them."
+        )
+
+
+async def list_tokens(
+    session: AsyncSession, *, after_id: int | None, limit: int, caller: Caller | None = None
+) -> Sequence[StoredToken]:
+    """Tokens that a caller may end, revoked ones too, in the order of their making. Index: pk_token."""
     statement = (
         select(Token, Project.name)
         .join(Project, Project.id == Token.project_id, isouter=True)
@@ -105,11 +127,17 @@ async def list_tokens(session: AsyncSession, *, after_id: int | None, limit: int
     )
     if after_id is not None:
         statement = statement.where(Token.id > after_id)
+    if caller is not None and caller.projects is not None:
+        statement = statement.where(Token.project_id.in_(caller.projects))
     return [StoredToken(*row) for row in await session.execute(statement)]
 
 
-async def revoke_token(session: AsyncSession, token_id: TokenId) -> StoredToken:
+async def revoke_token(session: AsyncSession, token_id: TokenId, *, caller: Caller | None = None) -> StoredToken:
     """End a token at once, and the logins made with it; ending it again changes nothing. Index: pk_token."""
+    if caller is not None and caller.projects is not None:
+        found = await token_by_id(session, token_id)
+        if found.token.project_id not in caller.projects:  # nor is it listed
+            raise _no_token(token_id)
     await session.execute(
         update(Token).where(Token.id == token_id, Token.revoked_at.is_(None)).values(revoked_at=func.now())
     )
@@ -184,6 +212,10 @@ async def redeem_code(
         project_id=ProjectId(code.project_id) if code.project_id is not None else None,
         agent_id=agent_id,
     )
+
+
+def _no_token(token_id: TokenId) -> NotFoundError:
+    return NotFoundError(f"There is no token {token_id}: GET /api/v1/tokens lists those there are.")
 
 
 async def _from_now(session: AsyncSession, lifetime: timedelta) -> datetime:

@@ -6,14 +6,21 @@ wrong gradient, a tier that an older engine lacks, an ambiguous ratio, a disturb
 
 import math
 import random
+import shutil
 import socket
+import subprocess
+import sys
 import threading
 import time
 import uuid
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+
+import pullback
 
 WILD_NAME = 'q<script>alert("x")</script>&'
 WILD_TITLE = (
@@ -216,15 +223,20 @@ def allocations(place, variant, share):
     return 9 if variant == "unfused" else 4 if variant == "fused" and place == len(COMMITS) - 1 else 3
 
 
-@pytest.fixture(scope="session")
-def session_database_url(postgres_server, migrated_template):
-    """A database for all tests of a session that only read."""
+def fresh_database(server, template):
+    """A migrated, empty database, which is gone with the server."""
     import psycopg  # noqa: PLC0415 - the service is an extra
 
     name = f"pages_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{migrated_template}"')
-    return postgres_server.url(name)
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+    return server.url(name)
+
+
+@pytest.fixture(scope="session")
+def session_database_url(postgres_server, migrated_template):
+    """A database for all tests of a session that only read."""
+    return fresh_database(postgres_server, migrated_template)
 
 
 @contextmanager
@@ -267,6 +279,73 @@ def base(session_database_url):
             answer = client.post("/api/v1/reports", json=made_report(place, project="wild/<names>", cases=[wild]))
             answer.raise_for_status()
         yield address
+
+
+IN_PIECES = '''
+
+_whole = dense_bias_act
+
+
+def dense_bias_act(w, x, b=None, act="identity"):
+    """The layer with its weights joined from their pieces: an array more for those who had them whole."""
+    return _whole(np.concatenate([w[:1], w[1:]]), x, b, act)
+'''
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A service with two commits that `pullback run` measured."""
+
+    base: str
+    culprit: str
+    """The commit that made `dense_bias_act` allocate an array more."""
+
+
+@pytest.fixture(scope="session")
+def measured(postgres_server, migrated_template, tmp_path_factory):
+    """Two commits of an engine, really measured: ten seconds, for the one task that has to be done on real results."""
+    import httpx  # noqa: PLC0415 - the service is an extra
+
+    from pullback_runners.report import read_report  # noqa: PLC0415 - the runner is an extra
+
+    repository = tmp_path_factory.mktemp("measured") / "pullback"
+    engine = Path(pullback.__file__).parent
+    repository.mkdir()
+    git(repository, "init", "-q")
+    commit(repository, "Begin")
+    copied = repository / "engine" / "pullback"
+    shutil.copytree(engine, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    commit(repository, "Gradients in four tiers")
+    with (copied / "nn" / "dense.py").open("a") as layer:
+        layer.write(IN_PIECES)
+    commit(repository, "Take weights in pieces")
+    shas = git(repository, "rev-list", "--reverse", "HEAD").split()
+    wish = ("--commits", f"{shas[0]}..", "--repository", str(repository), "-o", str(repository / "history"))
+    case = ("--suite", "quick:dense_bias_act?n=32*", "--variant", "fused", "--quiet")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "pullback_cli", "run", *wish, *case], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    with (
+        serving(fresh_database(postgres_server, migrated_template)) as address,
+        httpx.Client(base_url=address) as client,
+    ):
+        for file in sorted((repository / "history").iterdir()):
+            client.post("/api/v1/reports", json=read_report(file)).raise_for_status()
+        yield Measured(address, shas[-1])
+
+
+def git(folder, *arguments):
+    """Run git as a person with a name."""
+    identity = ("-c", "user.name=A", "-c", "user.email=a@a.test", "-c", "init.defaultBranch=main")
+    done = subprocess.run(["git", *identity, "-C", folder, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def commit(repository, title):
+    """Commit everything."""
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", title, "--allow-empty")
 
 
 @pytest.fixture
@@ -313,7 +392,7 @@ def visit(browser, base):
         page = context.new_page()
         watches.append(Watch(page, at))
         page.goto(at + path)
-        if javascript and page.locator("script[data-figure]").count():
+        if javascript and page.locator("[data-figure]").count():
             page.wait_for_selector("[data-drawn=yes]", timeout=30_000)
         return page
 

@@ -29,7 +29,13 @@ def places(base):
     case = f"{commit}/cases/{quote(LARGE)}"
     compared = f"/projects/pullback/compare?head={overview['commit']['sha']}"
     explored = "/projects/pullback/explore?workload=dense_bias_act&metric=time"
-    return [OVERVIEW, DENSE, RESTORE, commit, case, compared, explored, report, "/jobs", f"/jobs/{job}", "/help"]
+    board = httpx.post(f"{base}/api/v1/boards", json={"name": "places"}).json()["id"]
+    for chart in (explored, f"{DENSE}?plot=array_bytes&memory=array_bytes", compared):
+        httpx.post(f"{base}/boards/pin", data={"chart": chart, "board": board})
+    boards = ["/boards", f"/boards/{board}", f"/boards/{board}?edit=true", f"/boards/pin?chart={quote(explored)}"]
+    settings = ["/settings", "/settings/projects/pullback", "/settings/tokens", "/settings/audit"]
+    jobs = ["/jobs", f"/jobs/{job}"]
+    return [OVERVIEW, DENSE, RESTORE, commit, case, compared, explored, report, *jobs, *boards, *settings, "/help"]
 
 
 def test_the_overview_shows_measured_factors(visit):
@@ -77,8 +83,14 @@ def test_a_comparison_begins_with_its_verdict(visit, base):
     assert "slower, in the same groups" in rows.nth(5).inner_text()
     page.get_by_role("link", name=re.compile("more that did not change")).click()
     assert page.locator("table.compared tbody tr").count() == 45
-    page.get_by_role("link", name="time", exact=True).click()
+    page.locator("details.narrow > summary").click()
+    page.locator(".menu").get_by_role("link", name=re.compile("^time")).click()
     assert "metric=time" in page.url
+    page.locator("table.compared").get_by_role("link", name="open").first.click()
+    opened = page.locator("tr.opened")
+    assert opened.locator("svg.still circle").count() == 12
+    assert opened.locator("svg.strip .strip-now").count() == 40  # twice uploaded at this commit
+    assert opened.locator("svg.strip .strip-before").count() == 20
 
 
 def test_what_is_copied_into_a_pull_request_says_the_same(visit, base):
@@ -145,7 +157,7 @@ def test_the_overview_switches_to_memory_by_its_address(visit):
 
 def test_what_changed_lately_names_the_commit_that_costs_an_array_more(visit):
     page = visit(OVERVIEW)
-    news = page.locator(".news").inner_text()
+    news = page.locator("#news").inner_text()
     assert "arrays 3 → 4 (+1)" in news
 
 
@@ -194,7 +206,9 @@ def test_hovering_a_point_tells_its_commit(visit):
 
 def test_a_click_on_a_point_leads_to_its_commit(visit):
     page = visit(DENSE)
-    point = page.locator(".js-plotly-plot .scatterlayer .trace .point").last.bounding_box()
+    mark = page.locator(".js-plotly-plot .scatterlayer .trace .point").last
+    mark.scroll_into_view_if_needed()
+    point = mark.bounding_box()
     page.mouse.click(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
     page.wait_for_url("**/commits/**")
     assert page.locator(".facts", has_text="Cut a broadcast copy").is_visible()
@@ -235,12 +249,15 @@ def test_the_keyboard_reaches_the_content_and_shows_where_it_is(visit):
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     page.keyboard.press("Enter")
     seen = []
-    for _ in range(12):
+    for _ in range(50):
         page.keyboard.press("Tab")
         seen.append(page.evaluate("document.activeElement.getAttribute('href')"))
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none"
-    assert any(href and "/workloads/" in href for href in seen)
+        if seen[-1] and "/workloads/" in seen[-1]:
+            break
+    else:
+        pytest.fail(f"no workload among {seen}")
 
 
 def test_pages_read_without_javascript(visit):
@@ -294,27 +311,3 @@ def test_the_overview_fills_itself_when_the_first_report_arrives(visit, empty_ba
     assert page.locator(".empty").is_visible()
     httpx.post(f"{empty_base}/api/v1/reports", json=made.made_report(0)).raise_for_status()
     page.wait_for_selector("table.heat", timeout=20_000)
-
-
-def test_a_job_page_follows_its_log(visit, empty_base):
-    with httpx.Client(base_url=empty_base + "/api/v1", timeout=30) as client:
-        machine = {"fingerprint": "f", "name": "lab-9", "facts": {}}
-        agent = client.post("/agents/enroll", json={"name": "a", "labels": {}, "machine": machine}).json()["agent_id"]
-        commit = {"sha": "b" * 40, "title": "Measured just now"}
-        job = client.post("/jobs", json={"project": "p", "commit": commit, "suite": "quick"}).json()["id"]
-        claim = client.post(f"/agents/{agent}/claim", json={"wait_s": 0, "labels": {}}).json()
-        attempt = f"/jobs/{job}/attempts/{claim['attempt']}"
-        lease = {"Pullback-Lease": claim["lease_token"]}
-        client.put(f"{attempt}/log?offset=0", content=b"building <b>the</b> engine\n", headers=lease).raise_for_status()
-        page = visit(f"/jobs/{job}", at=empty_base)
-        assert "building <b>the</b> engine" in page.locator("#log").inner_text()
-        size = len(b"building <b>the</b> engine\n")
-        client.put(f"{attempt}/log?offset={size}", content=b"measuring\n", headers=lease).raise_for_status()
-        progress = {"done": 3, "total": 6, "message": "poly9_broadcast"}
-        beat = {"lease_token": claim["lease_token"], "phase": "measuring", "progress": progress}
-        client.post(f"{attempt}/heartbeat", json=beat).raise_for_status()
-        page.locator("#log", has_text="measuring").wait_for()
-        page.locator("#state", has_text="3 of 6").wait_for()
-        front = visit("/", at=empty_base)
-        assert "3 of 6 steps" in front.locator(".empty").inner_text()
-        assert "lab-9" in visit("/jobs", at=empty_base).locator("table").first.inner_text()

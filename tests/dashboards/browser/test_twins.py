@@ -74,6 +74,38 @@ def test_a_commit_is_found_by_the_beginning_of_its_hash(base):
     assert httpx.get(f"{base}/projects/pullback/commits/{sha[:9]}.json").json()["commit"]["sha"] == sha
 
 
+def test_a_chart_as_an_image_is_that_of_the_page_or_says_why_there_is_none(base):
+    explored = "/projects/pullback/explore"
+    one = httpx.get(f"{base}{explored}.svg?workload=dense_bias_act&metric=time&split=variant")
+    assert one.headers["content-type"] == "image/svg+xml"
+    assert one.text.count("<circle") == 24  # two sizes of fused at twelve commits
+    assert "more than 24 series" in httpx.get(f"{base}{explored}.svg").text
+    assert "no series fits" in httpx.get(f"{base}{explored}.svg?metric=nothing").text
+    assert httpx.get(f"{base}{explored}?split=colour", headers={"accept": "text/html"}).status_code == 422
+    rows = list(
+        csv.DictReader(io.StringIO(httpx.get(f"{base}{explored}.csv?workload=dense_bias_act&metric=time").text))
+    )
+    assert sorted(row["variant"] for row in rows) == ["fused", "fused", "stateful", "stateful", "unfused", "unfused"]
+    memory = httpx.get(f"{base}{DENSE}.svg?plot=array_bytes").text
+    assert "array bytes, variant ÷ unfused" in memory
+
+
+def test_pages_tell_feed_readers_and_previews_what_they_are(base):
+    page = httpx.get(base + DENSE).text
+    assert re.search(rf'<meta property="og:image" content="{base}{DENSE}.svg">', page)
+    assert re.search(r'<meta property="og:description" content="fused: \d\.\d× faster', page)
+    assert re.search(
+        r'type="application/atom\+xml" title="What changed" href="/projects/pullback/feed.atom\?machine=lab-7"', page
+    )
+    snippet = re.search(r"\[!\[dense\\_bias\\_act\]\((.*?)\)\]\((.*?)\)", unescape(page))
+    badge, target = snippet.groups()
+    assert httpx.get(badge).headers["content-type"] == "image/svg+xml"
+    assert "not measured" not in httpx.get(badge).text
+    assert target == base + DENSE
+    wild = httpx.get(f"{base}/projects/wild%2F%3Cnames%3E/explore").text
+    assert "/projects/wild%2F%3Cnames%3E/explore.json" in wild  # a slash in a name is no step
+
+
 def test_the_content_security_policy_allows_no_script_from_inside_a_page(base):
     answer = httpx.get(f"{base}/?project=pullback")
     policy = answer.headers.get_list("content-security-policy")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pullback_dashboards.case.differences import Difference, Line, differing_facts, program_lines
 
-programs = st.lists(st.sampled_from("abcdef"), max_size=30)
+programs = st.lists(st.sampled_from(["a", "b", "c", "b1", "b2", "v1 = b2"]), max_size=30)
 
 
 def test_only_facts_that_differ_are_told():
@@ -31,6 +31,24 @@ def test_a_line_more_is_shown_among_its_neighbours():
         Line("new", "copy"),
         *(Line("same", f"step {number}") for number in (10, 11, 12)),
         Line("skip", "7 lines the same"),
+    )
+
+
+def test_a_step_more_does_not_make_new_lines_of_those_it_renumbers():
+    before = ["b0 = matmul(in0, in1)", "tanh(b0, out=b0)", "b1 = sum(b0)", "return b1"]
+    now = ["b0 = copy(in0)", "b1 = matmul(b0, in1)", "tanh(b1, out=b1)", "b2 = sum(b1)", "return b2"]
+    assert program_lines(before, now) == (
+        Line("gone", "b0 = matmul(in0, in1)"),
+        Line("new", "b0 = copy(in0)"),
+        Line("new", "b1 = matmul(b0, in1)"),
+        *(Line("same", text) for text in now[2:]),
+    )
+
+
+def test_numbers_are_told_where_nothing_else_differs():
+    assert program_lines(["b1 = sum(b0)"], ["b2 = sum(b0)"]) == (
+        Line("gone", "b1 = sum(b0)"),
+        Line("new", "b2 = sum(b0)"),
     )
 
 

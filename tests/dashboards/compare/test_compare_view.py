@@ -135,7 +135,7 @@ def test_markdown_takes_no_markup_from_names(text, compare_view):
     lines = markdown(view).splitlines()
     table = [line for line in lines if line.startswith("| ▲")]
     assert len(table) == 1
-    assert table[0].replace("\\|", "").count("|") == 10
+    assert table[0].replace("\\|", "").count("|") == 12
     assert "<script>" not in markdown(view)
 
 
@@ -147,7 +147,7 @@ def compare_view():
         parts = {
             "project": "p", "reference": OLD, "candidate": NEW, "verdict": verdict([exact("more")], OLD), "notes": (),
             "metrics": metric_rows(summarize([exact("more")])), "rows": (), "found": 1, "hidden": 3, "all_href": "", "relevant_href": "",
-            "showing_all": False, "next_href": None, "turned_href": "", "commands": "",
+            "machines": None, "showing": "changed", "first": 1, "next_href": None, "turned_href": "", "commands": "",
         }  # fmt: skip
         return CompareView(**{**parts, **changes})
 

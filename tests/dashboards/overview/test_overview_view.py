@@ -1,11 +1,36 @@
+from dataclasses import replace
+
 import pytest
 
-from pullback_dashboards.history import Reading
-from pullback_dashboards.overview.view import bracket, heat_map, news
+from pullback_dashboards.history import Claim, Metric, Reading
+from pullback_dashboards.overview.ranking import Standing, means, ranked
+from pullback_dashboards.overview.state import State
+from pullback_dashboards.overview.view import bracket, changed_cases, heat_map, news
 
 
-def heat(history, metric):
-    return heat_map(history, project="p", metric=metric, machine=None)
+def stood(history, metric):
+    return [
+        Standing(line.case, line.variant, line.latest[0], line.latest[1], series_id=1)
+        for line in history.of(metric.name)
+        if line.latest
+    ]
+
+
+def heat(history, metric, *, opened=("dense",), toggles=False, state=None, most=40):
+    found = stood(history, metric)
+    workloads = {workload: history.cases(workload) for workload in history.workloads}
+    return heat_map(
+        ranked(workloads, found, metric),
+        {(one.case, one.variant): one for one in found},
+        history,
+        variants=history.variants,
+        metric=metric,
+        means=means(found, metric),
+        opened=opened,
+        state=state or State(project="p"),
+        most_cases=most,
+        toggles=toggles,
+    )
 
 
 def cells(history, metric):
@@ -62,7 +87,7 @@ def test_means_do_not_hide_counts_of_zero(history, build):
 def test_the_mean_is_geometric(build):
     lines = [build.line("unfused", [Reading(1.0)], case=f"dense[n={n}]") for n in (1, 2)]
     lines += [build.line("fused", [build.paired(ratio)], case=f"dense[n={n}]") for n, ratio in ((1, 0.25), (2, 1.0))]
-    mean = heat(build.history(*lines), build.time).means[1]
+    (_, mean) = heat(build.history(*lines), build.time).means
     assert (mean.value, mean.cases) == ("0.50×", 2)
 
 
@@ -129,3 +154,109 @@ def test_a_variant_that_runs_again_is_news(build):
     )
     (item,) = news(build.history(*lines), project="p", machine=None)
     assert item.text == "runs again since this commit"
+
+
+def several(build, *, cases=3, **readings):
+    """A workload with cases n = 1, 2, … in which variants have the readings given."""
+    lines = [build.line("unfused", [Reading(n * 1e-3)], case=f"dense[n={n}]") for n in range(1, cases + 1)]
+    for variant, ratios in readings.items():
+        lines += [
+            build.line(variant, [ratio if isinstance(ratio, Reading) else build.paired(ratio)], case=f"dense[n={n}]")
+            for n, ratio in enumerate(ratios, 1)
+        ]
+    return build.history(*lines)
+
+
+def test_a_closed_workload_shows_its_worst_case_and_tells_the_best(build):
+    (group,) = heat(several(build, fused=[0.5, 0.88, 0.7]), build.time, opened=(), toggles=True).groups
+    assert group.rows == ()
+    unfused, fused = group.summary.cells
+    assert (fused.value, fused.doubt) == ("0.88×", "best 0.50×")
+    assert fused.words == "worst of 3, n=2: takes 12 % less time than unfused"
+    assert fused.href.endswith("case=dense%5Bn%3D2%5D")
+    assert (unfused.value, unfused.doubt) == ("1.00\u202fms", "to 3.00\u202fms")
+
+
+def test_a_failed_case_is_the_worst_of_its_workload(build):
+    history = several(build, fused=[0.5, Reading(failure="wrong gradient"), 0.7])
+    fused = heat(history, build.time, opened=(), toggles=True).groups[0].summary.cells[1]
+    assert (fused.value, fused.tone, fused.doubt) == ("failed", "failed", "1 of 3 failed, best 0.50×")
+
+
+def test_an_open_workload_shows_its_cases_by_size_and_the_address_that_closes_it(build):
+    state = State(project="p", open=("dense", "other"))
+    (group,) = heat(several(build, fused=[0.5, 0.9, 0.7]), build.time, toggles=True, state=state).groups
+    assert [row.label for row in group.rows] == ["n=1", "n=2", "n=3"]
+    assert group.toggle == "/?project=p&open=other"
+
+
+def test_more_cases_than_fit_are_counted(build):
+    (group,) = heat(several(build, cases=3, fused=[0.5, 0.9, 0.7]), build.time, toggles=True, most=2).groups
+    assert (len(group.rows), group.more) == (2, 1)
+
+
+def test_few_groups_and_a_disturbed_machine_are_doubts(build):
+    def doubt(reading):
+        lines = (build.line("unfused", [Reading(1.0)]), build.line("fused", [reading]))
+        return cells(build.history(*lines), build.time)["fused"].doubt
+
+    plain = build.paired(0.5)
+    assert doubt(plain) == "0.495–0.505"
+    assert doubt(replace(plain, groups=6)) == "0.495–0.505, 6 groups"
+    assert doubt(replace(plain, groups=6, contaminated=True)) == "0.495–0.505, disturbed"
+
+
+def test_a_row_that_nobody_measures_any_more_says_so(build):
+    lines = [
+        build.line("unfused", [Reading(1.0)] * 4 + [None] * 6),
+        build.line("unfused", [Reading(1.0)] * 10, case="b"),
+    ]
+    first, second = heat(build.history(*lines), build.time).groups[0].rows
+    assert (first.case, first.stale, second.stale) == ("b", "", "6 commits old")
+
+
+def test_what_a_session_says_takes_the_place_of_a_ratio_that_moved(history):
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "slower", 0.03, 0.026, 0.034, 20)
+    told = [item for item in news(replace(history, claims=(claim,)), project="p", machine=None) if "time" in item.text]
+    assert ("fused", "3.0 % more time than aaaaaaaaa (+2.6 % to +3.5 %, 20 groups)") in {
+        (t.variant, t.text) for t in told
+    }
+    assert not any(item.variant == "fused" and "moved" in item.text for item in told)
+
+
+def test_a_session_that_found_no_difference_takes_back_a_ratio_that_moved(history):
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "same", 0.001, -0.004, 0.006, 20)
+    told = [item for item in news(replace(history, claims=(claim,)), project="p", machine=None) if "time" in item.text]
+    assert all(item.variant != "fused" for item in told)
+
+
+def test_changed_cases_are_those_of_the_news(history):
+    assert changed_cases(history) == {"dense[n=100,f4,cpu]"}
+
+
+def test_changes_of_one_kind_are_one_item_led_by_the_largest(build):
+    lines = [
+        build.line("fused", [Reading(1000.0 * n), Reading(1000.0 * n + 5000)], build.bytes, case=f"dense[n={n}]")
+        for n in range(1, 4)
+    ]
+    (item,) = news(build.history(*lines), project="p", machine=None)
+    assert not item.alike
+    assert [where.case for where in item.cases] == ["dense[n=1]", "dense[n=2]", "dense[n=3]"]
+
+
+def test_counts_of_one_variant_at_one_commit_are_one_sentence_with_arrays_first(build):
+    metrics = [
+        Metric(name, "1", exact=True) for name in ("native_allocs", "array_bytes", "array_allocs", "native_bytes")
+    ]
+    lines = [build.line("fused", [Reading(10.0), Reading(11.0)], metric) for metric in metrics]
+    (item,) = news(build.history(*lines), project="p", machine=None)
+    assert item.text == "arrays 10 → 11 (+1), array bytes 10 → 11 (+1), 2 more counts"
+
+
+def test_a_failure_of_all_variants_is_told_once(build):
+    lines = [
+        build.line(variant, [build.paired(0.5), Reading(failure="wrong gradient")])
+        for variant in ("unfused", "fused", "stateful")
+    ]
+    (item,) = news(build.history(*lines), project="p", machine=None)
+    assert item.variant == "unfused, fused, stateful"

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pullback_dashboards.history import Commit, Reading
-from pullback_dashboards.workload.figure import workload_figure
+from pullback_dashboards.history import Claim, Commit, Reading
+from pullback_dashboards.workload.events import Counted, Told, events
+from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.view import State, workload_view
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -79,7 +80,8 @@ def test_without_dates_the_order_of_commits_is_used(history):
 
 def test_titles_are_text_and_not_markup(history):
     wild = replace(history, commits=tuple(replace(c, title="<b>bold</b> & <a href='x'>y</a>") for c in history.commits))
-    hover = lines_of(figure_of(wild))["fused"]["customdata"][0][0]
+    figure = figure_of(wild)
+    hover, _ = figure["commits"][str(lines_of(figure)["fused"]["customdata"][0][1])]
     assert "&lt;b&gt;bold&lt;/b&gt; &amp; &lt;a" in hover
 
 
@@ -91,3 +93,48 @@ def test_a_variant_that_failed_alone_is_named_at_the_foot(build):
     layout = figure_of(build.history(*lines))["layout"]
     assert [a["text"] for a in layout["annotations"]] == ["✕ fused"]
     assert "no such tier" in layout["annotations"][0]["hovertext"]
+
+
+def events_of(history, *counts, claims=()):
+    known = replace(history, claims=claims)
+    view = workload_view(known, project="p", workload="dense", state=State(memory="array_bytes"), counts=counts)
+    return workload_figure(view), view
+
+
+def test_changed_counts_and_sessions_have_a_lane_each_that_shares_the_commits(history, build):
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "slower", 0.03, 0.026, 0.034, 20)
+    figure, _ = events_of(history, Counted(3, "fused", build.bytes, 1024.0, 2048.0), claims=(claim,))
+    counts, sessions = figure["data"][-2:]
+    assert (counts["name"], sessions["name"]) == ("counts", "sessions")
+    assert counts["marker"]["symbol"] == sessions["marker"]["symbol"] == ["triangle-up"]
+    assert "array bytes 1\u202fKiB → 2\u202fKiB" in counts["customdata"][0][0]
+    assert "3.0 % more time than aaaaaaaaa" in sessions["customdata"][0][0]
+    assert figure["layout"]["xaxis3"]["matches"] == "x"
+    assert figure["layout"]["yaxis3"]["ticktext"] == ["counts", "sessions"]
+
+
+def test_better_and_worse_events_differ_in_shape(history, build):
+    figure, view = events_of(
+        history, Counted(1, "fused", build.bytes, 2.0, 1.0), Counted(3, "fused", build.bytes, 1.0, 2.0)
+    )
+    assert figure["data"][-1]["marker"]["symbol"] == ["triangle-down", "triangle-up"]
+    assert [event.sign for event in view.events] == ["▼", "▲"]
+    assert view.rows[0].events[0].sentences == ("fused: array bytes 1\u202fB → 2\u202fB (+1\u202fB)",)
+
+
+def test_incidents_have_room_above(history):
+    happened = events((), (), [Told(2, "incidents", "worse", "time of fused is 4 % worse since here")])
+    view = replace(workload_view(history, project="p", workload="dense", state=State()), events=happened)
+    assert workload_figure(view)["data"][-1]["name"] == "incidents"
+
+
+def test_the_room_that_is_kept_is_the_height_of_the_figure(history, build):
+    figure, view = events_of(history, Counted(3, "fused", build.bytes, 1.0, 2.0))
+    assert heights(view) == {"wide": figure["layout"]["height"], "narrow": figure["narrow"]["height"]}
+
+
+def test_a_mark_of_a_thinned_history_knows_what_it_followed(build):
+    thinned = replace(build.paired(0.5), previous=build.paired(0.4))
+    lines = (build.line("unfused", [Reading(1.0)] * 2), build.line("fused", [build.paired(0.3), thinned]))
+    rows = workload_view(build.history(*lines), project="p", workload="dense", state=State()).rows
+    assert rows[0].marks["fused time"].since == "+25.0 %"

@@ -3,7 +3,7 @@ import json
 import httpx
 import pytest
 
-from pullback_runners.agent.client import Lease, ServiceClient
+from pullback_runners.agent.client import Lease, ServiceClient, Waiting
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
 from pullback_runners.progress import Progress
 
@@ -125,12 +125,13 @@ def test_a_heartbeat_sends_progress_and_brings_the_answer_back():
         return httpx.Response(200, json={"answer": "cancel", "heartbeat_s": 3})
 
     with _client(answer) as client:
-        assert client.heartbeat(LEASE, Progress("measure", 1, 2, "m")) == ("cancel", 3.0)
+        assert client.heartbeat(LEASE, Progress("measure", 1, 2, "m"), Waiting(2, 4096)) == ("cancel", 3.0)
     assert seen == [
         {
             "lease_token": LEASE.token,
             "phase": "measure",
             "progress": {"done": 1, "total": 2, "message": "m"},
+            "spool": {"waiting": 2, "bytes": 4096},
         }
     ]
 

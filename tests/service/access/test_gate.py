@@ -1,11 +1,14 @@
 """Who is let in: with which token, to which endpoint, into which project, and what a refusal says."""
 
+import asyncio
+
 import pytest
 from sqlalchemy import select, text, update
 
 from pullback_service.logins.cookies import COOKIE, csrf_of
 from pullback_service.logins.queries import open_login
 from pullback_service.models import Audit, Project, Token
+from pullback_service.runtime import runtime_of
 from pullback_service.tokens.secrets import digest_of
 
 pytestmark = pytest.mark.anyio
@@ -207,6 +210,27 @@ async def test_an_enrolment_code_enrols_one_agent_once(guarded, admin):
     assert "enrol with a code of its own" in problem_of(other, 403)
     stranger = await guarded.post(f"{API}/agents/{enrolled['agent_id'] + 7}/claim", json={}, headers=own)
     assert "cannot claim jobs for agent" in problem_of(stranger, 403)
+
+
+async def test_an_agent_whose_token_is_revoked_while_it_waits_gets_nothing(guarded, admin):
+    code = (await admin.post(f"{API}/enrolments", json={})).json()["code"]
+    me = {"name": "a", "machine": {"fingerprint": "f", "name": "n"}}
+    enrolled = await guarded.post(f"{API}/agents/enroll", json=me, headers={"authorization": f"Bearer {code}"})
+    own = {"authorization": f"Bearer {enrolled.json()['secret']}"}
+    claim = f"{API}/agents/{enrolled.json()['agent_id']}/claim"
+    waiting = asyncio.create_task(guarded.post(claim, json={"wait_s": 20}, headers=own))
+    bell = runtime_of(guarded._transport.app).bell
+    async with asyncio.timeout(10):
+        while not any(seat.abilities for seat in bell._seats):  # noqa: ASYNC110 - a look from outside
+            await asyncio.sleep(0.01)
+    (token,) = (await admin.get(f"{API}/tokens")).json()["items"]
+    assert (token["name"], token["scopes"]) == ("agent 1 (a)", ["agent"])
+    assert (await admin.post(f"{API}/tokens/{token['id']}/revoke")).status_code == 200
+    wanted = {"project": "demo", "commit": {"sha": "a" * 40}, "suite": "quick"}
+    job = (await admin.post(f"{API}/jobs", json=wanted)).json()
+    assert "was revoked or expired while the request waited" in problem_of(await waiting, 401)
+    assert (await admin.get(job["url"])).json()["state"] == "queued"
+    assert "was revoked at" in problem_of(await guarded.post(claim, json={}, headers=own), 401)
 
 
 async def test_an_expired_code_enrols_nobody(guarded, admin, looking):

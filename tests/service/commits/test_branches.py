@@ -134,6 +134,32 @@ async def test_branches_share_what_they_share(tell, say, on_branch):
     assert await on_branch() == [1, 2, 3]
 
 
+async def test_a_branch_is_listed_page_by_page_also_when_it_lost_a_commit_meanwhile(tell, say, client, reports):
+    await tell(say(5), say(4), say(3), say(2), say(1))
+    await tell(say(9, 3), branch="topic")
+
+    async def page(cursor=None):
+        query = {"project": "demo", "branch": "main", "limit": 2} | ({"cursor": cursor} if cursor else {})
+        found = (await client.get(f"{API}/commits", params=query)).json()
+        return [int(commit["sha"], 16) for commit in found["items"]], found["next"]
+
+    first, following = await page()
+    assert first == [5, 4]
+    assert (await page(following))[0] == [3, 2]
+    await tell(say(6, 3, day=6), say(3), say(2), say(1))  # 4 and 5 have left
+    second, following = await page(following)
+    assert second == [3, 2]
+    assert await page(following) == ([1], None)
+
+
+async def test_the_merge_base_across_a_gap_is_looked_for_in_the_graph(tell, say, client, reports):
+    await tell(say(2), say(1))
+    await tell(say(7, 6), say(6, 2, 5), branch="main")
+    query = {"project": "demo", "one": reports.sha(7), "other": reports.sha(1)}
+    answer = (await client.get(f"{API}/merge-base", params=query)).json()
+    assert answer == {"merge_base": reports.sha(1), "certain": True, "parents_unknown": []}
+
+
 async def test_the_merge_base_is_found_and_doubt_is_said(tell, say, client, reports):
     await tell(say(3), say(2), say(1))
     await tell(say(9, 8), say(8, 2), branch="topic")
@@ -143,6 +169,9 @@ async def test_the_merge_base_is_found_and_doubt_is_said(tell, say, client, repo
         return (await client.get(f"{API}/merge-base", params=query)).json()
 
     assert await ask(9, 3) == {"merge_base": reports.sha(2), "certain": True, "parents_unknown": []}
+    for one, other in ((1, 3), (3, 1), (3, 3)):  # along a branch
+        older = reports.sha(min(one, other))
+        assert await ask(one, other) == {"merge_base": older, "certain": True, "parents_unknown": []}
     await tell(say(21, 20), branch="elsewhere")
     assert await ask(21, 3) == {
         "merge_base": None,

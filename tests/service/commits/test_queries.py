@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select
 
-from pullback_service.commits.queries import ToldCommit, ensure_commit, parents_of
+from pullback_service.commits.placing import lock_graph
+from pullback_service.commits.queries import ToldCommit, ensure_commit, learn_commits, parents_of
 from pullback_service.ids import ProjectId
 from pullback_service.models import Commit, Failure, Point
 from pullback_service.projects.queries import ensure_project
@@ -56,3 +57,22 @@ async def test_uploads_that_place_a_commit_while_others_measure_at_it_agree_in_t
     assert [response.status_code for response in responses] == [201] * 8
     (ordered_at,) = await session.scalars(select(Commit.ordered_at))
     assert set(await session.scalars(select(Point.ordered_at))) == {ordered_at}
+
+
+async def test_a_commit_that_comes_late_moves_a_long_line_behind_it_in_few_statements(
+    database, project_id, session, reports, count_statements
+):
+    """Without dates each stands behind its first parent; the first one is heard of last."""
+    await session.commit()
+    line = [ToldCommit(reports.sha(number), parents=[reports.sha(number - 1)]) for number in range(2, 302)]
+    async with database.writing.begin() as early:
+        await lock_graph(early, project_id)
+        assert await learn_commits(early, project_id, line) == 300
+    async with database.writing.begin() as late, count_statements() as said:
+        await lock_graph(late, project_id)
+        await learn_commits(late, project_id, [ToldCommit(reports.sha(1))])
+    assert len(said) < 100
+    async with database.reading() as looking:
+        rows = (await looking.execute(select(Commit.sha, Commit.ordered_at).order_by(Commit.ordered_at))).all()
+    assert [row.sha for row in rows] == [reports.sha(number) for number in range(1, 302)]
+    assert len({row.ordered_at for row in rows}) == 301

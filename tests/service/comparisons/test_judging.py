@@ -199,9 +199,9 @@ def test_ratios_to_the_baseline_hint_before_values_do():
     older = Side(1.0, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
     drifted = Side(2.0, baseline="unfused", log_ratio=-0.5, low=-0.51, high=-0.49)
     assert doubt(older, drifted, QUIET, QUIET).hint is None  # the machine: both variants took twice as long
-    slower = replace(drifted, log_ratio=-0.4, low=-0.41, high=-0.39)
+    slower = drifted._replace(log_ratio=-0.4, low=-0.41, high=-0.39)
     assert (doubt(older, slower, QUIET, QUIET).hint, doubt(older, slower, QUIET, QUIET).basis) == ("slower", "ratios")
-    assert doubt(older, replace(slower, baseline="other"), None, None).hint is None
+    assert doubt(older, slower._replace(baseline="other"), None, None).hint is None
 
 
 def test_the_same_program_hints_at_nothing():

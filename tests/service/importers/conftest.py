@@ -2,13 +2,14 @@
 
 import io
 import tarfile
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from pullback_service.reports.gathering import KeptPoint
 from pullback_service.reports.importing import read_upload
-from pullback_service.reports.parts import take_apart
 from pullback_service.reports.receiving import Stated
 
 SAMPLES = Path(__file__).parents[2] / "data" / "importers"
@@ -25,19 +26,35 @@ def pack(folder, mode="w:gz"):
     return packed.getvalue()
 
 
+@dataclass(frozen=True)
+class Point:
+    """A point with the process values that are stored of it."""
+
+    kept: KeptPoint
+
+    def __getattr__(self, name):
+        return getattr(self.kept, name)
+
+    @property
+    def process_values(self):
+        """As the column of COPY has them."""
+        column = self.kept.ending.split(b"\t")[1]
+        return None if column == rb"\N" else [float(value) for value in column.strip(b"{}").split(b",")]
+
+
 class Read:
     """An upload that was read: its report, and what would be stored of it."""
 
     def __init__(self, body, said):
         self.report, self.content = read_upload(body, Stated(**said), limit=LIMIT, now=NOW)
-        self.document = self.report.document
-        self.parts = take_apart(self.report)
+        self.document = self.report.head
+        self.parts = self.report.parts
 
     @property
     def points(self):
         """Points by case, variant and metric."""
         return {
-            (self.parts.cases[point.series.case].label, point.series.variant, point.series.metric): point
+            (self.parts.cases[point.series.case].label, point.series.variant, point.series.metric): Point(point)
             for point in self.parts.points
         }
 

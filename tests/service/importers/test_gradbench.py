@@ -48,7 +48,7 @@ def evaluation(number, module, function, description, *nanoseconds):
 def test_a_log_gives_means_for_each_function_and_size_with_the_tool_as_variant(read, sample):
     found = read("gradbench/lstm.jsonl.gz")
     assert found.points["lstm[function=objective,l=2,c=64]", "manual", "time"].value == pytest.approx(92181e-9)
-    assert found.document.cases[0].variants[0].metrics["time"].method == "mean of 1 runs, as GradBench scores them"
+    assert found.parts.points[0].method == "mean of 1 runs, as GradBench scores them"
     assert read("gradbench/lstm.jsonl.gz", variant="ours").points.keys() == {
         (label, "ours", metric) for label, _, metric in found.points
     }

@@ -180,3 +180,25 @@ async def test_an_idle_job_that_somebody_retries_is_wanted(client, measured, occ
     await occupy()
     again = await client.post(f"/api/v1/jobs/{job_id}/retry")
     assert (again.status_code, again.json()["origin"]) == (200, "asked")
+
+
+async def test_every_metric_compared_with_itself_is_counted_and_news_is_heard(client, measured, occupy, age, reports):
+    agent = await measured(machine="box")
+    url = f"/api/v1/machines/{agent.machine_id}/noise"
+    assert (await client.get(url)).json()["metrics"] == []
+    for number, outcome in ((1, "equal"), (2, "more")):
+        await age(13)
+        await occupy()
+        lease = await agent.take(kinds=KINDS)
+        report = noise_report(reports, 1, "poly9")
+        count = {**report["comparisons"][0], "metric": "array_bytes", "outcome": outcome, "log_ratios": None}
+        report["comparisons"].append(count)
+        answer = await lease.report(report)
+        assert answer.status_code == 201, answer.text
+        noise = (await client.get(url)).json()
+        assert (noise["metric"], noise["comparisons"]) == ("time", number)
+    assert [(each["metric"], each["comparisons"], each["differing"]) for each in noise["metrics"]] == [
+        ("array_bytes", 2, 1),
+        ("time", 2, 0),
+    ]
+    assert (await client.get(url, params={"metric": "array_bytes"})).json()["comparisons"] == 2

@@ -167,34 +167,6 @@ async def test_machines_are_listed_by_the_newest_commit_of_their_uploads(client,
     assert machines[0].newest > machines[1].newest
 
 
-async def test_the_overview_reads_a_page_of_cases(client, reports, session):
-    cases = [reports.case(f"workload {index}") for index in range(5)]
-    await upload(client, *(reports.report(number, cases=cases) for number in range(1, 5)))
-    here = await project_id(session)
-    (machine,) = await queries.measuring_machines(session, here)
-    asked = {"metric": "time", "commits": 3, "lately": 1}
-    recent = await queries.recent_history(session, here, machine.id, **asked, skip=2, limit=2)
-    assert recent.cases == 5
-    assert [commit.sha for commit in recent.commits] == [reports.sha(number) for number in (2, 3, 4)]
-    assert {cell.case.workload for cell in recent.cells} == {"workload 2", "workload 3"}
-    by_metric = {
-        metric: {c.commit.sha for c in recent.cells if c.metric == metric} for metric in ("time", "array_bytes")
-    }
-    assert by_metric == {"time": {reports.sha(n) for n in (2, 3, 4)}, "array_bytes": {reports.sha(4)}}
-
-
-async def test_the_overview_pools_several_reports_of_a_commit_as_the_matrix_does(client, reports, session):
-    other = reports.case(variants=[reports.variant("unfused", seconds=(5.0, 6.0))], paired=[])
-    await upload(client, reports.report(1), reports.report(1, cases=[other]))
-    here = await project_id(session)
-    (machine,) = await queries.measuring_machines(session, here)
-    recent = await queries.recent_history(session, here, machine.id, metric="time", commits=3, lately=1)
-    matrix = await queries.latest_matrix(session, here)
-    assert (
-        times(recent.cells, "unfused")["dense_bias_act"].value == times(matrix.cells, "unfused")["dense_bias_act"].value
-    )
-
-
 async def test_each_series_enters_its_own_index_for_the_matrix(client, reports, session, count_statements):
     cases = [reports.case(f"workload {index}") for index in range(10)]
     await upload(client, *(reports.report(number, cases=cases) for number in range(1, 31)))

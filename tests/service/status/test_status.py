@@ -56,7 +56,7 @@ def test_what_is_well_is_not_talked_about():
     [
         ({"awaiting_approval": 2}, "pullback job approve ID"),
         ({"lost": [9, 5]}, "pullback job retry 9"),
-        ({"unservable": 1}, "labels they require"),
+        ({"unservable": 1}, "labels it requires"),
         ({"waiting_s": 7200.0}, "waits for 2 h: start `pullback agent`"),
     ],
 )
@@ -71,7 +71,7 @@ async def test_without_a_worker_that_is_the_first_thing_said(client, read, repor
     assert "start `pullback worker`" in status["findings"][0]
     await client.post("/api/v1/reports", json=report)
     status = await read()
-    assert "1 chores wait" in status["findings"][0]
+    assert "1 chore waits" in status["findings"][0]
     (waiting,) = status["chores"]
     assert (waiting["task"], waiting["waiting"], waiting["running"]) == ("follow_up_report", 1, 0)
 

@@ -1,0 +1,1 @@
+"""Boards: pages of pinned charts, somebody's own or a project's."""

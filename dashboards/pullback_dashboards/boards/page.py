@@ -1,0 +1,239 @@
+"""`/boards`: boards, one board, and pinning to one. What changes them are forms, so that they work without a script."""
+
+from typing import Annotated
+from urllib.parse import quote
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_dashboards import links
+from pullback_dashboards.boards.pinned import Pinned, read_address
+from pullback_dashboards.boards.view import (
+    BoardsView,
+    BoardView,
+    Held,
+    PinView,
+    board_row,
+    boards_view,
+    pinned_of,
+    tile,
+)
+from pullback_dashboards.compare.reading import CompareAsked, read_comparison
+from pullback_dashboards.compare.view import metric_rows, verdict
+from pullback_dashboards.forms import SEE_OTHER, Form, checked
+from pullback_dashboards.rendering import json_twin, page
+from pullback_service.access.gate import KnownCaller
+from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.boards import queries
+from pullback_service.boards.queries import Pin, StoredChart
+from pullback_service.boards.schemas import BoardChange, BoardRequest, ChartChange, ChartRequest
+from pullback_service.comparisons.queries import summarize
+from pullback_service.database import ReadSession, WriteSession
+from pullback_service.errors import RequestError, refuse
+from pullback_service.fields import KnownId
+from pullback_service.ids import ProjectId
+from pullback_service.projects.queries import list_projects, project_by_name
+
+router = APIRouter(include_in_schema=False)
+
+MOST_HELD = 8
+"""Comparisons that are made for one look at a board; each costs about what its own page costs."""
+
+
+async def _read_boards(session: ReadSession, caller: KnownCaller) -> BoardsView:
+    projects = [project.name for project in await list_projects(session)] if caller.has("upload") else []
+    stored = await queries.list_boards(session, caller)
+    return boards_view(stored, projects=projects, may_make=not caller.anonymous)
+
+
+AskedBoards = Annotated[BoardsView, Depends(_read_boards)]
+
+
+async def _read_board(board_id: UUID, session: ReadSession, caller: KnownCaller, edit: bool = False) -> BoardView:  # noqa: FBT001, FBT002 - a parameter of the address
+    stored = await queries.board_by_id(session, caller, board_id)
+    tiles, held = [], 0
+    for place, chart in enumerate(await queries.charts_of(session, board_id), start=1):
+        is_comparison = chart.chart.kind == "compare"
+        held += is_comparison
+        tiles.append(tile(chart, place, await _held(session, chart, held) if is_comparison else None))
+    return BoardView(
+        board=board_row(stored),
+        own=stored.own,
+        tiles=tuple(tiles),
+        editing=edit and stored.may_change,
+        href=links.board(str(board_id)),
+        edit_href=links.board(str(board_id), edit="true"),
+    )
+
+
+AskedBoard = Annotated[BoardView, Depends(_read_board)]
+
+
+@router.get("/boards.json")
+async def boards_json(view: AskedBoards) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/boards")
+async def boards_page(request: Request, view: AskedBoards) -> Response:
+    """The list."""
+    return page(request, "boards.html", title="Boards", view=view, twins=("json",))
+
+
+@router.post("/boards")
+async def create_board(request: Request, session: WriteSession, caller: KnownCaller) -> Response:
+    """Make a board and show it."""
+    form = await Form.of(request)
+    wanted = checked(BoardRequest, {"name": form.text("name"), "project": form.text("project") or None})
+    board_id = await _made(session, caller, wanted)
+    return _to(links.board(str(board_id)))
+
+
+@router.get("/boards/pin")
+async def pin_page(
+    request: Request,
+    session: ReadSession,
+    caller: KnownCaller,
+    chart: Annotated[str, Query(max_length=8000, description="Address of the page to pin.")],
+) -> Response:
+    """Which board a chart is to be pinned to."""
+    pinned = _pinned(chart)
+    await project_by_name(session, pinned.project)
+    stored = await queries.list_boards(session, caller)
+    view = PinView(
+        address=pinned.address,
+        title=pinned.words,
+        image=pinned.image,
+        project=pinned.project,
+        boards=tuple(board_row(each) for each in stored if each.may_change),
+        may_make=not caller.anonymous,
+        may_make_for_project=caller.has("upload"),
+    )
+    return page(request, "pin.html", title="Pin to a board", project=pinned.project, view=view)
+
+
+@router.post("/boards/pin")
+async def pin_chart(request: Request, session: WriteSession, caller: KnownCaller) -> Response:
+    """Pin a chart to a board, or to a new one, and show that."""
+    form = await Form.of(request)
+    pinned = _pinned(form.text("chart"))
+    wanted = checked(
+        ChartRequest,
+        {
+            "kind": pinned.kind,
+            "project": pinned.project,
+            "workload": pinned.workload,
+            "query": {name: values for name, values in pinned.query.items() if any(values) or name == "split"},
+            "title": form.text("title") or None,
+        },
+    )
+    project = await project_by_name(session, wanted.project)
+    if form.text("board"):
+        board_id = _board_id(form.text("board"))
+    else:
+        whose = wanted.project if form.text("whose") == "project" else None
+        board_id = await _made(session, caller, checked(BoardRequest, {"name": form.text("name"), "project": whose}))
+    title = None if wanted.title == pinned.words else wanted.title
+    pin = Pin(wanted.kind, ProjectId(project.id), wanted.workload, wanted.query, title)
+    chart_id, is_new = await queries.pin_chart(session, caller, board_id, pin)
+    if is_new:
+        note(session, subject=f"chart {chart_id} of board {board_id}", project=wanted.project, kind=wanted.kind)
+    elif form.text("board"):
+        note_nothing(session)
+    return _to(f"{links.board(str(board_id))}#chart-{chart_id}")
+
+
+@router.get("/boards/{board_id}.json")
+async def board_json(view: AskedBoard) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/boards/{board_id}")
+async def board_page(request: Request, view: AskedBoard) -> Response:
+    """The board."""
+    return page(request, "board.html", title=view.board.name, project=view.board.project, view=view, twins=("json",))
+
+
+@router.post("/boards/{board_id}")
+async def change_board(board_id: UUID, request: Request, session: WriteSession, caller: KnownCaller) -> Response:
+    """Rename a board, or remove it."""
+    form = await Form.of(request)
+    if form.text("do") == "remove":
+        removed = await queries.remove_board(session, caller, board_id)
+        note(session, subject=f"board {board_id}", project=removed.project, removed=removed.board.name)
+        return _to(links.boards())
+    change = checked(BoardChange, {"name": form.text("name")})
+    renamed = await queries.rename_board(session, caller, board_id, change.name)
+    note(session, subject=f"board {board_id}", project=renamed.project, name=change.name)
+    return _to(links.board(str(board_id), edit="true"))
+
+
+@router.post("/boards/{board_id}/charts/{chart_id}")
+async def change_pinned_chart(
+    board_id: UUID, chart_id: KnownId, request: Request, session: WriteSession, caller: KnownCaller
+) -> Response:
+    """Move a chart, give it another title, or take it off the board."""
+    form = await Form.of(request)
+    what, subject = form.text("do"), f"chart {chart_id} of board {board_id}"
+    if what == "remove":
+        removed = await queries.remove_chart(session, caller, board_id, chart_id)
+        note(session, subject=subject, project=removed.project, removed=True)
+        return _to(links.board(str(board_id), edit="true"))
+    if what == "title":
+        title = checked(ChartChange, {"title": form.text("title") or None}).title
+        await queries.retitle_chart(session, caller, board_id, chart_id, title)
+        note(session, subject=subject, title=title)
+    else:
+        place = checked(ChartChange, {"place": form.number("place")}).place or 1
+        await queries.move_chart(session, caller, board_id, chart_id, place)
+        note(session, subject=subject, place=place)
+    return _to(f"{links.board(str(board_id), edit='true')}#chart-{chart_id}")
+
+
+async def _made(session: AsyncSession, caller: KnownCaller, wanted: BoardRequest) -> UUID:
+    project = None if wanted.project is None else await project_by_name(session, wanted.project)
+    stored = await queries.create_board(session, caller, wanted.name, project)
+    note(session, subject=f"board {stored.board.id}", project=stored.project, name=wanted.name)
+    return stored.board.id
+
+
+async def _held(session: AsyncSession, stored: StoredChart, number: int) -> Held:
+    """What a comparison says now. A branch that is gone is told on its tile, and the rest of the board stays."""
+    if number > MOST_HELD:
+        return Held(problem=f"A board makes {MOST_HELD} comparisons at a time: open this one on its own page.")
+    try:
+        asked = CompareAsked.of(pinned_of(stored).query)
+        found = await read_comparison(session, stored.project, asked)
+    except RequestError as error:
+        return Held(problem=error.detail)
+    except ValidationError:
+        return Held(problem="What was pinned cannot be read any more: remove it, and pin it again.")
+    return Held(
+        verdict=verdict(found.compared, found.reference),
+        metrics=metric_rows(summarize(found.compared)),
+        reference=found.reference.short,
+        candidate=found.candidate.short,
+    )
+
+
+def _pinned(address: str) -> Pinned:
+    found = read_address(address)
+    if found is None:
+        refuse("chart", "Only charts of explore, workloads and comparisons are pinned: give the address of one.")
+    return found
+
+
+def _board_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        refuse("board", "This is no board: choose one of the list.")
+
+
+def _to(address: str) -> Response:
+    return RedirectResponse(quote(address, safe="/?=&#%"), status_code=SEE_OTHER)

@@ -1,0 +1,133 @@
+"""What the pages of boards show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pullback_dashboards import links
+from pullback_dashboards.boards.pinned import Pinned
+from pullback_dashboards.compare.view import Metric, Verdict
+from pullback_service.boards.queries import StoredBoard, StoredChart
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """A board in a list."""
+
+    id: str
+    name: str
+    project: str | None
+    owner: str
+    charts: int
+    changed_at: datetime
+    may_change: bool
+    href: str
+
+
+@dataclass(frozen=True)
+class BoardsView:
+    """All boards one may choose from. `may_make`: whether the reader may have boards."""
+
+    own: tuple[BoardRow, ...]
+    of_projects: tuple[BoardRow, ...]
+    projects: tuple[str, ...]
+    may_make: bool
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a pinned comparison says now: its verdict and what every metric did, or why there is none."""
+
+    verdict: Verdict | None = None
+    metrics: tuple[Metric, ...] = ()
+    reference: str = ""
+    candidate: str = ""
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One pinned chart: an image, or a comparison in words."""
+
+    id: int
+    place: int
+    title: str
+    own_title: str
+    project: str
+    kind: str
+    href: str
+    image: str | None
+    held: Held | None = None
+
+
+@dataclass(frozen=True)
+class BoardView:
+    """A board."""
+
+    board: BoardRow
+    own: bool
+    tiles: tuple[Tile, ...]
+    editing: bool
+    href: str
+    edit_href: str
+
+
+@dataclass(frozen=True)
+class PinView:
+    """What is about to be pinned, and the boards it can be pinned to."""
+
+    address: str
+    title: str
+    image: str | None
+    project: str
+    boards: tuple[BoardRow, ...]
+    may_make: bool
+    may_make_for_project: bool
+
+
+def board_row(stored: StoredBoard) -> BoardRow:
+    """A board in a list."""
+    board = stored.board
+    return BoardRow(
+        id=str(board.id),
+        name=board.name,
+        project=stored.project,
+        owner=board.owner_name,
+        charts=stored.charts,
+        changed_at=board.changed_at,
+        may_change=stored.may_change,
+        href=links.board(str(board.id)),
+    )
+
+
+def pinned_of(stored: StoredChart) -> Pinned:
+    """The page that a stored chart names."""
+    chart = stored.chart
+    return Pinned(chart.kind, stored.project, chart.workload, chart.query)
+
+
+def tile(stored: StoredChart, place: int, held: Held | None = None) -> Tile:
+    """A pinned chart at its place."""
+    pinned = pinned_of(stored)
+    return Tile(
+        id=stored.chart.id,
+        place=place,
+        title=stored.chart.title or pinned.words,
+        own_title=stored.chart.title or "",
+        project=stored.project,
+        kind=pinned.kind,
+        href=pinned.address,
+        image=pinned.image,
+        held=held,
+    )
+
+
+def boards_view(stored: Sequence[StoredBoard], *, projects: Sequence[str], may_make: bool) -> BoardsView:
+    """The list of boards: one's own, then those of projects."""
+    rows = [(board_row(each), each.own) for each in stored]
+    return BoardsView(
+        own=tuple(row for row, own in rows if own),
+        of_projects=tuple(row for row, own in rows if not own),
+        projects=tuple(projects),
+        may_make=may_make,
+    )

@@ -1,0 +1,93 @@
+"""Small multiples: a few curves without words, all on one scale, so that many can be put side by side and compared.
+
+What is read off them is shape and height against the others; numbers stand beside them in the page.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pullback_dashboards.charts.still import Curve, Spot
+
+WIDTH, HEIGHT = 280, 84
+_MARGIN = 4
+_MOST_SPOTS = 60  # of a curve; more are not told apart on so few pixels
+
+
+@dataclass(frozen=True)
+class SharedScale:
+    """The scale that all of them have: so many commits, heights between two bounds, the baseline."""
+
+    count: int
+    bottom: float
+    top: float
+    log: bool = False
+    baseline: float | None = None
+
+    @classmethod
+    def around(
+        cls, groups: Sequence[Sequence[Curve]], *, count: int, log: bool = False, baseline: float | None = None
+    ) -> "SharedScale":
+        """A scale on which every curve of every group has its place."""
+        heights = [spot.height for curves in groups for curve in curves for spot in curve.spots if spot]
+        heights += [] if baseline is None else [baseline]
+        if log:
+            known = [height for height in heights if height > 0] or [1.0]
+            return cls(count, min(known) / 1.1, max(known) * 1.1, log=True, baseline=baseline)
+        return cls(count, 0.0, max(heights, default=1.0) * 1.08 or 1.0, baseline=baseline)
+
+    def x(self, place: int) -> float:
+        """Where a commit lies."""
+        width = WIDTH - 2 * _MARGIN
+        return _MARGIN + (place / (self.count - 1) * width if self.count > 1 else width / 2)
+
+    def y(self, height: float) -> float:
+        """Where a height lies."""
+        of = math.log if self.log else float
+        low, high = of(self.bottom), of(self.top)
+        at = of(max(height, self.bottom)) if self.log else height
+        return HEIGHT - _MARGIN - (at - low) / (high - low) * (HEIGHT - 2 * _MARGIN)
+
+
+def small(curves: Sequence[Curve], scale: SharedScale) -> str:
+    """The SVG element, coloured by the custom properties of the page."""
+    return (
+        f'<svg class="small" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" aria-hidden="true" '
+        f'focusable="false">{"".join(_marks(curves, scale))}</svg>'
+    )
+
+
+def _marks(curves: Sequence[Curve], scale: SharedScale) -> Iterator[str]:
+    if scale.baseline is not None:
+        y = scale.y(scale.baseline)
+        yield f'<path class="small-base" d="M0 {y:.1f}H{WIDTH}"/>'
+    for curve in curves:
+        for run in _runs(curve.spots):
+            points = [(scale.x(spot.place), scale.y(spot.height)) for spot in run]
+            if len(points) == 1:
+                points = [(points[0][0] - 2, points[0][1]), *points]
+            path = "M" + " ".join(f"{x:.0f} {y:.1f}" for x, y in points)
+            yield f'<path d="{path}" fill="none" stroke="{curve.look.colour}"/>'
+
+
+def _runs(spots: Sequence[Spot | None]) -> Iterator[list[Spot]]:
+    """Stretches between failures, thinned to what a curve of this size can show: the last of each bucket, and its extremes."""
+    run: list[Spot] = []
+    for spot in (*spots, None):
+        if spot is not None:
+            run.append(spot)
+        elif run:
+            yield _thinned(run)
+            run = []
+
+
+def _thinned(run: list[Spot]) -> list[Spot]:
+    if len(run) <= _MOST_SPOTS:
+        return run
+    buckets = _MOST_SPOTS // 3
+    kept: dict[int, Spot] = {}
+    for number in range(buckets):
+        part = run[number * len(run) // buckets : (number + 1) * len(run) // buckets]
+        for spot in (min(part, key=lambda s: s.height), max(part, key=lambda s: s.height), part[-1]):
+            kept[spot.place] = spot
+    return [kept[place] for place in sorted(kept)]

@@ -1,0 +1,119 @@
+"""A row of the compare page, opened: its history around both commits, and what the processes of each gave."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.still import Axes, Curve, Spot, still
+from pullback_dashboards.charts.strip import Groups, strip
+from pullback_dashboards.history import Commit, metric_label
+from pullback_dashboards.wording import units
+from pullback_service.comparisons.queries import Shown, ShownSide
+from pullback_service.series.windows import PooledPoint
+
+
+@dataclass(frozen=True)
+class Quartiles:
+    """Five numbers of one side, in words."""
+
+    side: str
+    commit: str
+    processes: int
+    low: str
+    q25: str
+    median: str
+    q75: str
+    high: str
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """What an open row shows. Drawings are SVG, made by `charts/`."""
+
+    history: str
+    groups: str
+    group_count: int
+    processes: str
+    sides: tuple[Quartiles, ...]
+    reports: tuple[str, ...]
+
+
+def expanded(
+    shown: Shown,
+    points: Sequence[PooledPoint],
+    groups: Sequence[float],
+    *,
+    reference: Commit,
+    candidate: Commit,
+) -> Expanded:
+    """The details of a series. `groups` are log ratios of the groups that held both commits."""
+    sides = ((shown.reference, reference, "held against"), (shown.candidate, candidate, "judged"))
+    judgement = shown.compared.judgement
+    return Expanded(
+        history=_history(shown, points),
+        groups=strip(Groups(tuple(groups), judgement.low, judgement.high)) if groups else "",
+        group_count=len(groups),
+        processes=_processes(shown),
+        sides=tuple(_quartiles(side, commit, role, shown) for side, commit, role in sides if side and side.spread),
+        reports=tuple(dict.fromkeys(str(report) for side, _, _ in sides if side for report in side.reports)),
+    )
+
+
+def _history(shown: Shown, points: Sequence[PooledPoint]) -> str:
+    """Ratios to the baseline where there are any, else values."""
+    if not points:
+        return ""
+    compared = shown.compared
+    relative = any(point.log_ratio is not None for point in points)
+    unit = compared.unit or "1"
+    scale = units.Scale(1.0, "×") if relative else units.scale_for([point.value for point in points], unit)
+    baseline = next((point.baseline for point in points if point.baseline), None) if relative else None
+    label = metric_label(compared.key[3])
+    axes = Axes(
+        title=f"{label}, {compared.key[2]} ÷ {baseline}" if baseline else f"{label} of {compared.key[2]}",
+        unit="×" if relative else f" {scale.unit}" if scale.unit else "",
+        count=len(points),
+        first=points[0].commit[:7],
+        last=points[-1].commit[:7],
+        baseline=1.0 if relative else None,
+        baseline_name=baseline or "",
+    )
+    spots = tuple(_spots(points, scale, relative=relative))
+    return still((Curve(compared.key[2], look_of(compared.key[2]), spots),), axes)
+
+
+def _spots(points: Sequence[PooledPoint], scale: units.Scale, *, relative: bool) -> Iterator[Spot | None]:
+    for place, point in enumerate(points):
+        if not relative:
+            yield Spot(place, point.value / scale.divisor)
+        elif point.log_ratio is None:
+            yield None
+        else:
+            low, high = (None if end is None else math.exp(end) for end in (point.low, point.high))
+            yield Spot(place, math.exp(point.log_ratio), low, high, hollow=point.outcome == "ambiguous")
+
+
+def _processes(shown: Shown) -> str:
+    """Every process as a dot, as a factor of the middle one of the reference: the reference hollow, above."""
+    older, newer = shown.reference, shown.candidate
+    if older is None or newer is None or older.spread is None or older.spread.median <= 0:
+        return ""
+    middle = math.log(older.spread.median)
+    before, now = (_log_ratios(side, middle) for side in (older, newer))
+    return strip(Groups(now), Groups(before)) if now and before else ""
+
+
+def _log_ratios(side: ShownSide, middle: float) -> tuple[float, ...]:
+    return tuple(math.log(value) - middle for value in side.processes if value > 0)
+
+
+def _quartiles(side: ShownSide | None, commit: Commit, role: str, shown: Shown) -> Quartiles:
+    assert side is not None  # noqa: S101 - the caller looked
+    assert side.spread is not None  # noqa: S101 - as above
+    unit = shown.compared.unit or "1"
+    spread = side.spread
+    low, q25, middle, q75, high = (
+        units.quantity(value, unit) for value in (spread.low, spread.q25, spread.median, spread.q75, spread.high)
+    )
+    return Quartiles(role, commit.short, spread.n, low, q25, middle, q75, high)

@@ -1,0 +1,58 @@
+"""Forms of pages: reading their fields, and holding them against the schemas that the API uses.
+
+Who may send them is the service's business: `access/table.py` says what each needs, and a write that leans on a login
+proves that it comes from one of our own pages (`logins/cookies.py`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+
+from pullback_service.errors import FieldError, InvalidInputError
+from pullback_service.fields import message_of
+from pullback_service.logins.cookies import read_form
+
+SEE_OTHER = 303
+
+Schema = TypeVar("Schema", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Form:
+    """The fields of a form that was sent."""
+
+    fields: Mapping[str, str]
+
+    @classmethod
+    async def of(cls, request: Request) -> "Form":
+        """The form of a request; nothing where the body is something else."""
+        return cls(await read_form(request))
+
+    def text(self, name: str) -> str:
+        """A field without blanks at its ends, empty where it is not there."""
+        return self.fields.get(name, "").strip()
+
+    def number(self, name: str) -> object:
+        """A field as a whole number where it is one, None where it is empty."""
+        text = self.text(name)
+        return int(text) if text.lstrip("-").isdecimal() and len(text) < 20 else text or None
+
+    def ticked(self, name: str) -> bool:
+        """Whether a box is ticked."""
+        return name in self.fields
+
+
+def checked(schema: type[Schema], values: Mapping[str, Any]) -> Schema:
+    """Fields as what the API takes, or an error that names the field as the page does."""
+    try:
+        return schema.model_validate(values)
+    except ValidationError as error:
+        found = [
+            FieldError(path=".".join(str(step) for step in one["loc"]) or "form", message=message_of(one))
+            for one in error.errors()
+        ]
+        first = found[0]
+        raise InvalidInputError(f"{first['path']}: {first['message']}", errors=found) from error

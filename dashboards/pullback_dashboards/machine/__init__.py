@@ -1,0 +1,1 @@
+"""One machine: its noise, how it changed, what it did."""

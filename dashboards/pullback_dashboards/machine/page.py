@@ -1,0 +1,65 @@
+"""`/machines/{id}`: one machine."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from pullback_dashboards.fleet.sources import NOISE_DAYS, RESULTS, agent_line, job_lines, machine_line
+from pullback_dashboards.machine.view import MachineView, facts_changes, machine_view
+from pullback_dashboards.rendering import json_twin, page
+from pullback_service.agents.queries import agents_on
+from pullback_service.database import ReadSession
+from pullback_service.fields import KnownId
+from pullback_service.ids import MachineId
+from pullback_service.jobs.queries import JobChoice, list_jobs
+from pullback_service.machines.queries import changes_of, machine_by_id, self_counts
+from pullback_service.reports.queries import newest_of_machines
+from pullback_service.runtime import KnownNoise
+
+router = APIRouter(include_in_schema=False)
+
+_MOST_CHANGES = 50
+_MOST_JOBS = 20
+_MOST_REPORTS = 20
+_NOISY = "time"
+
+
+async def _read(
+    machine_id: KnownId,
+    session: ReadSession,
+    memory: KnownNoise,
+    days: Annotated[int, Query(ge=1, le=3650, description="How far back the noise is shown.")] = NOISE_DAYS,
+) -> MachineView:
+    known = MachineId(machine_id)
+    machine = await machine_by_id(session, known)
+    agents = [agent_line(seen) for seen in await agents_on(session, known)]
+    counts = await self_counts(session, known, days=days)
+    heard = (await memory.of(session, [known], days=days, metric=_NOISY))[known]
+    reports = (await newest_of_machines(session, [known], limit=_MOST_REPORTS)).get(known, ())
+    jobs = await list_jobs(session, before_id=None, limit=_MOST_JOBS, choice=JobChoice(machine_id=machine_id))
+    results = [(each.report.quality, each.report.failures) for each in reports[:RESULTS]]
+    return machine_view(
+        machine_line(machine, agents, heard, results),
+        machine,
+        heard=heard,
+        counts=counts,
+        days=days,
+        changes=facts_changes(await changes_of(session, known, before_id=None, limit=_MOST_CHANGES)),
+        jobs=await job_lines(session, jobs),
+        reports=reports,
+    )
+
+
+AskedView = Annotated[MachineView, Depends(_read)]
+
+
+@router.get("/machines/{machine_id}.json")
+async def machine_json(view: AskedView) -> Response:
+    """The same as JSON; the noise for programs is at /api/v1/machines/{id}/noise."""
+    return json_twin(view)
+
+
+@router.get("/machines/{machine_id}")
+async def machine_page(request: Request, view: AskedView) -> Response:
+    """The page."""
+    return page(request, "machine.html", title=view.line.name, view=view, twins=("json",), live=True)

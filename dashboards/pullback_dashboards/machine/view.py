@@ -1,0 +1,183 @@
+"""What the page of a machine shows, as plain values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pullback_dashboards import links
+from pullback_dashboards.case.differences import Difference, differing_facts
+from pullback_dashboards.charts.palette import Look
+from pullback_dashboards.charts.still import Axes, Curve, Spot, still
+from pullback_dashboards.choices import Question, question
+from pullback_dashboards.fleet.view import JobLine, MachineLine, percent
+from pullback_dashboards.history import metric_label
+from pullback_dashboards.report.view import Fact, facts_of
+from pullback_service.machines.models import FactsChange, Machine
+from pullback_service.machines.noise import PROVISIONAL_FLOOR, NoiseFigures
+from pullback_service.machines.queries import SelfCount
+from pullback_service.machines.remembering import Heard
+from pullback_service.reports.queries import StoredReport
+
+_WINDOWS = (30, 90, 365)
+
+
+@dataclass(frozen=True)
+class NoiseRow:
+    """The noise of one workload, or of one day."""
+
+    name: str
+    floor: str
+    provisional: bool
+    groups: int
+    comparisons: int
+    false_alarms: int
+    last_at: datetime | None
+
+
+@dataclass(frozen=True)
+class CountRow:
+    """A metric that was compared with itself; an exact one that differs does not repeat."""
+
+    metric: str
+    label: str
+    comparisons: int
+    differing: int
+    last_at: datetime
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A moment at which a machine was told of differently."""
+
+    at: datetime
+    facts: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class ReportLine:
+    """One upload from the machine."""
+
+    href: str
+    project: str
+    sha: str
+    suite: str | None
+    quality: str
+    failures: int
+    cases: int
+    received_at: datetime
+
+
+@dataclass(frozen=True)
+class MachineView:
+    """A machine."""
+
+    line: MachineLine
+    fingerprint: str
+    first_seen_at: datetime
+    facts: tuple[Fact, ...]
+    days: int
+    truncated: bool
+    questions: tuple[Question, ...]
+    chart: str
+    workloads: tuple[NoiseRow, ...]
+    history: tuple[NoiseRow, ...]
+    metrics: tuple[CountRow, ...]
+    changes: tuple[Changed, ...]
+    jobs: tuple[JobLine, ...]
+    jobs_href: str
+    reports: tuple[ReportLine, ...]
+
+
+def machine_view(
+    line: MachineLine,
+    machine: Machine,
+    *,
+    heard: Heard,
+    counts: Sequence[SelfCount],
+    days: int,
+    changes: tuple[Changed, ...],
+    jobs: tuple[JobLine, ...],
+    reports: Sequence[StoredReport],
+) -> MachineView:
+    """The view out of what was asked."""
+    noise = heard.noise
+    return MachineView(
+        line=line,
+        fingerprint=machine.fingerprint,
+        first_seen_at=machine.first_seen_at,
+        facts=facts_of(machine.facts),
+        days=days,
+        truncated=heard.truncated,
+        questions=(question("window", ((_days(each), _window(line, each), each == days) for each in _WINDOWS)),),
+        chart=noise_chart([(day.isoformat(), figures) for day, figures in noise.history]),
+        workloads=tuple(noise_row(name, figures) for name, figures in noise.workloads),
+        history=tuple(noise_row(day.isoformat(), figures) for day, figures in reversed(noise.history)),
+        metrics=tuple(
+            CountRow(each.metric, metric_label(each.metric), each.comparisons, each.differing, each.last_at)
+            for each in counts
+        ),
+        changes=changes,
+        jobs=jobs,
+        jobs_href=links.jobs(machine=line.name),
+        reports=tuple(_report_line(stored) for stored in reports),
+    )
+
+
+def noise_row(name: str, figures: NoiseFigures) -> NoiseRow:
+    """The figures of a part, in words; what failed altogether has none."""
+    return NoiseRow(
+        name,
+        percent(figures.floor),
+        figures.provisional,
+        figures.groups,
+        figures.comparisons,
+        figures.false_alarms,
+        figures.last_at,
+    )
+
+
+def noise_chart(history: Sequence[tuple[str, NoiseFigures]]) -> str:
+    """The floor day by day in percent, as an SVG element; hollow where a day had too few groups. Empty without any day."""
+    days = [(day, figures) for day, figures in history if figures.comparisons]
+    if not days:
+        return ""
+    spots = tuple(
+        Spot(place, figures.floor * 100, hollow=figures.provisional) for place, (_, figures) in enumerate(days)
+    )
+    axes = Axes(
+        "noise floor in time: 95 % of A/A groups lie within",
+        " %",
+        len(days),
+        days[0][0],
+        days[-1][0],
+        PROVISIONAL_FLOOR * 100,
+        "assumed",
+    )
+    return still([Curve("floor", Look(1, "circle", "solid"), spots)], axes)
+
+
+def facts_changes(changes: Sequence[FactsChange]) -> tuple[Changed, ...]:
+    """How the facts of a machine changed, the last change first."""
+    return tuple(Changed(each.at, differing_facts(each.before, each.after)) for each in changes)
+
+
+def _report_line(stored: StoredReport) -> ReportLine:
+    report = stored.report
+    return ReportLine(
+        href=links.report(str(report.id)),
+        project=stored.project,
+        sha=stored.commit,
+        suite=report.suite,
+        quality=report.quality,
+        failures=report.failures,
+        cases=report.cases,
+        received_at=report.received_at,
+    )
+
+
+def _days(days: int) -> str:
+    return "a year" if days == 365 else f"{days} days"
+
+
+def _window(line: MachineLine, days: int) -> str:
+    return links.machine(line.id) if days == 90 else f"{links.machine(line.id)}?days={days}"

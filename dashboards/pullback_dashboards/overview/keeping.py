@@ -1,0 +1,37 @@
+"""Keeps what only an upload changes: how all cases of a machine stand, and what changed at its newest commits.
+
+Both are read for every visit of the overview and of its filters and pages, and are the same until the next upload. The
+newest upload and the newest commits are part of the key; what else may move (a log that orders history anew, a report that
+is taken back) is noticed after a minute.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+KEPT_FOR_S = 60.0
+
+
+class Keeping(Generic[T]):
+    """The last few answers, by their keys. Nothing but the event loop of one process uses it."""
+
+    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._kept: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
+
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """The answer for a key: as kept, or as read now."""
+        found = self._kept.get(key)
+        if found is not None and self._clock() - found[0] < KEPT_FOR_S:
+            self._kept.move_to_end(key)
+            return found[1]
+        answer = await read()
+        self._kept[key] = (self._clock(), answer)
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return answer

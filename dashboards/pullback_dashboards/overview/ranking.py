@@ -1,0 +1,176 @@
+"""How the cases of a project stand: of every workload the worst and the best case of each variant, and means. Pure."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pullback_dashboards.charts.palette import BASELINE
+from pullback_dashboards.history import TIERS, Metric, Reading, case_order, compared, in_reading_order
+from pullback_dashboards.wording import factors
+
+_BEYOND = 1e6  # in log ratio: counts with a zero on one side lie beyond all that have a ratio
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One variant of one case at the newest commit that has it, or failed at."""
+
+    case: str
+    variant: str
+    commit_id: int
+    reading: Reading
+    series_id: int | None = None
+
+    def badness(self, metric: Metric) -> float | None:
+        """How far from the baseline to the worse side; a failure is the worst. None where there is no ratio."""
+        if self.reading.failure:
+            return math.inf
+        if self.reading.log_ratio is not None:
+            return -self.reading.log_ratio if metric.bigger_is_better else self.reading.log_ratio
+        if self.reading.outcome in {"less", "more"}:
+            worse = (self.reading.outcome == "more") != metric.bigger_is_better
+            return _BEYOND if worse else -_BEYOND
+        return 0.0 if self.reading.outcome == "equal" else None
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The worst and the best case of a variant of a workload, of so many, and how many of these failed."""
+
+    worst: Standing
+    best: Standing
+    cases: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One workload: its cases, small sizes before large ones, and the extremes of each variant."""
+
+    workload: str
+    cases: tuple[str, ...]
+    extremes: Mapping[str, Extremes]
+    metric: Metric
+
+    @cached_property
+    def worst(self) -> float:
+        """How bad the worst tier is; peers are not ours to mend and do not count."""
+        return self._most(TIERS, largest=True)
+
+    @cached_property
+    def best(self) -> float:
+        """How bad the best tier is."""
+        return self._most(TIERS, largest=False)
+
+    def _most(self, variants: Sequence[str], *, largest: bool) -> float:
+        told = [
+            badness
+            for variant, extremes in self.extremes.items()
+            if variant in variants and variant != BASELINE
+            for badness in [(extremes.worst if largest else extremes.best).badness(self.metric)]
+            if badness is not None
+        ]
+        return (max if largest else min)(told, default=-math.inf if largest else math.inf)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A variant over all cases: the geometric mean of its factors and what it was taken over."""
+
+    variant: str
+    value: str
+    words: str
+    tone: str
+    depth: int
+    cases: int
+    log_ratio: float | None
+
+
+def against_baseline(found: Iterable[Standing], metric: Metric) -> tuple[Standing, ...]:
+    """Counts get their ratio to the baseline of the same commit; times come with theirs."""
+    known = tuple(found)
+    if not metric.exact:
+        return known
+    base = {(one.case, one.commit_id): one.reading for one in known if one.variant == BASELINE}
+    return tuple(
+        one
+        if one.variant == BASELINE
+        else replace(one, reading=compared(one.reading, base.get((one.case, one.commit_id))) or one.reading)
+        for one in known
+    )
+
+
+def ranked(workloads: Mapping[str, Sequence[str]], found: Iterable[Standing], metric: Metric) -> tuple[Ranked, ...]:
+    """Every workload that has a number or a failure, in the order given."""
+    by_case: dict[str, list[Standing]] = {}
+    for one in found:
+        by_case.setdefault(one.case, []).append(one)
+    return tuple(
+        Ranked(
+            workload,
+            tuple(sorted(told, key=case_order)),
+            _extremes([one for case in told for one in by_case[case]], metric),
+            metric=metric,
+        )
+        for workload, cases in workloads.items()
+        if (told := [case for case in cases if case in by_case])
+    )
+
+
+def in_order(workloads: Sequence[Ranked], order: str) -> tuple[Ranked, ...]:
+    """By name as they come, or the one with the worst or the best tier first."""
+    if order == "worst":
+        return tuple(sorted(workloads, key=lambda one: -one.worst))
+    if order == "best":
+        return tuple(sorted(workloads, key=lambda one: one.best))
+    return tuple(workloads)
+
+
+def means(found: Iterable[Standing], metric: Metric) -> tuple[Mean, ...]:
+    """The mean of every variant over all cases that are chosen, on whichever page they are."""
+    by_variant: dict[str, list[Standing]] = {}
+    for one in found:
+        by_variant.setdefault(one.variant, []).append(one)
+    return tuple(_mean(variant, by_variant[variant], metric) for variant in in_reading_order(by_variant))
+
+
+def _extremes(found: Iterable[Standing], metric: Metric) -> dict[str, Extremes]:
+    by_variant: dict[str, list[Standing]] = {}
+    for one in found:
+        by_variant.setdefault(one.variant, []).append(one)
+    return {variant: _extreme(group, metric) for variant, group in by_variant.items()}
+
+
+def _extreme(group: Sequence[Standing], metric: Metric) -> Extremes:
+    def place(one: Standing) -> tuple[float, float]:
+        badness = one.badness(metric)
+        return (-math.inf if badness is None else badness, one.reading.value or 0.0)
+
+    sound = [one for one in group if not one.reading.failure] or group
+    return Extremes(
+        max(group, key=place),
+        min(sound, key=place),
+        len(group),
+        len(group) - sum(not one.reading.failure for one in group),
+    )
+
+
+def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
+    """Where a count is zero there is no mean: then the number of such cases is told instead."""
+    logs = [one.reading.log_ratio for one in group if one.reading.log_ratio is not None and not one.reading.failure]
+    nothing = sum(one.reading.log_ratio is None and one.reading.outcome == "less" for one in group)
+    if nothing:
+        cases = len(logs) + nothing
+        words = f"none at all in {nothing} of {_count(cases)}"
+        return Mean(variant, f"0 in {nothing} of {cases}", words, "better", 5, cases, None)
+    if not logs:
+        return Mean(variant, "" if variant == BASELINE else "–", "", "plain", 0, 0, None)
+    mean = sum(logs) / len(logs)
+    outcome = "same" if abs(mean) < 0.005 else "faster" if (mean < 0) != metric.bigger_is_better else "slower"
+    words = factors.words(mean, metric=metric.name, outcome=outcome, baseline=BASELINE)
+    return Mean(variant, factors.factor(mean), words, factors.tone(outcome), factors.depth(mean), len(logs), mean)
+
+
+def _count(cases: int) -> str:
+    return "1 case" if cases == 1 else f"{cases} cases"

@@ -1,0 +1,264 @@
+"""What the overview asks of the service: how all chosen cases stand, lines of those that are shown, and what changed lately.
+
+All cases of a project may be thousands. Of these only the newest numbers are read, as plain rows; the lines behind the
+sparklines are read for the cases on the page, of closed workloads for the worst ones.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_dashboards import sources
+from pullback_dashboards.charts.palette import BASELINE
+from pullback_dashboards.history import History, Line, Metric, Reading, in_metric_order, with_exact_ratios
+from pullback_dashboards.overview.keeping import Keeping
+from pullback_dashboards.overview.ranking import (
+    Mean,
+    Ranked,
+    Standing,
+    against_baseline,
+    in_order,
+    means,
+    ranked,
+)
+from pullback_dashboards.overview.state import State
+from pullback_dashboards.overview.view import LATELY, SPARK_COMMITS, changed_cases
+from pullback_dashboards.wording.factors import FLOOR
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.series import overviewing
+from pullback_service.series.overviewing import CaseChoice
+from pullback_service.series.queries import CommitFacts, FailedCase, WorkloadHistory
+
+_Place: TypeAlias = tuple[datetime, int]
+
+CELLS_ON_A_PAGE = 100  # what keeps a page under 150 kB: with five variants twenty workloads
+MOST_WORKLOADS = 25
+OPEN_BY_THEMSELVES = 30  # cases; so few are all shown, and workloads need not be opened
+CASES_OF_A_WORKLOAD = 40  # shown of one that is open; words in the filter find the others
+
+
+@dataclass(frozen=True)
+class Paging:
+    """Which of the chosen workloads a page shows, by number from 1, and of how many with how many cases."""
+
+    first: int
+    last: int
+    of: int
+    cases: int
+    page: int
+    size: int
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are."""
+        return max(1, -(-self.of // self.size))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the overview is made of."""
+
+    history: History
+    lately: History
+    metric: Metric
+    metrics: tuple[Metric, ...]
+    workloads: tuple[Ranked, ...]
+    standings: Mapping[tuple[str, str], Standing]
+    opened: frozenset[str]
+    means: tuple[Mean, ...]
+    paging: Paging
+    suites: tuple[str, ...]
+    devices: tuple[str, ...]
+    all_open: bool
+
+
+_LATELY: Keeping[History] = Keeping(16)
+_STOOD: Keeping[tuple[tuple[str, Standing], ...]] = Keeping(8)
+"""Thousands of standings each: some megabytes."""
+
+
+async def find(session: AsyncSession, project_id: ProjectId, machine_id: MachineId, state: State) -> Found:
+    """Everything for one state of the page."""
+    commits = await overviewing.measured_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
+    upload = await overviewing.newest_upload(session, project_id, machine_id)
+    now = (project_id, machine_id, upload, tuple(commit.id for commit in commits))
+    failures = await overviewing.failures_at(session, machine_id, [commit.id for commit in commits])
+    lately = await _LATELY.get(now, lambda: what_changed(session, machine_id, commits, failures))
+    known = list(
+        await overviewing.cases_of(session, project_id, machine_id, CaseChoice(state.q, state.suite, state.device))
+    )
+    moved = changed_cases(lately)
+    cases = [case for case in known if case.label in moved] if state.changed else known
+    metrics = in_metric_order(
+        Metric(one.name, one.unit, one.exact, one.direction == "bigger")
+        for one in await overviewing.metrics_of(session, machine_id, [case.id for case in cases])
+    )
+    metric = _chosen(metrics, state)
+    everything = await _STOOD.get((*now, metric), lambda: _standings(session, project_id, machine_id, metric, failures))
+    chosen = {case.label for case in cases}
+    stood = tuple(standing for label, standing in everything if label in chosen)
+    by_workload: dict[str, list[str]] = {}
+    for case in cases:
+        by_workload.setdefault(case.workload, []).append(case.label)
+    workloads = in_order(ranked(by_workload, stood, metric), state.sort)
+    shown, paging = _page(workloads, state.page)
+    all_open = paging.cases <= OPEN_BY_THEMSELVES
+    opened = frozenset(one.workload for one in shown) if all_open else frozenset(state.open)
+    return Found(
+        history=await _drawn_history(session, commits, _drawn(shown, opened, stood), metric, failures),
+        lately=lately,
+        metric=metric,
+        metrics=metrics,
+        workloads=shown,
+        standings={(standing.case, standing.variant): standing for standing in stood},
+        opened=opened,
+        means=means(stood, metric),
+        paging=paging,
+        suites=tuple(await overviewing.suites_of(session, project_id, machine_id)),
+        devices=tuple(await overviewing.devices_of(session, project_id)),
+        all_open=all_open,
+    )
+
+
+async def _drawn_history(
+    session: AsyncSession,
+    commits: Sequence[CommitFacts],
+    drawn: Sequence[Standing],
+    metric: Metric,
+    failures: Sequence[FailedCase],
+) -> History:
+    """The lines behind the sparklines: ratios with their intervals, and what failed."""
+    places = {commit.id: place for place, commit in enumerate(commits)}
+    of_series = {standing.series_id: standing for standing in drawn if standing.series_id is not None}
+    readings: dict[tuple[str, str], list[Reading | None]] = {
+        (standing.case, standing.variant): [None] * len(commits) for standing in drawn
+    }
+    for point in await overviewing.sparks_of(session, list(of_series), commits[0]) if commits else ():
+        standing, place = of_series[point.series_id], places.get(point.commit_id)
+        if place is not None:
+            readings[standing.case, standing.variant][place] = Reading(
+                point.value, point.log_ratio, point.low, point.high, outcome=point.outcome
+            )
+    by_case: dict[str, list[str]] = {}
+    for case, variant in readings:
+        by_case.setdefault(case, []).append(variant)
+    for failure in failures:
+        for variant in by_case.get(failure.case.label, ()):
+            place = places.get(failure.commit.id)
+            if failure.variant in {None, variant} and place is not None:
+                row = readings[failure.case.label, variant]
+                row[place] = row[place] or Reading(failure=failure.message)
+    lines = tuple(Line("", case, variant, metric, tuple(row)) for (case, variant), row in readings.items())
+    return with_exact_ratios(History(tuple(map(sources.commit_of, commits)), lines))
+
+
+async def what_changed(
+    session: AsyncSession,
+    machine_id: MachineId,
+    commits: Sequence[CommitFacts],
+    failures: Sequence[FailedCase],
+) -> History:
+    """The newest commits with the series that changed at them, what failed, and what sessions say of them."""
+    recent = commits[-(LATELY + 1) :]
+    ids = [commit.id for commit in recent]
+    if not ids:
+        return History()
+    series = set(await overviewing.changed_series(session, machine_id, ids, floor=FLOOR))
+    failed = [failure for failure in failures if failure.commit.id in ids]
+    if failed:
+        series |= set(
+            await overviewing.series_named(session, machine_id, {failure.case.id for failure in failed}, "time")
+        )
+    cells = await overviewing.lines_of(session, series, recent[0])
+    history = sources.as_history([WorkloadHistory(recent, cells, failed)])
+    stated = await overviewing.comparisons_at(session, machine_id, ids)
+    places = {commit.id: place for place, commit in enumerate(recent)}
+    return replace(history, claims=tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated))
+
+
+async def lately(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> History:
+    """What changed at the newest commits of a project on a machine."""
+    commits = await overviewing.measured_commits(session, project_id, machine_id, limit=LATELY + 1)
+    failures = await overviewing.failures_at(session, machine_id, [commit.id for commit in commits])
+    return await what_changed(session, machine_id, commits, failures)
+
+
+def _chosen(metrics: Sequence[Metric], state: State) -> Metric:
+    known = {metric.name: metric for metric in metrics}
+    if state.metric is None and metrics:
+        return metrics[0]
+    if state.metric in known:
+        return known[state.metric]
+    if metrics and not state.narrows:
+        raise NotFoundError(f"No metric {state.metric!r} was measured here: there are {', '.join(known)}.")
+    return Metric(state.metric or "time", "s", exact=False)  # of which the chosen cases have nothing
+
+
+async def _standings(
+    session: AsyncSession,
+    project_id: ProjectId,
+    machine_id: MachineId,
+    metric: Metric,
+    failures: Sequence[FailedCase],
+) -> tuple[tuple[str, Standing], ...]:
+    """The newest of every variant of every case, by the case: a number, or a failure at that commit or since."""
+    cases = await overviewing.cases_of(session, project_id, machine_id, CaseChoice())
+    labels = {case.id: case.label for case in cases}
+    found: dict[tuple[str, str], tuple[_Place, Standing]] = {}
+    variants: dict[str, list[str]] = {}
+    for point in await overviewing.standings(session, machine_id, list(labels), metric.name):
+        reading = Reading(
+            point.value, point.log_ratio, point.low, point.high, point.n, point.outcome, point.quality != "clean"
+        )
+        label = labels[point.case_id]
+        place = (point.ordered_at, point.commit_id)
+        found[label, point.variant] = place, Standing(label, point.variant, point.commit_id, reading, point.series_id)
+        variants.setdefault(label, []).append(point.variant)
+    for failure in failures:  # oldest first
+        struck = labels.get(failure.case.id)
+        if struck is None:
+            continue
+        place = (failure.commit.ordered_at, failure.commit.id)
+        named = [variant for variant in variants.get(struck, ()) if failure.variant in {None, variant}]
+        for variant in named or [failure.variant or BASELINE]:
+            known = found.get((struck, variant))
+            if known is None or known[0] < place:
+                reading = Reading(failure=failure.message, report=str(failure.report_id))
+                series_id = known[1].series_id if known else None
+                found[struck, variant] = place, Standing(struck, variant, failure.commit.id, reading, series_id)
+    return tuple((standing.case, standing) for standing in against_baseline((one for _, one in found.values()), metric))
+
+
+def _page(workloads: Sequence[Ranked], page: int) -> tuple[tuple[Ranked, ...], Paging]:
+    variants = {variant for one in workloads for variant in one.extremes}
+    size = min(MOST_WORKLOADS, max(8, CELLS_ON_A_PAGE // max(1, len(variants))))
+    skip = (page - 1) * size
+    if page > 1 and skip >= len(workloads):
+        pages = max(1, math.ceil(len(workloads) / size))
+        raise NotFoundError(
+            f"There is no page {page}: {len(workloads)} workloads are chosen, which is {pages} pages of {size} each."
+        )
+    shown = tuple(workloads[skip : skip + size])
+    cases = sum(len(one.cases) for one in workloads)
+    return shown, Paging(skip + 1, skip + len(shown), len(workloads), cases, page, size)
+
+
+def _drawn(shown: Sequence[Ranked], opened: frozenset[str], stood: Sequence[Standing]) -> list[Standing]:
+    """Standings whose lines are drawn: all cases of open workloads, of closed ones the worst, with their baselines."""
+    by_case: dict[str, dict[str, Standing]] = {}
+    for standing in stood:
+        by_case.setdefault(standing.case, {})[standing.variant] = standing
+    drawn: dict[tuple[str, str], Standing] = {}
+    for one in shown:
+        if len(one.cases) == 1 or one.workload in opened:
+            chosen = [s for case in one.cases[:CASES_OF_A_WORKLOAD] for s in by_case[case].values()]
+        else:
+            chosen = [extremes.worst for extremes in one.extremes.values()]
+            chosen += [base for s in tuple(chosen) if (base := by_case[s.case].get(BASELINE))]
+        drawn |= {(s.case, s.variant): s for s in chosen}
+    return list(drawn.values())

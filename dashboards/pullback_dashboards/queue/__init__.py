@@ -1,0 +1,1 @@
+"""The queue: what is measured now, what waits and why, what was done."""

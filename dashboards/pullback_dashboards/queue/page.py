@@ -1,0 +1,190 @@
+"""`/jobs`: the queue."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_dashboards import links
+from pullback_dashboards.choices import Empty, question
+from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_lines
+from pullback_dashboards.fleet.view import JobLine
+from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
+from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_service.database import ReadSession
+from pullback_service.errors import NotFoundError
+from pullback_service.fields import LARGEST_ID
+from pullback_service.jobs.queries import ACTIVE, JobChoice, count_jobs, list_jobs, waiting_jobs
+from pullback_service.jobs.schemas import JobOrigin
+from pullback_service.jobs.waiting import outlook
+from pullback_service.machines.queries import list_machines
+from pullback_service.projects.queries import list_projects
+
+router = APIRouter(include_in_schema=False)
+
+WAITING_ON_A_PAGE = 50
+ENDED_ON_A_PAGE = 25
+_MOST_RUNNING = 100
+ENDED = ("done", "failed", "cancelled", "lost")
+JobFilter = Literal["queued", "running", "done", "failed", "cancelled", "lost"]
+COLUMNS = (
+    "id", "project", "sha", "suite", "kind", "state", "asked_by", "attempts", "machine", "created_at", "finished_at",
+    "starts_in_s", "takes_s", "remaining_s", "why", "failure",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that the address of the page decides."""
+
+    state: JobFilter | None = None
+    project: str | None = None
+    suite: str | None = None
+    machine: str | None = None
+    origin: str | None = None
+    page: int = 1
+    before: int | None = None
+
+    def href(self, **changes: str | int | None) -> str:
+        """The address of this state with some of it changed."""
+        changed = {**self.__dict__, "page": 1, "before": None, **changes}
+        if changed["page"] == 1:
+            changed["page"] = None
+        return links.jobs(**{name: None if value is None else str(value) for name, value in changed.items()})
+
+
+async def _asked(
+    state: JobFilter | None = None,
+    project: str | None = None,
+    suite: str | None = None,
+    machine: str | None = None,
+    origin: JobOrigin | Literal[""] | None = None,
+    page: Annotated[int, Query(ge=1, le=1_000_000, description="Waiting jobs come fifty on a page.")] = 1,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Ended jobs older than this one.")] = None,
+) -> State:
+    # A form sends what was left empty as an empty word.
+    return State(state, project or None, suite or None, machine or None, origin or None, page, before)
+
+
+async def _read(request: Request, session: ReadSession, asked: Annotated[State, Depends(_asked)]) -> QueueView:
+    fleet = await fleet_now(session)
+    machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
+    ids = {machine.name: machine.id for machine in machines}
+    if asked.machine is not None and asked.machine not in ids:
+        raise NotFoundError(f"There is no machine {asked.machine!r}: GET /api/v1/machines lists those there are.")
+    choice = JobChoice(
+        project=asked.project,
+        suite=asked.suite,
+        origin=asked.origin,
+        machine_id=None if asked.machine is None else ids[asked.machine],
+    )
+    counts = await count_jobs(session, choice)
+    seen = await outlook(session)
+    running = await _running(session, choice) if asked.state in {None, "running"} else ()
+    skip = (asked.page - 1) * WAITING_ON_A_PAGE
+    waiting: tuple[JobLine, ...] = ()
+    if asked.state in {None, "queued"} and asked.before is None:
+        found = await waiting_jobs(session, choice, skip=skip, limit=WAITING_ON_A_PAGE)
+        if not found and asked.page > 1:
+            raise NotFoundError(f"There is no page {asked.page}: {counts.get('queued', 0)} jobs wait.")
+        waiting = await job_lines(session, found)
+    ended, older = await _ended(session, choice, asked) if asked.state not in {"queued", "running"} else ((), None)
+    waiting_count = counts.get("queued", 0)
+    last = skip + len(waiting)
+    return QueueView(
+        fleet=fleet,
+        filters=Filters(
+            asked.state,
+            asked.project,
+            asked.suite,
+            asked.machine,
+            asked.origin,
+            tuple(project.name for project in await list_projects(session)),
+            tuple(sorted(ids)),
+        ),
+        questions=(question("state", _states(asked, counts)),),
+        running=running_lines(running, seen),
+        waiting=waiting_lines(waiting, seen),
+        waiting_count=waiting_count,
+        first=skip + 1,
+        ended=ended,
+        earlier_href=asked.href(page=asked.page - 1) if asked.page > 1 else None,
+        later_href=asked.href(page=asked.page + 1) if waiting and last < waiting_count else None,
+        older_href=None if older is None else asked.href(before=older),
+        clear_href=links.jobs(state=asked.state),
+        empty=None if running or waiting or ended else _nothing(asked, str(request.base_url).rstrip("/")),
+    )
+
+
+AskedView = Annotated[QueueView, Depends(_read)]
+
+
+@router.get("/jobs.json")
+async def jobs_json(view: AskedView) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/jobs.csv")
+async def jobs_csv(view: AskedView) -> Response:
+    """The tables as CSV."""
+    return csv_twin("jobs", _table(view), COLUMNS)
+
+
+@router.get("/jobs")
+async def jobs_page(request: Request, view: AskedView) -> Response:
+    """The page."""
+    return page(request, "jobs.html", title="Jobs", view=view, twins=("json", "csv"), live=True)
+
+
+async def _running(session: AsyncSession, choice: JobChoice) -> tuple[JobLine, ...]:
+    found = await list_jobs(session, before_id=None, limit=_MOST_RUNNING, choice=replace(choice, states=ACTIVE))
+    return await job_lines(session, sorted(found, key=lambda stored: stored.job.id))
+
+
+async def _ended(session: AsyncSession, choice: JobChoice, asked: State) -> tuple[tuple[JobLine, ...], int | None]:
+    """A page of jobs that have ended, newest first, and the last of them where older ones follow."""
+    states = ENDED if asked.state is None else (asked.state,)
+    found = await list_jobs(
+        session, before_id=asked.before, limit=ENDED_ON_A_PAGE + 1, choice=replace(choice, states=states)
+    )
+    shown = await job_lines(session, found[:ENDED_ON_A_PAGE])
+    return shown, shown[-1].id if len(found) > ENDED_ON_A_PAGE else None
+
+
+def _states(asked: State, counts: Any) -> Iterator[tuple[str, str, bool]]:
+    """The states as links, each with how many jobs there are; those that nobody is in are left out unless chosen."""
+    yield "all", asked.href(state=None), asked.state is None
+    for name in ("queued", "running", *ENDED):
+        count = sum(counts.get(state, 0) for state in (ACTIVE if name == "running" else (name,)))
+        if count or name in {"queued", "running", asked.state}:
+            yield f"{name} {count}", asked.href(state=name), asked.state == name
+
+
+def _table(view: QueueView) -> Iterator[dict[str, Any]]:
+    """One row a job, in the order of the page."""
+    for running in view.running:
+        yield _row(running.job) | {"remaining_s": running.remaining_s}
+    for waiting in view.waiting:
+        told = {"starts_in_s": waiting.starts_in_s, "takes_s": waiting.takes_s, "why": waiting.why}
+        yield _row(waiting.job) | told
+    yield from map(_row, view.ended)
+
+
+def _row(job: JobLine) -> dict[str, Any]:
+    return {name: getattr(job, name) for name in COLUMNS if hasattr(job, name)}
+
+
+def _nothing(asked: State, base: str) -> Empty:
+    if any((asked.project, asked.suite, asked.machine, asked.origin)):
+        return Empty("No job fits", ("Let one of the choices go.",))
+    if asked.state is not None:
+        words = {"queued": "No job waits", "running": "Nothing is being measured"}
+        return Empty(words.get(asked.state, f"No job is {asked.state}"), ("The other states are one click away.",))
+    return Empty(
+        "No job has been asked for",
+        ("`pullback up` asks for one by itself; anybody else asks for a commit, in a checkout of it:",),
+        f"export PULLBACK_SERVER={base}\npullback job create --project NAME --suite quick",
+    )

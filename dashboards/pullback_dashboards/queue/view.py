@@ -1,0 +1,126 @@
+"""What the queue shows, as plain values: jobs with what is to be expected of them, in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pullback_dashboards.choices import Empty, Question
+from pullback_dashboards.fleet.view import Fleet, JobLine
+from pullback_dashboards.wording.moments import duration
+from pullback_service.jobs.forecasting import Forecast
+from pullback_service.jobs.waiting import Outlook
+
+NO_ESTIMATE = "no estimate"
+
+
+@dataclass(frozen=True)
+class WaitingLine:
+    """A job that waits: why, and when and for how long it will run as far as that is known."""
+
+    job: JobLine
+    reason: str
+    why: str
+    starts: str
+    takes: str
+    starts_in_s: float | None = None
+    takes_s: float | None = None
+    where: str | None = None
+
+    @property
+    def stuck(self) -> bool:
+        """Whether nobody will take it as things are."""
+        return self.reason != "turn"
+
+
+@dataclass(frozen=True)
+class RunningLine:
+    """A job that is being measured, and when it will be done."""
+
+    job: JobLine
+    ends: str
+    remaining_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What the form asks for, as the address says it, and what may be chosen."""
+
+    state: str | None
+    project: str | None
+    suite: str | None
+    machine: str | None
+    origin: str | None
+    projects: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """Whether something is left out."""
+        return any((self.project, self.suite, self.machine, self.origin))
+
+
+@dataclass(frozen=True)
+class QueueView:
+    """The queue: what runs, a page of what waits, a page of what was done."""
+
+    fleet: Fleet
+    filters: Filters
+    questions: tuple[Question, ...]
+    running: tuple[RunningLine, ...]
+    waiting: tuple[WaitingLine, ...]
+    waiting_count: int
+    first: int
+    ended: tuple[JobLine, ...]
+    earlier_href: str | None = None
+    later_href: str | None = None
+    older_href: str | None = None
+    clear_href: str = "/jobs"
+    empty: Empty | None = None
+
+    @property
+    def last(self) -> int:
+        """The place of the last waiting job that is shown."""
+        return self.first + len(self.waiting) - 1
+
+
+def waiting_lines(jobs: Sequence[JobLine], outlook: Outlook) -> tuple[WaitingLine, ...]:
+    """Waiting jobs with their forecast; the end of a very long queue has none."""
+    return tuple(waiting_line(job, outlook.waiting.get(job.id)) for job in jobs)
+
+
+def waiting_line(job: JobLine, told: Forecast | None) -> WaitingLine:
+    """A waiting job in words."""
+    if told is None:
+        return WaitingLine(job, "turn", "Far behind in the queue.", NO_ESTIMATE, NO_ESTIMATE)
+    return WaitingLine(
+        job=job,
+        reason=told.reason,
+        why=told.why,
+        starts=_starts(told),
+        takes=NO_ESTIMATE if told.takes_s is None else f"about {duration(told.takes_s)}",
+        starts_in_s=told.starts_in_s,
+        takes_s=told.takes_s,
+        where=told.machine,
+    )
+
+
+def running_lines(jobs: Sequence[JobLine], outlook: Outlook) -> tuple[RunningLine, ...]:
+    """Jobs at work, and when each will be done."""
+    return tuple(
+        RunningLine(job, ends_in_words(outlook.remaining_s.get(job.id)), outlook.remaining_s.get(job.id))
+        for job in jobs
+    )
+
+
+def ends_in_words(remaining_s: float | None) -> str:
+    """When a running job will be done."""
+    if remaining_s is None:
+        return NO_ESTIMATE
+    return "any moment" if remaining_s < 1 else f"in about {duration(remaining_s)}"
+
+
+def _starts(told: Forecast) -> str:
+    if told.reason != "turn":
+        return "not as things are"
+    if told.starts_in_s is None:
+        return NO_ESTIMATE
+    return "now" if told.starts_in_s < 1 else f"in about {duration(told.starts_in_s)}"

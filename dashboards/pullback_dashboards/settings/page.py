@@ -1,0 +1,300 @@
+"""`/settings`: projects, machines, rules; tokens; the audit log. What changes them are forms, so that they work without a script.
+
+Whoever may read sees how things are set; who may change them has the forms. What each address needs is said in
+`access/table.py`, and what a form may say by the schemas of the API.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_dashboards import links
+from pullback_dashboards.forms import SEE_OTHER, Form, checked
+from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.settings.view import (
+    ALLOWED,
+    AuditView,
+    ProjectView,
+    Secret,
+    SettingsView,
+    TokensView,
+    audit_row,
+    machine_row,
+    project_row,
+    project_view,
+    reader_of,
+    rules_of,
+    token_row,
+)
+from pullback_service.access.caller import SCOPES
+from pullback_service.access.gate import KnownCaller
+from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.queries import list_lines
+from pullback_service.database import ReadSession, WriteSession
+from pullback_service.errors import refuse
+from pullback_service.fields import KnownId, Name
+from pullback_service.ids import MachineId, ProjectId, TokenId
+from pullback_service.machines.queries import change_accepts, list_machines
+from pullback_service.machines.schemas import MachineChange
+from pullback_service.projects import queries as projects
+from pullback_service.projects.schemas import ProjectChange, ProjectRequest
+from pullback_service.runtime import KnownSettings
+from pullback_service.tokens import queries as tokens
+from pullback_service.tokens.schemas import CodeRequest, TokenRequest
+
+router = APIRouter(include_in_schema=False)
+
+_MOST_MACHINES = 200
+_TOKENS = 100  # a page
+_LINES = 100  # as above
+COLUMNS = ("id", "at", "actor", "action", "subject", "project", "address", "details")
+_NO_STORE = {"cache-control": "no-store"}
+
+
+async def _read_settings(session: ReadSession, caller: KnownCaller, settings: KnownSettings) -> SettingsView:
+    machines = await list_machines(session, after_id=None, limit=_MOST_MACHINES)
+    return SettingsView(
+        reader=reader_of(caller),
+        projects=tuple(project_row(project) for project in await projects.list_projects(session)),
+        machines=tuple(machine_row(machine) for machine in machines),
+        rules=rules_of(settings),
+    )
+
+
+AskedSettings = Annotated[SettingsView, Depends(_read_settings)]
+
+
+async def _read_project(project: str, session: ReadSession, caller: KnownCaller) -> ProjectView:
+    known = await projects.project_by_name(session, project)
+    return project_view(known, await list_machines(session, after_id=None, limit=_MOST_MACHINES), caller)
+
+
+AskedProject = Annotated[ProjectView, Depends(_read_project)]
+
+
+async def _read_tokens(
+    session: ReadSession, caller: KnownCaller, after: Annotated[KnownId | None, Query()] = None
+) -> TokensView:
+    return await _tokens(session, caller, after)
+
+
+AskedTokens = Annotated[TokensView, Depends(_read_tokens)]
+
+
+async def _read_audit(
+    session: ReadSession, project: Name | None = None, before: Annotated[KnownId | None, Query()] = None
+) -> AuditView:
+    found = await list_lines(session, project=project, before_id=before, limit=_LINES + 1)
+    lines = tuple(audit_row(line) for line in found[:_LINES])
+    more = links.settings("audit", project=project, before=str(lines[-1].id)) if len(found) > _LINES else None
+    return AuditView(project, tuple(known.name for known in await projects.list_projects(session)), lines, more)
+
+
+AskedAudit = Annotated[AuditView, Depends(_read_audit)]
+
+
+@router.get("/settings.json")
+async def settings_json(view: AskedSettings) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/settings")
+async def settings_page(request: Request, view: AskedSettings) -> Response:
+    """The first page."""
+    return page(request, "settings.html", title="Settings", view=view, twins=("json",))
+
+
+@router.post("/settings/projects")
+async def make_project(request: Request, session: WriteSession) -> Response:
+    """Make a project before its first upload."""
+    form = await Form.of(request)
+    wanted = checked(ProjectRequest, {"name": form.text("name"), "public_read": form.ticked("public_read")})
+    await projects.create_project(session, wanted.name, public_read=wanted.public_read)
+    note(session, subject=f"project {wanted.name}", project=wanted.name, public_read=wanted.public_read)
+    return RedirectResponse(links.settings("projects", wanted.name), status_code=SEE_OTHER)
+
+
+@router.get("/settings/projects/{project:path}.json")
+async def project_json(view: AskedProject) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/settings/projects/{project:path}")
+async def project_page(request: Request, view: AskedProject, saved: bool = False) -> Response:  # noqa: FBT001, FBT002 - a parameter of the address
+    """The settings of a project."""
+    name = view.project.name
+    return page(
+        request,
+        "settings_project.html",
+        title=f"Settings of {name}",
+        project=name,
+        view=view,
+        saved=saved,
+        twins=("json",),
+    )
+
+
+@router.post("/settings/projects/{project:path}")
+async def change_project_settings(project: str, request: Request, session: WriteSession) -> Response:
+    """Change the settings of a project."""
+    form = await Form.of(request)
+    wanted: dict[str, Any] = {
+        "public_read": form.ticked("public_read"),
+        "raw_days": form.number("raw_days"),
+        "body_days": form.number("body_days"),
+        "backfill": _backfill(form) if form.text("suite") else None,
+    }
+    known = await projects.project_by_name(session, project)
+    if wanted["backfill"] is not None and known.backfill is not None:
+        wanted["backfill"] = known.backfill | wanted["backfill"]  # what the form does not ask for stays
+    _, changed = await projects.change_project(session, project, checked(ProjectChange, wanted))
+    note(session, subject=f"project {project}", project=project, **changed)
+    return RedirectResponse(links.settings("projects", project, saved="true"), status_code=SEE_OTHER)
+
+
+@router.post("/settings/machines/{machine_id}")
+async def change_machine_settings(machine_id: KnownId, request: Request, session: WriteSession) -> Response:
+    """Say whether approved jobs of forks may run on a machine."""
+    form = await Form.of(request)
+    change = checked(MachineChange, {"accepts": form.text("accepts")})
+    _, is_news = await change_accepts(session, MachineId(machine_id), change.accepts)
+    if is_news:
+        note(session, subject=f"machine {machine_id}", accepts=change.accepts)
+    else:
+        note_nothing(session)
+    return RedirectResponse(f"{links.settings()}#machines", status_code=SEE_OTHER)
+
+
+@router.get("/settings/tokens.json")
+async def tokens_json(view: AskedTokens) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/settings/tokens")
+async def tokens_page(request: Request, view: AskedTokens) -> Response:
+    """Tokens, and a form for another."""
+    return page(request, "settings_tokens.html", title="Tokens", view=view, twins=("json",))
+
+
+@router.post("/settings/tokens")
+async def make_token(request: Request, session: WriteSession, caller: KnownCaller) -> Response:
+    """Make a token, and show its secret in the answer to the form: nothing can show it again."""
+    form = await Form.of(request)
+    wanted = checked(
+        TokenRequest,
+        {
+            "name": form.text("name"),
+            "scopes": [scope for scope in SCOPES if form.ticked(f"scope_{scope}")],
+            "project": form.text("project") or None,
+            "expires_in_days": form.number("days"),
+        },
+    )
+    project_id = await _project_id(session, wanted.project)
+    tokens.refuse_wider(caller, project_id, what="token")
+    stored, shown = await tokens.create_token(
+        session,
+        name=wanted.name,
+        scopes=wanted.scopes,
+        created_by=caller.name,
+        project_id=project_id,
+        lifetime=timedelta(days=wanted.expires_in_days) if wanted.expires_in_days is not None else None,
+    )
+    note(session, subject=f"token {stored.token.id}", project=stored.project, name=wanted.name, scopes=wanted.scopes)
+    made = Secret("token", wanted.name, shown.secret, shown.expires_at, f"Authorization: Bearer {shown.secret}")
+    return await _shown_once(request, session, caller, made)
+
+
+@router.post("/settings/tokens/{token_id}/revoke")
+async def end_token(token_id: KnownId, session: WriteSession, caller: KnownCaller) -> Response:
+    """End a token at once, and the logins made with it."""
+    stored = await tokens.revoke_token(session, TokenId(token_id), caller=caller)
+    note(session, subject=f"token {token_id}", project=stored.project, name=stored.token.name)
+    return RedirectResponse(links.settings("tokens"), status_code=SEE_OTHER)
+
+
+@router.post("/settings/enrolments")
+async def make_code(request: Request, session: WriteSession, caller: KnownCaller) -> Response:
+    """Make a code with which one agent introduces itself once, and show it this once."""
+    form = await Form.of(request)
+    told = {"project": form.text("project") or None, "expires_in_minutes": form.number("minutes")}
+    wanted = checked(CodeRequest, {name: value for name, value in told.items() if value is not None})
+    project_id = await _project_id(session, wanted.project)
+    tokens.refuse_wider(caller, project_id, what="code")
+    shown = await tokens.create_code(
+        session, created_by=caller.name, lifetime=timedelta(minutes=wanted.expires_in_minutes), project_id=project_id
+    )
+    note(session, subject="enrolment code", project=wanted.project)
+    base = str(request.base_url).rstrip("/")
+    command = f"pullback agent --server {base} --token-file code"
+    return await _shown_once(
+        request, session, caller, Secret("code", "one agent", shown.secret, shown.expires_at, command)
+    )
+
+
+@router.get("/settings/audit.json")
+async def audit_json(view: AskedAudit) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/settings/audit.csv")
+async def audit_csv(view: AskedAudit) -> Response:
+    """The lines that the page shows, as CSV."""
+    return csv_twin("audit", _table(view), COLUMNS)
+
+
+@router.get("/settings/audit")
+async def audit_page(request: Request, view: AskedAudit) -> Response:
+    """Who wrote what."""
+    return page(request, "settings_audit.html", title="Audit log", view=view, twins=("json", "csv"))
+
+
+async def _tokens(session: AsyncSession, caller: KnownCaller, after: int | None) -> TokensView:
+    found = await tokens.list_tokens(session, after_id=after, limit=_TOKENS + 1, caller=caller)
+    now = datetime.now(UTC)
+    return TokensView(
+        reader=reader_of(caller),
+        tokens=tuple(token_row(stored, now) for stored in found[:_TOKENS]),
+        projects=tuple(project.name for project in await projects.list_projects(session)),
+        next_href=links.settings("tokens", after=str(found[_TOKENS - 1].token.id)) if len(found) > _TOKENS else None,
+        allowed=ALLOWED,
+    )
+
+
+async def _shown_once(request: Request, session: AsyncSession, caller: KnownCaller, made: Secret) -> Response:
+    view = replace(await _tokens(session, caller, None), made=made)
+    answer = page(request, "settings_tokens.html", title="Tokens", view=view, copying=True)
+    answer.headers.update(_NO_STORE)
+    return answer
+
+
+async def _project_id(session: AsyncSession, name: str | None) -> ProjectId | None:
+    return ProjectId((await projects.project_by_name(session, name)).id) if name is not None else None
+
+
+def _backfill(form: Form) -> dict[str, Any]:
+    wanted: dict[str, Any] = {
+        "suite": form.text("suite"),
+        "branch": form.text("branch") or "main",
+        "order": form.text("order") or "newest",
+        "limit": form.number("limit") or 20,
+    }
+    text = form.text("requires")
+    try:
+        return wanted | {"requires": orjson.loads(text) if text else {}}
+    except orjson.JSONDecodeError:
+        refuse("requires", 'The labels of agents are JSON, as in {"device": "cpu"}: this is not.')
+
+
+def _table(view: AuditView) -> Iterator[dict[str, Any]]:
+    for line in view.lines:
+        yield {**asdict(line), "at": line.at.isoformat()}

@@ -1,0 +1,319 @@
+"""What the settings pages show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from pullback_dashboards import links
+from pullback_service.access.caller import Caller, Scope
+from pullback_service.audit.models import Audit
+from pullback_service.comparisons import judging
+from pullback_service.jobs.steering import ATTEMPTS
+from pullback_service.machines.models import Machine
+from pullback_service.projects.models import Project
+from pullback_service.settings import Settings
+from pullback_service.tokens.queries import StoredToken
+
+# Addresses and secrets are nobody's business, not even an administrator's in a browser.
+_UNITS = {"s": "s", "hours": "h"}
+_UNSAID = frozenset({"database_url", "database_url_file", "token_file"})
+
+ALLOWED: dict[Scope, str] = {
+    "read": "every list, page and export; boards of one's own",
+    "upload": "reports and commits; jobs and backfills; boards of projects",
+    "agent": "enrolling, claiming jobs, their heartbeats, logs and results",
+    "admin": "all of these, and what is on these pages",
+}
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who reads the page, and what that allows."""
+
+    name: str
+    scopes: tuple[str, ...]
+    of_all_projects: bool
+    may_change: bool
+    may_make_projects: bool
+
+
+@dataclass(frozen=True)
+class ProjectRow:
+    """A project as its settings are."""
+
+    name: str
+    public_read: bool
+    raw_days: int | None
+    body_days: int | None
+    backfill: str
+    mirror: bool
+    href: str
+
+
+@dataclass(frozen=True)
+class MachineRow:
+    """A machine and the lowest trust a job may have to be run there."""
+
+    id: int
+    name: str
+    fingerprint: str
+    accepts_forks: bool
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of this service: its name, what it is set to, what it means, and what sets it."""
+
+    name: str
+    value: str
+    meaning: str
+    set_by: str
+
+
+@dataclass(frozen=True)
+class SettingsView:
+    """The first page."""
+
+    reader: Reader
+    projects: tuple[ProjectRow, ...]
+    machines: tuple[MachineRow, ...]
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """A standing backfill, field by field as a form has it."""
+
+    suite: str = ""
+    branch: str = "main"
+    order: str = "newest"
+    limit: int = 20
+    requires: str = ""
+
+
+@dataclass(frozen=True)
+class ProjectView:
+    """The settings of one project, and how much it keeps."""
+
+    reader: Reader
+    project: ProjectRow
+    reports: int
+    commits: int
+    points: int
+    last_report_at: datetime | None
+    mirror: str | None
+    backfill: Backfill
+    machines_for_forks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """A token, without its secret."""
+
+    id: int
+    name: str
+    prefix: str
+    scopes: tuple[str, ...]
+    project: str | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    state: str
+
+
+@dataclass(frozen=True)
+class Secret:
+    """What was made a moment ago, and is shown this once."""
+
+    kind: str
+    name: str
+    secret: str
+    expires_at: datetime | None
+    command: str
+
+
+@dataclass(frozen=True)
+class TokensView:
+    """All tokens that the reader may end, and what a new one may be."""
+
+    reader: Reader
+    tokens: tuple[TokenRow, ...]
+    projects: tuple[str, ...]
+    next_href: str | None
+    allowed: dict[Scope, str]
+    made: Secret | None = None
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """A write."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    project: str | None
+    address: str | None
+    details: str
+
+
+@dataclass(frozen=True)
+class AuditView:
+    """Who wrote what, newest first."""
+
+    project: str | None
+    projects: tuple[str, ...]
+    lines: tuple[AuditRow, ...]
+    next_href: str | None
+
+
+def reader_of(caller: Caller) -> Reader:
+    """Who reads."""
+    return Reader(
+        name=caller.name,
+        scopes=tuple(sorted(caller.scopes)),
+        of_all_projects=caller.projects is None,
+        may_change=caller.has("admin"),
+        may_make_projects=caller.has("admin") and caller.projects is None,
+    )
+
+
+def project_row(project: Project) -> ProjectRow:
+    """A project in the list."""
+    policy = project.backfill or {}
+    return ProjectRow(
+        name=project.name,
+        public_read=project.public_read,
+        raw_days=project.raw_days,
+        body_days=project.body_days,
+        backfill=f"{policy.get('suite')} on {policy.get('branch')}" if policy else "",
+        mirror=project.mirror is not None,
+        href=links.settings("projects", project.name),
+    )
+
+
+def project_view(project: Project, machines: Sequence[Machine], caller: Caller) -> ProjectView:
+    """The settings of one project. Where its clone lies is told to who may change it."""
+    policy = project.backfill or {}
+    requires = policy.get("requires") or {}
+    return ProjectView(
+        reader=reader_of(caller),
+        project=project_row(project),
+        reports=project.reports,
+        commits=project.commits,
+        points=project.points,
+        last_report_at=project.last_report_at,
+        mirror=project.mirror if caller.has("admin") else None,
+        backfill=Backfill(
+            suite=policy.get("suite", ""),
+            branch=policy.get("branch", "main"),
+            order=policy.get("order", "newest"),
+            limit=policy.get("limit", 20),
+            requires=orjson.dumps(requires).decode() if requires else "",
+        ),
+        machines_for_forks=tuple(machine.name for machine in machines if machine.accepts == "untrusted"),
+    )
+
+
+def machine_row(machine: Machine) -> MachineRow:
+    """A machine in the list."""
+    forks = machine.accepts == "untrusted"
+    return MachineRow(machine.id, machine.name, machine.fingerprint, forks, machine.last_seen_at)
+
+
+def token_row(stored: StoredToken, now: datetime) -> TokenRow:
+    """A token in the list."""
+    token = stored.token
+    expired = token.expires_at is not None and token.expires_at <= now
+    return TokenRow(
+        id=token.id,
+        name=token.name,
+        prefix=token.prefix,
+        scopes=tuple(token.scopes),
+        project=stored.project,
+        created_at=token.created_at,
+        created_by=token.created_by,
+        expires_at=token.expires_at,
+        last_used_at=token.last_used_at,
+        revoked_at=token.revoked_at,
+        state="revoked" if token.revoked_at is not None else "expired" if expired else "valid",
+    )
+
+
+def audit_row(line: Audit) -> AuditRow:
+    """A write in words: what was said of it as name and value."""
+    said = (f"{name}: {_short(value)}" for name, value in line.details.items())
+    return AuditRow(
+        line.id, line.at, line.actor, line.action, line.subject, line.project, line.address, ", ".join(said)
+    )
+
+
+def rules_of(settings: Settings) -> tuple[Rule, ...]:
+    """What this service goes by: what may be claimed first, then its limits."""
+    claims = (
+        ("least claim", _percent(judging.LEAST_CLAIM), "Nothing is called faster or slower below this.", "decision 38"),
+        (
+            "margin",
+            _percent(judging.USUAL_MARGIN),
+            "Nothing is called the same whose interval leaves this.",
+            "decision 38",
+        ),
+        (
+            "provisional floor",
+            _percent(judging.PROVISIONAL_FLOOR),
+            "How far apart equal programs may come on a machine that has not measured its own noise.",
+            "the method",
+        ),
+        (
+            "attempts",
+            str(ATTEMPTS),
+            "A job whose lease was lost goes back to the queue, so often at most.",
+            "the queue",
+        ),
+    )
+    limits = (
+        (
+            _spoken(name),
+            _written(name, getattr(settings, name)),
+            (field.description or "").replace("`", ""),
+            _variable(name),
+        )
+        for name, field in Settings.model_fields.items()
+        if name not in _UNSAID
+    )
+    return tuple(Rule(*one) for one in (*claims, *limits))
+
+
+def _percent(value: float) -> str:
+    return f"{value * 100:g} %"
+
+
+def _spoken(name: str) -> str:
+    """The name without its unit, which stands behind the value."""
+    stem, _, last = name.rpartition("_")
+    return (stem if last in _UNITS or last == "bytes" else name).replace("_", " ")
+
+
+def _written(name: str, value: object) -> str:
+    last = name.rpartition("_")[2]
+    if value is None:
+        return "not set"
+    if last == "bytes" and isinstance(value, int):
+        return f"{value / 2**20:g} MiB"
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{text} {_UNITS[last]}" if last in _UNITS else text
+
+
+def _variable(name: str) -> str:
+    return f"PULLBACK_{name.upper()}"
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text if len(text) <= 120 else f"{text[:119]}…"

@@ -1,0 +1,78 @@
+"""What happened at the commits of a case, apart from its curves: counts that changed, what sessions say, incidents. Pure.
+
+Each lane holds one mark a commit, with a sentence for everything that happened there.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pullback_dashboards.history import Claim, Metric
+from pullback_dashboards.wording import factors, units
+
+Lane = Literal["counts", "sessions", "incidents"]
+LANES: tuple[Lane, ...] = ("incidents", "sessions", "counts")  # from the top
+_GRAVITY = ("failed", "worse", "better", "unsure", "plain")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An exact metric of a variant that is another than at the commit measured before."""
+
+    place: int
+    variant: str
+    metric: Metric
+    before: float
+    now: float
+
+
+@dataclass(frozen=True)
+class Told:
+    """One sentence about a commit."""
+
+    place: int
+    lane: Lane
+    tone: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """Everything of one lane at one commit; the gravest tone and its sign speak for all."""
+
+    place: int
+    lane: Lane
+    tone: str
+    sign: str
+    sentences: tuple[str, ...]
+
+
+def events(counts: Iterable[Counted], claims: Iterable[Claim], incidents: Iterable[Told] = ()) -> tuple[Event, ...]:
+    """The events of a case, oldest first. Incidents come from whoever detects them."""
+    newest = {(claim.variant, claim.metric, claim.place, claim.reference): claim for claim in claims}
+    told = [*map(_counted, counts), *map(_claimed, newest.values()), *incidents]
+    together: dict[tuple[int, Lane], list[Told]] = {}
+    for one in told:
+        together.setdefault((one.place, one.lane), []).append(one)
+    return tuple(_event(together[key]) for key in sorted(together, key=lambda key: (key[0], LANES.index(key[1]))))
+
+
+def _event(told: Sequence[Told]) -> Event:
+    tone = min((one.tone for one in told), key=_GRAVITY.index)
+    ordered = sorted(told, key=lambda one: _GRAVITY.index(one.tone))
+    sign = {"worse": "▲", "better": "▼", "unsure": "?", "failed": "✕", "plain": "="}[tone]
+    return Event(told[0].place, told[0].lane, tone, sign, tuple(one.text for one in ordered))
+
+
+def _counted(change: Counted) -> Told:
+    outcome = "less" if change.now < change.before else "more"
+    unit = change.metric.unit
+    text = (
+        f"{change.variant}: {change.metric.label} {units.quantity(change.before, unit)} → "
+        f"{units.quantity(change.now, unit)} ({units.change(change.now - change.before, unit)})"
+    )
+    return Told(change.place, "counts", factors.tone(outcome, bigger_is_better=change.metric.bigger_is_better), text)
+
+
+def _claimed(claim: Claim) -> Told:
+    return Told(claim.place, "sessions", factors.tone(claim.outcome), f"{claim.variant}: {claim.words}")

@@ -1,0 +1,175 @@
+"""What the workload page asks of the service: one case on one machine across commits, and a sketch of it on the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_dashboards import sources
+from pullback_dashboards.history import History, Metric, Reading, case_order, in_metric_order
+from pullback_dashboards.workload.events import Counted
+from pullback_dashboards.workload.machines import Machines, side_by_side
+from pullback_dashboards.workload.view import State
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import ProjectId
+from pullback_service.series import case_history as queries
+from pullback_service.series.case_history import CaseHistory, CaseSeries
+from pullback_service.series.overviewing import KnownCase, comparisons_at
+from pullback_service.series.queries import MeasuringMachine, WorkloadHistory
+
+MOST_MACHINES = 12  # drawn side by side; the others are links
+SKETCHED_COMMITS = 100
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the page is made of. `state` is complete: everything that the address leaves open is chosen."""
+
+    project: str
+    workload: str
+    state: State
+    machine: str
+    history: History
+    counts: tuple[Counted, ...]
+    thinned: bool
+    cases: tuple[str, ...]
+    machines: tuple[str, ...]
+    memory: tuple[Metric, ...]
+    side_by_side: Machines | None
+
+
+async def find(session: AsyncSession, project_id: ProjectId, project: str, workload: str, state: State) -> Found:
+    """Everything for one state of the page."""
+    machines = await sources.machines_of(session, project_id)
+    if not machines:
+        raise NotFoundError(f"Nothing of project {project!r} has been measured yet: its first report makes this page.")
+    cases = await queries.cases_of_workload(session, project_id, workload)
+    where = await queries.measured_on(session, [case.id for case in cases])
+    here = [machine for machine in machines if any(machine.id in where.get(case.id, ()) for case in cases)]
+    machine = sources.chosen(machines, state.machine) if state.machine or not here else here[0]
+    known = sorted(
+        (case for case in cases if machine.id in where.get(case.id, ())), key=lambda case: case_order(case.label)
+    )
+    if not known:
+        raise NotFoundError(f"Machine {machine.name!r} has not measured {workload!r}: choose another machine.")
+    case = _chosen(known, state.case, workload)
+    series = await queries.series_of_case(session, case.id, machine.id)
+    memory = _memory(series)
+    full = replace(state, case=case.label, memory=_chosen_memory(memory, state.memory))
+    found = await queries.case_history(
+        session, case.id, machine.id, series, [name for name in ("time", full.memory) if name], last=int(state.last)
+    )
+    history = _as_history(found, case)
+    stated = await comparisons_at(session, machine.id, [commit.id for commit in found.commits], case_id=case.id)
+    places = {commit.id: place for place, commit in enumerate(found.commits)}
+    return Found(
+        project=project,
+        workload=workload,
+        state=full,
+        machine=machine.name,
+        history=replace(history, claims=tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated)),
+        counts=tuple(
+            Counted(places[c.commit_id], c.series.variant, _metric(c.series), c.before, c.value) for c in found.changes
+        ),
+        thinned=found.thinned,
+        cases=tuple(one.label for one in known),
+        machines=tuple(one.name for one in here),
+        memory=memory,
+        side_by_side=await _side_by_side(
+            session, case, [one for one in here if one.id in where[case.id]], machine, series, project, workload, full
+        ),
+    )
+
+
+def _as_history(found: CaseHistory, case: KnownCase) -> History:
+    """The history of the case; marks of a thinned one know what they followed."""
+    history = sources.as_history([WorkloadHistory(found.commits, found.cells, found.failures)])
+    if not found.thinned:
+        return history
+    ids = {(cell.variant, cell.metric): cell.series_id for cell in found.cells}
+
+    def with_previous(place: int, reading: Reading | None, series_id: int | None) -> Reading | None:
+        commit_id = history.commits[place].id
+        if reading is None or reading.failure or series_id is None or commit_id is None:
+            return reading
+        last = found.before.get((series_id, commit_id))
+        return (
+            reading
+            if last is None
+            else replace(reading, previous=Reading(last.value, last.log_ratio, last.low, last.high))
+        )
+
+    lines = tuple(
+        replace(
+            line,
+            readings=tuple(
+                with_previous(place, reading, ids.get((line.variant, line.metric.name)))
+                for place, reading in enumerate(line.readings)
+            ),
+        )
+        for line in history.lines
+        if line.case == case.label
+    )
+    return replace(history, lines=lines)
+
+
+async def _side_by_side(
+    session: AsyncSession,
+    case: KnownCase,
+    machines: Sequence[MeasuringMachine],
+    machine: MeasuringMachine,
+    series: Sequence[CaseSeries],
+    project: str,
+    workload: str,
+    state: State,
+) -> Machines | None:
+    """The case on every machine that has it, the present one among them; None where it is the only one."""
+    if len(machines) < 2:
+        return None
+    metrics = in_metric_order({_metric(one) for one in series})
+    if not metrics:
+        return None
+    drawn = list(machines[:MOST_MACHINES])
+    if machine not in drawn:
+        drawn[-1] = machine
+    points = await queries.sketches(
+        session, case.id, metrics[0].name, [one.id for one in drawn], last=min(int(state.last), SKETCHED_COMMITS)
+    )
+    if not points:
+        return None
+    return side_by_side(
+        points,
+        {int(one.id): one.name for one in drawn},
+        [one.name for one in machines if one not in drawn],
+        metric=metrics[0],
+        project=project,
+        workload=workload,
+        state=state,
+        current=machine.name,
+    )
+
+
+def _chosen(cases: Sequence[KnownCase], label: str | None, workload: str) -> KnownCase:
+    for case in cases:
+        if label in {None, case.label}:
+            return case
+    raise NotFoundError(
+        f"There is no case {label!r}: {workload} has {', '.join(case.label for case in cases[:20])}"
+        f"{' and others' if len(cases) > 20 else ''}."
+    )
+
+
+def _memory(series: Sequence[CaseSeries]) -> tuple[Metric, ...]:
+    """Everything but time, which has a plot of its own."""
+    return in_metric_order({_metric(one) for one in series if one.metric != "time"})
+
+
+def _chosen_memory(memory: Sequence[Metric], name: str | None) -> str | None:
+    names = [metric.name for metric in memory]
+    if name is not None and name not in names:
+        raise NotFoundError(f"No metric {name!r} was measured here: there are {', '.join(names) or 'none'}.")
+    return name or (names[0] if names else None)
+
+
+def _metric(series: CaseSeries) -> Metric:
+    return Metric(series.metric, series.unit, series.exact, series.direction == "bigger")

@@ -1,0 +1,133 @@
+"""What the API takes and says about boards."""
+
+from datetime import datetime
+from typing import Annotated, Literal, Self, TypeAlias
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from pullback_service.boards.queries import MOST_CHARTS, StoredBoard, StoredChart
+from pullback_service.fields import Name, Whole
+
+Kind: TypeAlias = Literal["explore", "workload", "compare"]
+Value = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Query = Annotated[dict[Name, Annotated[list[Value], Field(min_length=1, max_length=50)]], Field(max_length=40)]
+Place = Annotated[Whole, Field(ge=1, le=MOST_CHARTS)]
+
+
+class BoardRequest(BaseModel):
+    """A board to be made: one's own, or with `project` that project's."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "Dense layers"}]})
+
+    name: Name
+    project: Name | None = Field(None, description="Left out, it is the caller's own.")
+
+
+class BoardChange(BaseModel):
+    """Another name for a board."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+
+
+class ChartRequest(BaseModel):
+    """What to pin: a page of the dashboard, by its kind and the names and values in its address."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"kind": "explore", "project": "demo", "query": {"metric": ["time"]}}]},
+    )
+
+    kind: Kind
+    project: Name
+    workload: Name | None = Field(None, description="Of which workload, where `kind` is that.")
+    query: Query = Field(default={}, examples=[{"metric": ["time"], "variant": ["fused", "native"]}])
+    title: Name | None = Field(None, description="Left out, the dashboard says what it shows.")
+
+    @model_validator(mode="after")
+    def _workload_belongs_to_its_kind(self) -> Self:
+        if (self.kind == "workload") != (self.workload is not None):
+            raise ValueError("`workload` is needed where kind is workload, and means nothing elsewhere")
+        return self
+
+
+class ChartChange(BaseModel):
+    """What is to be different about a pinned chart; what is left out stays, and a title of `null` is none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: Name | None = None
+    place: Place | None = Field(None, description="From 1; the others make room.")
+
+
+class ChartSummary(BaseModel):
+    """A pinned chart. `place` is its place on the board, from 1."""
+
+    id: int
+    kind: Kind
+    project: str
+    workload: str | None
+    query: dict[str, list[str]]
+    title: str | None
+    place: int
+
+    @classmethod
+    def of(cls, stored: StoredChart, place: int) -> Self:
+        """A chart at its place among those the caller may see."""
+        chart = stored.chart
+        return cls.model_validate(
+            {
+                "id": chart.id,
+                "kind": chart.kind,
+                "project": stored.project,
+                "workload": chart.workload,
+                "query": chart.query,
+                "title": chart.title,
+                "place": place,
+            }
+        )
+
+
+class BoardSummary(BaseModel):
+    """A board. `own`: it is the caller's; `may_change`: the caller may pin to it, and change it."""
+
+    id: UUID
+    name: str
+    project: str | None = Field(description="Whose it is; null where it is somebody's own.")
+    owner: str = Field(description="Who made it.", examples=["token 'ci'"])
+    own: bool
+    may_change: bool
+    charts: int
+    created_at: datetime
+    changed_at: datetime
+
+    @classmethod
+    def of(cls, stored: StoredBoard) -> Self:
+        """A board as lists show it."""
+        board = stored.board
+        return cls(
+            id=board.id,
+            name=board.name,
+            project=stored.project,
+            owner=board.owner_name,
+            own=stored.own,
+            may_change=stored.may_change,
+            charts=stored.charts,
+            created_at=board.created_at,
+            changed_at=board.changed_at,
+        )
+
+
+class BoardDetail(BoardSummary):
+    """A board with its charts, in their order. Those of projects the caller may not read are not there."""
+
+    pinned: list[ChartSummary]
+
+
+class PinReceipt(BaseModel):
+    """A chart that is on a board now, or was there already."""
+
+    board_id: UUID
+    chart: ChartSummary

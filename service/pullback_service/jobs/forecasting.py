@@ -1,0 +1,202 @@
+"""When waiting jobs will begin, how long they will take, and why they wait. Pure: queue and machines in, words out.
+
+The queue is played through: whenever a machine is free it takes the first job that it may have, as a claim does, and has
+it for as long as earlier jobs of the same suite took there. Where one of these is not known nothing is said: a machine
+with an unknown end takes no further part, and what only it could do has no time. What is said is a forecast all the same:
+fresh jobs with a higher priority go first.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pullback_service.jobs.offers import contains
+
+Work = tuple[int, str, str]
+"""What takes about the same time on one machine: project, suite and kind."""
+Reason = Literal["approval", "nobody", "refused", "silent", "labels", "trust", "turn"]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """A job in the queue."""
+
+    id: int
+    work: Work
+    requires: Mapping[str, Any]
+    machine_id: int | None = None
+    trusted: bool = True
+    approved: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A machine as the queue sees it: what its agents offer, and when it is free."""
+
+    machine_id: int
+    name: str
+    offers: tuple[Mapping[str, Any], ...] = ()
+    """Labels of the agents that are here and take jobs."""
+    away: tuple[Mapping[str, Any], ...] = ()
+    """Labels of those that are silent."""
+    accepts_untrusted: bool = False
+    free_in_s: float | None = 0.0
+    """None: at work, nobody knows for how long."""
+    refusal: str | None = None
+    """Why an agent that is here takes no jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What can be said of a waiting job. `ahead` counts the jobs before it that its machines may be given."""
+
+    reason: Reason
+    why: str
+    ahead: int = 0
+    starts_in_s: float | None = None
+    takes_s: float | None = None
+    machine: str | None = None
+
+
+def remaining_s(*, elapsed_s: float, takes_s: float | None, done: int = 0, total: int = 0) -> float | None:
+    """How long a running job will still take: by what its like took, and where that is over by its own progress."""
+    if takes_s is not None and elapsed_s < takes_s:
+        return takes_s - elapsed_s
+    if 0 < done <= total:
+        return elapsed_s * (total - done) / done
+    return None
+
+
+def forecast(
+    queue: Sequence[WaitingJob], benches: Sequence[Bench], durations: Mapping[tuple[int, Work], float]
+) -> dict[int, Forecast]:
+    """A forecast for every job of a queue, which comes in the order in which jobs are given out."""
+    takers = _takers(queue, benches)
+    wanted = [(job, _why(job, benches, takers[job.id])) for job in queue]
+    fitting: dict[int, list[WaitingJob]] = {bench.machine_id: [] for bench in benches}
+    for job, kept in wanted:
+        for machine_id in takers[job.id] if kept is None else ():
+            fitting[machine_id].append(job)
+    planned = _play(benches, fitting, durations)
+    names = {bench.machine_id: bench.name for bench in benches}
+    before: dict[int, int] = dict.fromkeys(names, 0)
+    told = {}
+    for job, kept in wanted:
+        if kept is not None:
+            told[job.id] = kept
+            continue
+        mine = takers[job.id]
+        ahead = max(before[machine_id] for machine_id in mine)
+        for machine_id in mine:
+            before[machine_id] += 1
+        starts_in_s, place = _expected(job, mine, planned)
+        takes_s = None if place is None else durations.get((place, job.work))
+        machine = None if place is None else names[place]
+        told[job.id] = Forecast("turn", _turn(ahead, starts_in_s), ahead, starts_in_s, takes_s, machine)
+    return told
+
+
+def _expected(
+    job: WaitingJob, mine: Sequence[int], planned: Mapping[int, tuple[float, int]]
+) -> tuple[float | None, int | None]:
+    """When a job begins and where; without a time the place is known where there is only one."""
+    if job.id in planned:
+        return planned[job.id]
+    return None, mine[0] if len(mine) == 1 else None
+
+
+def may_take(job: WaitingJob, bench: Bench) -> bool:
+    """Whether an agent that is here would be given a job."""
+    return (
+        job.machine_id in {None, bench.machine_id}
+        and (job.trusted or bench.accepts_untrusted)
+        and any(contains(labels, job.requires) for labels in bench.offers)
+    )
+
+
+def _takers(queue: Sequence[WaitingJob], benches: Sequence[Bench]) -> Mapping[int, Sequence[int]]:
+    """The machines that would be given each job. Most jobs of a queue want the same, which is looked at once."""
+    known: dict[tuple[str, int | None, bool], Sequence[int]] = {}
+    found = {}
+    for job in queue:
+        wish = (repr(job.requires), job.machine_id, job.trusted)
+        if wish not in known:
+            known[wish] = [bench.machine_id for bench in benches if may_take(job, bench)]
+        found[job.id] = known[wish]
+    return found
+
+
+def _play(
+    benches: Sequence[Bench],
+    fitting: Mapping[int, Sequence[WaitingJob]],
+    durations: Mapping[tuple[int, Work], float],
+) -> dict[int, tuple[float, int]]:
+    """When each job begins and where. Every machine walks its own list once, so that it costs jobs x machines."""
+    free = [(bench.free_in_s, bench.machine_id) for bench in benches if bench.free_in_s is not None and bench.offers]
+    heapq.heapify(free)
+    next_of = {bench.machine_id: iter(fitting[bench.machine_id]) for bench in benches}
+    planned: dict[int, tuple[float, int]] = {}
+    while free:
+        at_s, machine_id = heapq.heappop(free)
+        job = next((job for job in next_of[machine_id] if job.id not in planned), None)
+        if job is None:
+            continue
+        planned[job.id] = (at_s, machine_id)
+        takes_s = durations.get((machine_id, job.work))
+        if takes_s is not None:
+            heapq.heappush(free, (at_s + takes_s, machine_id))
+    return planned
+
+
+def _why(job: WaitingJob, benches: Sequence[Bench], takers: Sequence[int]) -> Forecast | None:
+    """Why nobody will be given a job as things are, or None where somebody will."""
+    if not job.trusted and not job.approved:
+        return Forecast("approval", "A commit of a fork: it waits for an administrator to approve it.")
+    if takers:
+        return None
+    mine = [bench for bench in benches if job.machine_id in {None, bench.machine_id}]
+    if not mine:
+        pinned = job.machine_id is not None
+        return Forecast("nobody", "No agent runs on the one machine that may take it." if pinned else NO_AGENT)
+    return _obstacle(job, mine, f"Only {mine[0].name} may take it, " if job.machine_id is not None else None)
+
+
+NO_AGENT = "No agent has enrolled: start one."
+
+
+def _obstacle(job: WaitingJob, mine: Sequence[Bench], only: str | None) -> Forecast:
+    """What stands between a job and the machines that may have it; `only` begins the sentence where that is one."""
+    if any(_offers(bench.offers, job) for bench in mine):
+        words = (
+            "and it accepts no untrusted jobs."
+            if only
+            else "None of the machines that could do it accepts code of forks."
+        )
+        return Forecast("trust", f"{only or ''}{words}")
+    refusing = next((bench for bench in mine if bench.refusal), None)
+    if refusing is not None and not any(bench.offers for bench in mine):
+        words = "and it takes no jobs" if only else f"{refusing.name} takes no jobs"
+        return Forecast("refused", f"{only or ''}{words}: {refusing.refusal}")
+    silent = [bench.name for bench in mine if _offers(bench.away, job)]
+    if silent:
+        words = "and it is silent." if only else f"The agents that could do it are silent: {', '.join(silent)}."
+        return Forecast("silent", f"{only or ''}{words}")
+    wanted = labels_in_words(job.requires)
+    words = f"and its agents lack the labels {wanted}." if only else f"No agent has the labels it requires: {wanted}."
+    return Forecast("labels", f"{only or ''}{words}")
+
+
+def _offers(offers: Sequence[Mapping[str, Any]], job: WaitingJob) -> bool:
+    return any(contains(labels, job.requires) for labels in offers)
+
+
+def labels_in_words(labels: Mapping[str, Any]) -> str:
+    """Labels as `--label` takes them: gpu=h200, device=cpu."""
+    return ", ".join(f"{name}={value}" for name, value in labels.items())
+
+
+def _turn(ahead: int, starts_in_s: float | None) -> str:
+    if starts_in_s == 0:
+        return "A machine is free for it."
+    return f"{ahead} {'job is' if ahead == 1 else 'jobs are'} before it." if ahead else "It is the next."

@@ -1,0 +1,66 @@
+"""The noise of machines, remembered between requests.
+
+It is made of some ten thousand ratios a machine, and changes when another A/A comparison arrives, twice a day, and with
+the day, when the window moves on. A page about twenty machines would read and sort them all anew each time: a second.
+What is remembered holds until one of the two is another; a project that is deleted takes its share away by the next day.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from anyio import to_thread
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.access.visibility import own_projects
+from pullback_service.ids import MachineId
+from pullback_service.machines.noise import Noise, noise_in
+from pullback_service.machines.queries import comparisons_with_itself, newest_self_comparisons
+
+MOST_REMEMBERED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The noise of a machine in one metric; `truncated` where the window held more comparisons than are looked at."""
+
+    noise: Noise
+    truncated: bool
+
+
+_Key = tuple[MachineId, int, str, tuple[int, ...] | None]
+_Stamp = tuple[int, date]
+
+
+class NoiseMemory:
+    """What one process has made out. Callers who see other projects see other noise."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[_Key, tuple[_Stamp, Heard]] = OrderedDict()
+
+    async def of(
+        self, session: AsyncSession, machine_ids: Sequence[MachineId], *, days: int, metric: str = "time"
+    ) -> Mapping[MachineId, Heard]:
+        """The noise of machines, those without any A/A comparison included."""
+        newest = await newest_self_comparisons(session, machine_ids)
+        own = own_projects(session)
+        found = {}
+        for machine_id in machine_ids:
+            key = (machine_id, days, metric, None if own is None else tuple(own))
+            stamp = (newest.get(machine_id, 0), datetime.now(UTC).date())
+            known = self._known.pop(key, None)
+            if known is None or known[0] != stamp:
+                known = (stamp, await _listen(session, machine_id, days=days, metric=metric, any_at_all=stamp[0] > 0))
+            self._known[key] = known  # youngest last
+            found[machine_id] = known[1]
+        while len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+        return found
+
+
+async def _listen(session: AsyncSession, machine_id: MachineId, *, days: int, metric: str, any_at_all: bool) -> Heard:
+    if not any_at_all:
+        return Heard(noise_in([]), truncated=False)
+    found = await comparisons_with_itself(session, machine_id, days=days, metric=metric)
+    return Heard(await to_thread.run_sync(noise_in, found.comparisons), found.truncated)

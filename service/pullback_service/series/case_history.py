@@ -1,0 +1,329 @@
+"""One case across commits on one machine: its series in some metrics, thinned where commits are more than marks.
+
+What is read first is light (value, ratio and interval of every point in the window), so that of five thousand commits only
+the points that are drawn are read in full.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby, pairwise
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from sqlalchemy import BigInteger, Row, and_, cast, func, lateral, select, true
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.commits import history
+from pullback_service.commits.models import Commit
+from pullback_service.errors import NotFoundError
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.machines.models import Machine
+from pullback_service.reports.models import Failure
+from pullback_service.series.models import Case, Point, Series
+from pullback_service.series.overviewing import KnownCase
+from pullback_service.series.pooling import speaker
+from pullback_service.series.queries import (
+    MOST_FAILURES,
+    CommitFacts,
+    FailedCase,
+    MeasuredCell,
+    failed_case,
+    pooled_cells,
+    select_failures,
+    select_points,
+)
+from pullback_service.series.thinning import thin
+
+MOST_COMMITS = 5_000
+MOST_MARKS = 1_000
+"""Of one series. A plot is about so many pixels wide, and M4 keeps four points or six for each of its buckets."""
+MOST_CHANGES = 2_000
+
+Place: TypeAlias = tuple[datetime, int]
+Light: TypeAlias = Row[Any]
+"""A point with its place in history, value, ratio and interval, and what pooling reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSeries:
+    """A series of a case."""
+
+    id: int
+    variant: str
+    metric: str
+    unit: str
+    direction: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a series said at the commit measured before."""
+
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CountChange:
+    """An exact metric that is another than at the commit measured before."""
+
+    series: CaseSeries
+    commit_id: int
+    before: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class CaseHistory:
+    """Commits of a window, oldest first, with the points that are to be drawn and what each of these followed.
+
+    `thinned` says that there are more points than `cells`.
+    """
+
+    commits: Sequence[CommitFacts]
+    cells: Sequence[MeasuredCell]
+    failures: Sequence[FailedCase]
+    before: Mapping[tuple[int, int], Before]
+    changes: Sequence[CountChange]
+    thinned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SketchedPoint:
+    """A point of a sketch, in which machines are put side by side."""
+
+    machine_id: int
+    variant: str
+    place: Place
+    value: float
+    log_ratio: float | None
+
+
+async def cases_of_workload(session: AsyncSession, project_id: ProjectId, workload: str) -> Sequence[KnownCase]:
+    """Cases of a workload. Index: ix_case_workload."""
+    rows = await session.execute(
+        select(Case.id, Case.workload, Case.label)
+        .where(Case.project_id == project_id, Case.workload == workload)
+        .order_by(Case.id)
+    )
+    found = [KnownCase(*row) for row in rows]
+    if not found:
+        raise NotFoundError(f"No upload of this project has a workload named {workload!r}.")
+    return found
+
+
+async def measured_on(session: AsyncSession, case_ids: Collection[int]) -> Mapping[int, frozenset[int]]:
+    """On which machines cases were measured or failed. Index: uq_series_case_id_variant_metric_machine_id, ix_failure_case_history."""
+    found: dict[int, set[int]] = {}
+    for table in (Series, Failure):
+        rows = await session.execute(
+            select(table.case_id, table.machine_id).where(table.case_id.in_(case_ids)).distinct()
+        )
+        for case_id, machine_id in rows:
+            found.setdefault(case_id, set()).add(machine_id)
+    return {case_id: frozenset(machines) for case_id, machines in found.items()}
+
+
+async def series_of_case(session: AsyncSession, case_id: int, machine_id: MachineId) -> Sequence[CaseSeries]:
+    """Series of a case on a machine. Index: uq_series_case_id_variant_metric_machine_id."""
+    rows = await session.execute(
+        select(Series.id, Series.variant, Series.metric, Series.unit, Series.direction, Series.exact)
+        .where(Series.case_id == case_id, Series.machine_id == machine_id)
+        .order_by(Series.id)
+    )
+    return [CaseSeries(*row) for row in rows]
+
+
+async def case_history(
+    session: AsyncSession,
+    case_id: int,
+    machine_id: MachineId,
+    series: Sequence[CaseSeries],
+    metrics: Collection[str],
+    *,
+    last: int,
+) -> CaseHistory:
+    """The newest `last` commits of a case with its series in some metrics; changes are of all exact metrics.
+
+    Index: ix_point_series_history, ix_failure_case_history, pk_commit; thinned ix_point_commit_id_series_id.
+    """
+    last = min(last, MOST_COMMITS)
+    drawn = [one.id for one in series if one.metric in metrics]
+    light = await _light(session, drawn, last)
+    failures = await _failures(session, case_id, machine_id, last)
+    places = _window(light, failures, last)
+    if not places:
+        return CaseHistory([], [], [], {}, [], thinned=False)
+    oldest, known = places[0], {commit_id for _, commit_id in places}
+    kept, before = _kept(light, oldest)
+    total = sum(1 for row in light if _place(row) >= oldest)
+    thinned = len(places) > MOST_MARKS
+    points = select_points(spread=False).order_by(
+        *history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id
+    )
+    if thinned:
+        pairs = (
+            func.unnest(
+                cast([pair[0] for pair in kept], ARRAY(BigInteger)), cast([pair[1] for pair in kept], ARRAY(BigInteger))
+            )
+            .table_valued("series_id", "commit_id")
+            .render_derived(name="kept")
+        )
+        points = points.join(pairs, and_(pairs.c.series_id == Point.series_id, pairs.c.commit_id == Point.commit_id))
+    else:
+        points = points.where(Point.series_id.in_(drawn), history.since(Point, *oldest))
+    cells = await pooled_cells(session, (await session.execute(points)).all()) if drawn else []
+    return CaseHistory(
+        commits=await _commits(session, known),
+        cells=[cell for cell in cells if cell.commit.id in known],
+        failures=[failure for failure in failures if failure.commit.id in known],
+        before=before,
+        changes=await _changes(session, [one for one in series if one.exact], oldest, known),
+        thinned=thinned and len(kept) < total,
+    )
+
+
+async def sketches(
+    session: AsyncSession, case_id: int, metric: str, machine_ids: Collection[int], *, last: int
+) -> Sequence[SketchedPoint]:
+    """The newest commits of a case in one metric on several machines, oldest first. Index: ix_point_series_history."""
+    newest = lateral(
+        select(Point.ordered_at, Point.commit_id, Point.value, Point.log_ratio)
+        .where(Point.series_id == Series.id)
+        .order_by(*history.newest_first(Point), Point.id.desc())
+        .limit(last)
+    )
+    rows = await session.execute(
+        select(Series.machine_id, Series.variant, newest)
+        .join_from(Series, newest, true())
+        .where(Series.case_id == case_id, Series.metric == metric, Series.machine_id.in_(machine_ids))
+        .order_by(newest.c.ordered_at, newest.c.commit_id)
+    )
+    return [SketchedPoint(row[0], row[1], (row[2], row[3]), row[4], row[5]) for row in rows]
+
+
+async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> Mapping[int, str]:
+    """Names of machines. Index: pk_machine."""
+    rows = await session.execute(select(Machine.id, Machine.name).where(Machine.id.in_(machine_ids)))
+    return {row[0]: row[1] for row in rows}
+
+
+async def _light(session: AsyncSession, series_ids: Collection[int], last: int) -> Sequence[Light]:
+    """The newest points of series, series by series and then oldest first; one row for each commit."""
+    if not series_ids:
+        return []
+    newest = lateral(
+        select(
+            Point.id,
+            Point.ordered_at,
+            Point.commit_id,
+            Point.value,
+            Point.log_ratio,
+            Point.low,
+            Point.high,
+            Point.n,
+            Point.quality,
+        )
+        .where(Point.series_id == Series.id)
+        .order_by(*history.newest_first(Point), Point.id.desc())
+        .limit(last)
+    )
+    rows = await session.execute(
+        select(Series.id.label("series_id"), newest)
+        .join_from(Series, newest, true())
+        .where(Series.id.in_(series_ids))
+        .order_by(Series.id, newest.c.ordered_at, newest.c.commit_id, newest.c.id)
+    )
+    return [
+        group[0] if len(group) == 1 else speaker(group)
+        for group in (list(same) for _, same in groupby(rows, key=attrgetter("series_id", "commit_id")))
+    ]
+
+
+async def _failures(session: AsyncSession, case_id: int, machine_id: MachineId, last: int) -> Sequence[FailedCase]:
+    rows = await session.execute(
+        select_failures()
+        .where(Failure.case_id == case_id, Failure.machine_id == machine_id)
+        .order_by(*history.newest_first(Failure), Failure.id.desc())
+        .limit(min(last, MOST_FAILURES))
+    )
+    return [failed_case(row) for row in reversed(rows.all())]
+
+
+def _window(light: Sequence[Light], failures: Sequence[FailedCase], last: int) -> list[Place]:
+    """Places of the commits, oldest first: no older than where a series had more than could be read."""
+    places = {_place(row) for row in light} | {(f.commit.ordered_at, f.commit.id) for f in failures}
+    newest = sorted(places)[-last:]
+    begins = [_place(group[0]) for group in _by_series(light) if len(group) >= last]
+    return [place for place in newest if not begins or place >= max(begins)] or newest
+
+
+def _kept(light: Sequence[Light], oldest: Place) -> tuple[list[tuple[int, int]], dict[tuple[int, int], Before]]:
+    """The points to draw of each series, and what each of them followed."""
+    kept: list[tuple[int, int]] = []
+    before: dict[tuple[int, int], Before] = {}
+    for group in _by_series(light):
+        rows = [row for row in group if _place(row) >= oldest]
+        traces: list[list[float | None]] = [[row.value for row in rows], [row.log_ratio for row in rows]]
+        changed = [place for place, (one, other) in enumerate(pairwise(rows), 1) if one.value != other.value]
+        counted = changed if len(changed) <= MOST_MARKS // 8 else ()  # of counts all changes stay; times always differ
+        keep = {place for at in counted for place in (at - 1, at)}
+        chosen = thin(traces, MOST_MARKS, keep=keep) if rows else []
+        for place in chosen:
+            kept.append((rows[place].series_id, rows[place].commit_id))
+            if place:
+                last = rows[place - 1]
+                before[kept[-1]] = Before(last.value, last.log_ratio, last.low, last.high)
+    return kept, before
+
+
+async def _commits(session: AsyncSession, ids: Collection[int]) -> Sequence[CommitFacts]:
+    rows = await session.execute(
+        select(Commit.id, Commit.sha, Commit.title, Commit.author, Commit.branch, Commit.authored_at, Commit.ordered_at)
+        .where(Commit.id.in_(ids))
+        .order_by(*history.oldest_first(Commit))
+    )
+    return [CommitFacts(*row) for row in rows]
+
+
+async def _changes(
+    session: AsyncSession, series: Sequence[CaseSeries], oldest: Place, known: Collection[int]
+) -> Sequence[CountChange]:
+    """Counts that differ from those of the commit measured before. Index: ix_point_series_history."""
+    if not series:
+        return []
+    of_commit = (
+        select(Point.series_id, Point.ordered_at, Point.commit_id, Point.value)
+        .where(Point.series_id.in_([one.id for one in series]), history.since(Point, *oldest))
+        .ext(distinct_on(Point.series_id, Point.ordered_at, Point.commit_id))
+        .order_by(Point.series_id, *history.oldest_first(Point), Point.id.desc())
+        .subquery("of_commit")
+    )
+    seen = select(
+        of_commit,
+        func.lag(of_commit.c.value)
+        .over(partition_by=of_commit.c.series_id, order_by=(of_commit.c.ordered_at, of_commit.c.commit_id))
+        .label("before"),
+    ).subquery("seen")
+    rows = await session.execute(
+        select(seen.c.series_id, seen.c.commit_id, seen.c.before, seen.c.value)
+        .where(seen.c.value != seen.c.before)
+        .order_by(seen.c.ordered_at.desc(), seen.c.commit_id.desc(), seen.c.series_id)
+        .limit(MOST_CHANGES)
+    )
+    by_id = {one.id: one for one in series}
+    found = [CountChange(by_id[row[0]], row[1], row[2], row[3]) for row in rows if row[1] in known]
+    return found[::-1]
+
+
+def _by_series(light: Sequence[Light]) -> list[list[Light]]:
+    return [list(group) for _, group in groupby(light, key=attrgetter("series_id"))]
+
+
+def _place(row: Light) -> Place:
+    return row.ordered_at, row.commit_id

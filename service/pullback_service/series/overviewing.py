@@ -1,0 +1,414 @@
+"""What the overview reads: which cases there are, how each stands, lines of some series, and what changed lately.
+
+Every function takes as long as there are cases or series in its answer, however many commits there are behind them.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, and_, exists, func, lateral, or_, select, true, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.commits import history
+from pullback_service.commits.models import Commit
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.reports.models import Comparison, Failure, Report
+from pullback_service.series.choosing import says
+from pullback_service.series.models import Case, Point, Series
+from pullback_service.series.pooling import speaker
+from pullback_service.series.queries import (
+    MOST_FAILURES,
+    MOST_HISTORY_POINTS,
+    CommitFacts,
+    FailedCase,
+    MeasuredCell,
+    commit_facts,
+    failed_case,
+    pooled_cells,
+    select_failures,
+    select_points,
+)
+
+MOST_CASES = 5_000
+MOST_CHANGED = 500
+"""Series that changed lately, of which a page tells; more of them are one event, and are told by its largest."""
+MOST_CLAIMS = 2_000
+UPLOADS_OF_A_SUITE = 5
+"""A suite may come in parts: its cases are those of its newest uploads."""
+RECENT_UPLOADS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChoice:
+    """Which cases; None is any. `text` is words that each begin a word of the case's label."""
+
+    text: str | None = None
+    suite: str | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCase:
+    """A case by its names."""
+
+    id: int
+    workload: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMetric:
+    """A metric that a machine measured."""
+
+    name: str
+    unit: str
+    direction: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StandingPoint:
+    """A series at its newest commit, its reports pooled; without the values of processes."""
+
+    series_id: int
+    case_id: int
+    variant: str
+    commit_id: int
+    ordered_at: datetime
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPoint:
+    """A point of a series as a line a few pixels high needs it."""
+
+    series_id: int
+    commit_id: int
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    outcome: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatedComparison:
+    """Two commits compared in the same groups, as an upload states it."""
+
+    case: KnownCase
+    variant: str
+    metric: str
+    reference: str
+    candidate_id: int
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str
+    provisional: bool
+
+
+async def measured_commits(
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, limit: int
+) -> Sequence[CommitFacts]:
+    """The newest commits that a machine measured, oldest first. Index: ix_commit_history, ix_report_commit_id."""
+    measured = exists().where(
+        Report.commit_id == Commit.id, Report.machine_id == machine_id, or_(Report.points > 0, Report.failures > 0)
+    )
+    newest = await session.scalars(
+        select(Commit)
+        .where(Commit.project_id == project_id, measured)
+        .order_by(*history.newest_first(Commit))
+        .limit(limit)
+    )
+    return [commit_facts(commit) for commit in reversed(newest.all())]
+
+
+async def newest_upload(
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId
+) -> tuple[datetime, UUID] | None:
+    """What tells the present results of a machine from those before its newest upload. Index: ix_report_machine."""
+    rows = await session.execute(
+        select(Report.received_at, Report.id)
+        .where(Report.project_id == project_id, Report.machine_id == machine_id)
+        .order_by(Report.received_at.desc())
+        .limit(1)
+    )
+    row = rows.one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+async def suites_of(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> Sequence[str]:
+    """Suites among the last uploads of a machine. Index: ix_report_machine."""
+    uploads = (
+        select(Report.suite)
+        .where(Report.project_id == project_id, Report.machine_id == machine_id)
+        .order_by(Report.received_at.desc())
+        .limit(RECENT_UPLOADS)
+        .subquery("uploads")
+    )
+    statement = select(uploads.c.suite).where(uploads.c.suite.is_not(None)).distinct().order_by(uploads.c.suite)
+    return list(await session.scalars(statement))
+
+
+async def devices_of(session: AsyncSession, project_id: ProjectId) -> Sequence[str]:
+    """Devices of the project's cases. Index: ix_case_workload."""
+    statement = select(Case.device).where(Case.project_id == project_id, Case.device.is_not(None)).distinct()
+    return sorted(device for device in await session.scalars(statement) if device)
+
+
+async def cases_of(
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, choice: CaseChoice
+) -> Sequence[KnownCase]:
+    """The chosen cases that a machine has measured or failed, by workload and then in the order of their first upload.
+
+    Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id, ix_failure_case_history; for a suite
+    ix_report_machine, ix_point_report_id, ix_failure_report_id.
+    """
+    of_machine = exists().where(Series.case_id == Case.id, Series.machine_id == machine_id) | exists().where(
+        Failure.case_id == Case.id, Failure.machine_id == machine_id
+    )
+    where: list[ColumnElement[bool]] = [Case.project_id == project_id, of_machine]
+    if choice.device is not None:
+        where.append(Case.device == choice.device)
+    if choice.suite is not None:
+        where.append(_in_suite(project_id, machine_id, choice.suite))
+    told = says(choice.text, (Case.label,))
+    if told is not None:
+        where.append(told)
+    rows = await session.execute(
+        select(Case.id, Case.workload, Case.label).where(*where).order_by(Case.workload, Case.id).limit(MOST_CASES)
+    )
+    return [KnownCase(*row) for row in rows]
+
+
+async def metrics_of(session: AsyncSession, machine_id: MachineId, case_ids: Collection[int]) -> Sequence[KnownMetric]:
+    """What was measured of some cases. Index: uq_series_case_id_variant_metric_machine_id."""
+    rows = await session.execute(
+        select(Series.metric, Series.unit, Series.direction, Series.exact)
+        .where(Series.case_id.in_(case_ids), Series.machine_id == machine_id)
+        .distinct()
+    )
+    return [KnownMetric(*row) for row in rows]
+
+
+async def standings(
+    session: AsyncSession, machine_id: MachineId, case_ids: Collection[int], metric: str
+) -> Sequence[StandingPoint]:
+    """Every series of a metric at its newest commit.
+
+    Index: uq_series_case_id_variant_metric_machine_id, then two probes of ix_point_series_history for each series.
+    """
+    newest = (
+        select(*history.place(Point))
+        .where(Point.series_id == Series.id)
+        .order_by(*history.newest_first(Point))
+        .limit(1)
+        .correlate(Series)
+        .scalar_subquery()
+    )
+    there = lateral(
+        select(
+            Point.id,
+            Point.commit_id,
+            Point.ordered_at,
+            Point.value,
+            Point.log_ratio,
+            Point.low,
+            Point.high,
+            Point.n,
+            Point.outcome,
+            Point.quality,
+        )
+        .where(Point.series_id == Series.id, tuple_(*history.place(Point)) == newest)
+        .offset(0)
+    )
+    rows = await (await session.connection()).execute(
+        select(Series.id.label("series_id"), Series.case_id, Series.variant, there)
+        .join_from(Series, there, true())
+        .where(Series.case_id.in_(case_ids), Series.machine_id == machine_id, Series.metric == metric)
+        .order_by(Series.id, there.c.id)
+    )
+    found = []
+    for _, group in groupby(rows, key=attrgetter("series_id")):
+        points = list(group)
+        spoken = points[0] if len(points) == 1 else speaker(points)
+        found.append(
+            StandingPoint(
+                series_id=spoken.series_id,
+                case_id=spoken.case_id,
+                variant=spoken.variant,
+                commit_id=spoken.commit_id,
+                ordered_at=spoken.ordered_at,
+                value=points[-1].value,
+                log_ratio=spoken.log_ratio,
+                low=spoken.low,
+                high=spoken.high,
+                n=spoken.n,
+                outcome=spoken.outcome,
+                quality=spoken.quality,
+            )
+        )
+    return found
+
+
+async def lines_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[MeasuredCell]:
+    """Some series from a commit on, without the values of processes. Index: ix_point_series_history."""
+    if not series_ids:
+        return []
+    points = (
+        select_points(spread=False)
+        .where(Point.series_id.in_(series_ids), history.since(Point, since.ordered_at, since.id))
+        .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
+        .limit(MOST_HISTORY_POINTS)
+    )
+    return await pooled_cells(session, (await session.execute(points)).all())
+
+
+async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[SparkPoint]:
+    """Some series from a commit on, in the order of history; of several reports at a commit the newest speaks.
+
+    Index: ix_point_series_history. As plain rows, a tenth of the time of whole points.
+    """
+    if not series_ids:
+        return []
+    statement = (
+        select(Point.series_id, Point.commit_id, Point.value, Point.log_ratio, Point.low, Point.high, Point.outcome)
+        .where(Point.series_id.in_(series_ids), history.since(Point, since.ordered_at, since.id))
+        .order_by(*history.oldest_first(Point), Point.id)
+        .limit(MOST_HISTORY_POINTS)
+    )
+    return [SparkPoint(*row) for row in await (await session.connection()).execute(statement)]
+
+
+async def failures_at(
+    session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int]
+) -> Sequence[FailedCase]:
+    """What failed at some commits on a machine, in the order of history. Index: ix_failure_commit_id."""
+    rows = await session.execute(
+        select_failures()
+        .where(Failure.commit_id.in_(commit_ids), Failure.machine_id == machine_id)
+        .order_by(*history.oldest_first(Failure), Failure.id)
+        .limit(MOST_FAILURES)
+    )
+    return [failed_case(row) for row in rows.all()]
+
+
+async def changed_series(
+    session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, floor: float
+) -> Sequence[int]:
+    """Series that differ between two of some commits, newest first: a count that is another, or a ratio that moved.
+
+    A ratio moved when it is at least `floor` away and the intervals are apart. Several reports of a commit may be told
+    as a change that pooling takes away again: whoever tells of changes looks at the pooled points once more.
+    Index: ix_point_commit_id_series_id, pk_series.
+    """
+
+    def before(column: ColumnElement[float] | ColumnElement[float | None]) -> ColumnElement[float | None]:
+        return func.lag(column).over(partition_by=Point.series_id, order_by=(*history.oldest_first(Point), Point.id))
+
+    seen = (
+        select(
+            Point.series_id,
+            Point.ordered_at,
+            Series.exact,
+            Point.value,
+            Point.log_ratio,
+            Point.low,
+            Point.high,
+            before(Point.value.expression).label("value_before"),
+            before(Point.log_ratio.expression).label("log_ratio_before"),
+            before(Point.low.expression).label("low_before"),
+            before(Point.high.expression).label("high_before"),
+        )
+        .join(Series, Series.id == Point.series_id)
+        .where(
+            Point.commit_id.in_(commit_ids),
+            Series.machine_id == machine_id,
+            or_(Series.exact, Series.metric == "time"),
+        )
+        .subquery("seen")
+    )
+    counted = and_(seen.c.exact, seen.c.value != seen.c.value_before)
+    slower = and_(seen.c.log_ratio - seen.c.log_ratio_before >= floor, seen.c.low > seen.c.high_before)
+    faster = and_(seen.c.log_ratio_before - seen.c.log_ratio >= floor, seen.c.high < seen.c.low_before)
+    statement = (
+        select(seen.c.series_id)
+        .where(or_(counted, and_(~seen.c.exact, or_(slower, faster))))
+        .group_by(seen.c.series_id)
+        .order_by(func.max(seen.c.ordered_at).desc(), seen.c.series_id)
+        .limit(MOST_CHANGED)
+    )
+    return list(await session.scalars(statement))
+
+
+async def series_named(
+    session: AsyncSession, machine_id: MachineId, case_ids: Collection[int], metric: str
+) -> Sequence[int]:
+    """Series of some cases in a metric. Index: uq_series_case_id_variant_metric_machine_id."""
+    return list(
+        await session.scalars(
+            select(Series.id).where(
+                Series.case_id.in_(case_ids), Series.machine_id == machine_id, Series.metric == metric
+            )
+        )
+    )
+
+
+async def comparisons_at(
+    session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
+) -> Sequence[StatedComparison]:
+    """What uploads state of some commits against earlier ones, the newest statement last. Index: ix_comparison_candidate."""
+    where = [
+        Comparison.candidate_id.in_(commit_ids),
+        Comparison.machine_id == machine_id,
+        Comparison.reference_id != Comparison.candidate_id,
+    ]
+    if case_id is not None:
+        where.append(Comparison.case_id == case_id)
+    rows = await session.execute(
+        select(Comparison, Case.workload, Case.label, Commit.sha)
+        .join(Case, Case.id == Comparison.case_id)
+        .join(Commit, Commit.id == Comparison.reference_id)
+        .where(*where)
+        .order_by(Comparison.id)
+        .limit(MOST_CLAIMS)
+    )
+    return [
+        StatedComparison(
+            case=KnownCase(stated.case_id, workload, label),
+            variant=stated.variant,
+            metric=stated.metric,
+            reference=sha,
+            candidate_id=stated.candidate_id,
+            log_ratio=stated.log_ratio,
+            low=stated.low,
+            high=stated.high,
+            n=stated.n,
+            outcome=stated.outcome,
+            provisional=bool(stated.provisional),
+        )
+        for stated, workload, label, sha in rows
+    ]
+
+
+def _in_suite(project_id: ProjectId, machine_id: MachineId, suite: str) -> ColumnElement[bool]:
+    uploads = (
+        select(Report.id)
+        .where(Report.project_id == project_id, Report.machine_id == machine_id, Report.suite == suite)
+        .order_by(Report.received_at.desc())
+        .limit(UPLOADS_OF_A_SUITE)
+    )
+    measured = select(Series.case_id).join(Point, Point.series_id == Series.id).where(Point.report_id.in_(uploads))
+    failed = select(Failure.case_id).where(Failure.report_id.in_(uploads))
+    return or_(Case.id.in_(measured), Case.id.in_(failed))

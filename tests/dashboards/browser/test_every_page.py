@@ -1,0 +1,277 @@
+"""Every page in a real Chromium, in both themes, wide and on a phone: what must hold wherever one looks.
+
+The pages are those that the application has routes for, at the addresses that links lead to. All of them are looked at by
+one test, which loads each twice and tells everything it found: starting a browser and a service is what costs time.
+"""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import httpx
+import pytest
+from axe_playwright_python.base import AXE_FILE_PATH
+from tests.dashboards.browser import sitemap
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
+LOOKING = Path(__file__).with_name("looking.js").read_text(encoding="utf-8")
+
+WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+MOST_BYTES = 150_000  # of a page with everything it loads, Plotly apart
+MOST_SHIFT = 0.02
+LAID_OUT = ["link-in-text-block", "target-size", "scrollable-region-focusable"]  # what depends on width and colours
+NOT_LINKED = {"/login"}  # asked for by the service, where it wants a token
+
+SHIFTS = """window.shifted = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries())
+  if (!entry.hadRecentInput) window.shifted += entry.value; }).observe({ type: "layout-shift", buffered: true });"""
+
+RUN_AXE = """(rules) => axe.run(document, {
+  resultTypes: ["violations"], rules: { "target-size": { enabled: true } },
+  ...(rules ? { runOnly: { type: "rule", values: rules } } : {}),
+}).then(({ violations }) => violations.flatMap(({ id, help, nodes }) => nodes.map(({ html, any, all, none }) =>
+  `${id} (${help}): ${html.slice(0, 120)} ${[...any, ...all, ...none].map(({ message }) => message).join(" ").slice(0, 200)}`)))"""
+
+WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+  .filter(({ name, initiatorType }) => initiatorType !== "fetch" && !name.includes("plotly"))
+  .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)"""
+
+# What can be read, word by word, but for what scripts add: buttons, figures, and times in the reader's own zone.
+WORDS = """() => { const words = []; const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) { const { parentElement: parent, data } = walk.currentNode;
+    if (parent.checkVisibility() && !parent.closest("button, time, .figure, .spoken")) words.push(...data.split(/\\s+/)); }
+  return words.filter(Boolean); }"""
+
+
+class Visitor:
+    """One window that goes from page to page and keeps what was wrong."""
+
+    def __init__(self, browser, base, *, size, theme, **options):
+        self.base, self.theme, self.size = base, theme, size
+        self.complaints = []
+        self._context = browser.new_context(viewport=size, color_scheme=theme, reduced_motion="reduce", **options)
+        self.page = self._context.new_page()
+        if options.get("java_script_enabled", True):
+            self.page.add_init_script(SHIFTS)
+        self.address = None
+        self.asked = []
+        self.page.on("console", self._written)
+        self.page.on("pageerror", lambda error: self.say(f"raised {error}"))
+        self.page.on("request", lambda request: self._ask(request.url))
+        self.page.on("requestfailed", lambda r: "ERR_ABORTED" in (r.failure or "") or self.say(f"{r.url}: {r.failure}"))
+        self.page.on("response", self._answered)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._context.close()
+
+    def say(self, what):
+        """Keep a complaint about the page at hand; once, however often the page gives cause for it."""
+        complaint = f"{unquote(self.address)[:70]} [{self.size['width']} {self.theme}] {' '.join(what.split())}"
+        if complaint not in self.complaints:
+            self.complaints.append(complaint)
+
+    def goto(self, address):
+        """Load a page, to the last mark of its figures."""
+        self.address, self.asked = address, []
+        self.page.goto(self.base + address)
+        self.settle()
+
+    def wear(self, theme):
+        """Change what the system says it likes."""
+        self.theme = theme
+        self.page.emulate_media(color_scheme=theme)
+
+    def settle(self):
+        """Wait until what is drawn is drawn as the page now stands."""
+        if self.page.locator("[data-figure]").count():
+            self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            self.page.wait_for_selector("[data-drawn=yes]", timeout=30_000)
+
+    def look(self, theme=None, *, keyboard=False, rules=None):
+        """Everything that can be told of the page as it stands."""
+        if theme:
+            self.wear(theme)
+            self.settle()
+        for complaint in self.page.evaluate(LOOKING, keyboard):
+            self.say(complaint)
+        if not self.page.evaluate("() => 'axe' in window"):
+            self.page.evaluate(AXE)
+        for violation in self.page.evaluate(RUN_AXE, rules):
+            self.say(violation)
+
+    def loaded(self):
+        """What loading it cost and moved."""
+        figures = self.page.locator("[data-figure]").count()
+        plotly = [address for address in self.asked if "plotly" in address]
+        if bool(figures) != bool(plotly):
+            self.say(f"has {figures} interactive figures and asked for Plotly {len(plotly)} times")
+        if (size := self.page.evaluate(WEIGHT)) > MOST_BYTES:
+            self.say(f"weighs {size} bytes")
+        if (shift := self.page.evaluate("window.shifted")) > MOST_SHIFT:
+            self.say(f"moved by {shift:.3f} while it was loading")
+        if running := self.page.evaluate("document.getAnimations().length"):
+            self.say(f"moves ({running} animations) for a reader who asked for no motion")
+
+    def _written(self, message):
+        of_itself = message.location.get("url") == self.base + self.address  # an error page has the status of an error
+        if message.type in {"error", "warning"} and not (of_itself and "a status of 404" in message.text):
+            self.say(f"{message.type}: {message.text}")
+
+    def _ask(self, url):
+        self.asked.append(url)
+        if not url.startswith((self.base, "data:", "blob:")):
+            self.say(f"asked another host: {url}")
+
+    def _answered(self, response):
+        path = urlsplit(response.url).path
+        if response.status >= 400 and not response.request.is_navigation_request():
+            self.say(f"{path} answered {response.status}")
+        if "plotly" in path and "immutable" not in response.headers.get("cache-control", ""):
+            self.say(f"{path} is not cached for ever")
+
+
+@pytest.fixture(scope="module")
+def site(base):
+    """Every page of a service with history, a job that is being done and one that waits."""
+    with httpx.Client(base_url=f"{base}/api/v1", timeout=30) as client:
+
+        def post(path, **body):
+            return client.post(path, json=body).raise_for_status().json()
+
+        machine = {"fingerprint": "print-of-lab-9", "name": "lab-9", "facts": {"cpu": "EPYC 7B13"}}
+        agent = post("/agents/enroll", name="an agent", labels={}, machine=machine)["agent_id"]
+        for number in (1, 2):
+            commit = {"sha": f"{number}" * 40, "title": "Not measured before"}
+            job = post("/jobs", project="pullback", commit=commit, suite="quick")["id"]
+            if number == 1:
+                claim = post(f"/agents/{agent}/claim", wait_s=0, labels={})
+                attempt = f"/jobs/{job}/attempts/{claim['attempt']}"
+                progress = {"done": 3, "total": 6, "message": "poly9_broadcast"}
+                post(f"{attempt}/heartbeat", lease_token=claim["lease_token"], phase="measuring", progress=progress)
+        if sitemap.route_of("/api/v1/boards", "POST"):
+            board = post("/boards", name="Dense layers", project="pullback")["id"]
+            post(f"/boards/{board}/charts", kind="workload", project="pullback", workload="dense_bias_act")
+            chosen = {"workload": ["dense_bias_act"], "metric": ["time"]}
+            post(f"/boards/{board}/charts", kind="explore", project="pullback", query=chosen)
+    return sitemap.explore(base)
+
+
+def look_at(browser, base, addresses):
+    """Load each page twice, wide and narrow, and look at it in both themes; return every complaint."""
+    complaints = []
+    with Visitor(browser, base, size=WIDE, theme="light") as visitor:
+        for address in addresses:
+            visitor.goto(address)
+            visitor.loaded()
+            visitor.look(keyboard=True)
+            visitor.look("dark", rules=LAID_OUT)
+            visitor.wear("light")
+        complaints += visitor.complaints
+    with Visitor(browser, base, size=NARROW, theme="dark") as visitor:
+        for address in addresses:
+            visitor.goto(address)
+            visitor.loaded()
+            visitor.look(rules=LAID_OUT)
+            visitor.look("light", rules=LAID_OUT)
+            visitor.wear("dark")
+        complaints += visitor.complaints
+    return complaints
+
+
+FAULTY = """<!doctype html><html><body style="background: #fff"><main id="content"><h2>A heading of the second rank</h2>
+<p style="color: #999">pale</p><p style="background: #ddd; color: #777">pale on grey</p>
+<svg width="99" height="20"><rect width="99" height="20" fill="#555"/><text y="15" fill="#333">pale in a drawing</text></svg>
+<div style="width: 2000px">wide</div><button style="outline: 0">ringless</button>
+<div style="overflow: hidden; width: 60px"><a href="#content" style="outline: 2px solid">cut off</a></div></main></body></html>"""
+
+
+def test_a_look_finds_what_is_wrong(browser):
+    context = browser.new_context(viewport=NARROW)
+    page = context.new_page()
+    page.set_content(FAULTY)
+    page.keyboard.press("Tab")
+    found = " ".join(page.evaluate(LOOKING, True))
+    for complaint in (
+        "px wider than its window: <div",
+        'its language is ""',
+        "not exactly one h1",
+        'a contrast of 2.85: <p class=""> pale',
+        'a contrast of 3.30: <p class=""> pale on grey',
+        'a contrast of 1.69: <text class=""> pale in a drawing',
+        "the first stop of the keyboard does not skip",
+        'shows no focus ring: <button class=""> ringless',
+        "has its focus ring cut off by <div",
+    ):
+        assert complaint in found
+    context.close()
+
+
+def test_links_lead_to_every_page_and_nowhere_else(site):
+    assert set(sitemap.PAGES) - set(site.addresses) - site.redirected - NOT_LINKED == set()
+    assert site.broken == []
+
+
+def test_every_page_can_be_read_and_worked_with_by_everybody(browser, site):
+    assert look_at(browser, site.base, [*site.worth_a_look(), "/login", "/no/such/page"]) == []
+
+
+def test_every_page_has_a_title_of_its_own(site):
+    of_routes = {}
+    for path, found in site.addresses.items():
+        of_routes.setdefault(re.sub(r"[0-9a-f]{7,}|\d+", "#", site.titles[next(iter(found))]), []).append(path)
+    assert {title: paths for title, paths in of_routes.items() if len(paths) > 1} == {}
+    assert all(title.endswith(" · Pullback") for title in site.titles.values())
+
+
+def test_every_page_says_the_same_without_javascript(browser, site):
+    firsts = [next(iter(found)) for found in site.addresses.values()]
+    missing = {}
+    with (
+        Visitor(browser, site.base, size=WIDE, theme="light") as scripted,
+        Visitor(browser, site.base, size=WIDE, theme="light", java_script_enabled=False) as plain,
+    ):
+        for address in firsts:
+            scripted.goto(address)
+            plain.page.goto(site.base + address)
+            words = set(plain.page.evaluate(WORDS))
+            if gone := [word for word in scripted.page.evaluate(WORDS) if word not in words]:
+                missing[address] = gone
+            for button in plain.page.locator("button:visible").all():
+                assert button.evaluate("(button) => button.type === 'submit' && button.form !== null"), address
+            for figure in plain.page.locator(".figure").all():
+                assert figure.locator("svg.still").count(), address
+    assert missing == {}
+
+
+def test_a_service_without_a_single_result_is_as_good_to_use(browser, empty_base):
+    found = sitemap.explore(empty_base)
+    assert found.broken == []
+    addresses = [*found.worth_a_look(), "/jobs", "/compare", "/explore"]
+    assert look_at(browser, empty_base, dict.fromkeys(addresses)) == []
+
+
+def test_signing_in_is_as_good_to_use(browser, guarded_base):
+    assert look_at(browser, guarded_base, ["/login"]) == []
+
+
+def test_every_page_prints_black_on_white_without_its_controls(browser, site):
+    complaints = []
+    with Visitor(browser, site.base, size={"width": 718, "height": 1000}, theme="dark") as visitor:
+        for found in site.addresses.values():
+            visitor.goto(next(iter(found)))
+            visitor.page.emulate_media(media="print")
+            ground = visitor.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+            ink = visitor.page.evaluate("getComputedStyle(document.querySelector('main')).color")
+            if ground != "rgb(255, 255, 255)" or max(map(int, re.findall(r"\d+", ink)[:3])) > 80:
+                visitor.say(f"prints {ink} on {ground}")
+            for control in ("header.bar nav", "button", "form", ".skip"):
+                if visitor.page.locator(f"{control}:visible").count():
+                    visitor.say(f"prints its {control}")
+            visitor.look(rules=["link-in-text-block"])
+            visitor.page.emulate_media(media="screen")
+        complaints = visitor.complaints
+    assert complaints == []

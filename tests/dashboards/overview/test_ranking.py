@@ -1,0 +1,48 @@
+"""Which case of a workload is the worst, and in which order workloads come."""
+
+import pytest
+
+from pullback_dashboards.history import Metric, Reading
+from pullback_dashboards.overview.ranking import Standing, against_baseline, in_order, ranked
+
+TIME = Metric("time", "s", exact=False)
+BYTES = Metric("array_bytes", "B", exact=True)
+
+
+def standing(case, variant, *, ratio=None, value=1.0, outcome=None, failure=None):
+    return Standing(case, variant, 1, Reading(value, ratio, outcome=outcome, failure=failure), series_id=1)
+
+
+def test_counts_have_their_ratio_to_the_baseline_of_the_same_commit():
+    base, half, none = against_baseline(
+        [standing("a", "unfused", value=8.0), standing("a", "fused", value=4.0), standing("a", "native", value=0.0)],
+        BYTES,
+    )
+    assert base.reading.log_ratio is None
+    assert half.reading.log_ratio == pytest.approx(-0.693, abs=1e-3)
+    assert (none.reading.log_ratio, none.reading.outcome) == (None, "less")
+    assert none.badness(BYTES) < half.badness(BYTES)
+
+
+def test_workloads_come_with_the_worst_tier_first_whatever_peers_say():
+    found = [
+        standing("a", "fused", ratio=-0.5),
+        standing("a", "jax", ratio=3.0),
+        standing("b", "fused", ratio=0.2),
+        standing("c", "fused", failure="wrong"),
+    ]
+    workloads = ranked({name: [name] for name in "abc"}, found, TIME)
+    assert [one.workload for one in in_order(workloads, "name")] == ["a", "b", "c"]
+    assert [one.workload for one in in_order(workloads, "worst")] == ["c", "b", "a"]
+    assert [one.workload for one in in_order(workloads, "best")] == ["a", "b", "c"]
+
+
+def test_of_metrics_that_are_better_when_bigger_the_smallest_is_the_worst():
+    more = Metric("throughput", "1/s", exact=False, bigger_is_better=True)
+    found = [standing("a[n=1]", "fused", ratio=0.5), standing("a[n=2]", "fused", ratio=-0.5)]
+    (one,) = ranked({"a": ["a[n=1]", "a[n=2]"]}, found, more)
+    assert (one.extremes["fused"].worst.case, one.extremes["fused"].best.case) == ("a[n=2]", "a[n=1]")
+
+
+def test_a_workload_without_a_number_is_left_out():
+    assert ranked({"a": ["a"], "b": ["b"]}, [standing("b", "fused", ratio=0.0)], TIME)[0].workload == "b"

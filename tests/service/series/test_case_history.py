@@ -1,0 +1,81 @@
+"""One case across commits: whole where it is short, thinned where it is long, with what every point followed."""
+
+import pytest
+from sqlalchemy import select
+
+from pullback_service.ids import ProjectId
+from pullback_service.models import Project
+from pullback_service.series import case_history as queries
+from pullback_service.series.queries import measuring_machines
+
+pytestmark = pytest.mark.anyio
+
+
+async def upload(client, *reports):
+    for report in reports:
+        response = await client.post("/api/v1/reports", json=report)
+        assert response.status_code == 201, response.text
+
+
+async def asked(session, *, last=100, metrics=("time", "array_bytes"), workload="dense_bias_act"):
+    project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
+    machine = (await measuring_machines(session, project))[0]
+    case = (await queries.cases_of_workload(session, project, workload))[0]
+    series = await queries.series_of_case(session, case.id, machine.id)
+    return await queries.case_history(session, case.id, machine.id, series, metrics, last=last)
+
+
+async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(client, reports, session):
+    await upload(client, *(reports.report(number) for number in range(1, 7)))
+    found = await asked(session, last=3)
+    assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in (4, 5, 6)]
+    assert {cell.metric for cell in found.cells} == {"time", "array_bytes"}
+    assert {cell.commit.sha for cell in found.cells} == {commit.sha for commit in found.commits}
+    assert not found.thinned
+
+
+async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(client, reports, session, monkeypatch):
+    ratios = [-0.5 + 0.001 * number for number in range(1, 41)]
+    ratios[20] = 0.7
+    await upload(
+        client, *(reports.report(n, cases=[reports.case(log_ratio=ratio)]) for n, ratio in enumerate(ratios, 1))
+    )
+    monkeypatch.setattr(queries, "MOST_MARKS", 16)
+    found = await asked(session, metrics=("time",))
+    fused = [cell for cell in found.cells if cell.variant == "fused"]
+    assert len(found.commits) == 40
+    assert found.thinned
+    assert 4 <= len(fused) <= 16
+    peak = next(cell for cell in fused if cell.log_ratio == pytest.approx(0.7))
+    assert found.before[peak.series_id, peak.commit.id].log_ratio == pytest.approx(ratios[19])
+
+
+async def test_counts_that_changed_are_told_of_all_exact_metrics(client, reports, session):
+    def counting(bytes_):
+        variant = reports.variant("fused")
+        variant["metrics"]["array_bytes"]["value"] = bytes_
+        return reports.case(variants=[reports.variant("unfused"), variant])
+
+    await upload(client, *(reports.report(n, cases=[counting(b)]) for n, b in ((1, 100), (2, 100), (3, 160))))
+    found = await asked(session, metrics=("time",))
+    (change,) = found.changes
+    assert (change.series.variant, change.series.metric, change.before, change.value) == (
+        "fused",
+        "array_bytes",
+        100,
+        160,
+    )
+    assert change.commit_id == found.commits[-1].id
+
+
+async def test_machines_are_sketched_side_by_side(client, reports, session):
+    await upload(
+        client, reports.report(1, machine="big"), reports.report(2, machine="small"), reports.report(3, machine="small")
+    )
+    project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
+    (case,) = await queries.cases_of_workload(session, project, "dense_bias_act")
+    machines = (await queries.measured_on(session, [case.id]))[case.id]
+    points = await queries.sketches(session, case.id, "time", machines, last=2)
+    assert len(machines) == 2
+    assert len([point for point in points if point.variant == "fused"]) == 3
+    assert [point.place for point in points] == sorted(point.place for point in points)

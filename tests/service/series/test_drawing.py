@@ -1,0 +1,31 @@
+"""Many series as charts draw them say what each says by itself."""
+
+import pytest
+
+from pullback_service.ids import SeriesId
+from pullback_service.series.drawing import newest_marks
+from pullback_service.series.thinning import FEWEST_MARKS
+from pullback_service.series.windows import Window, marks_in
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("last", [1, 3, 100])
+async def test_the_newest_marks_of_many_series_are_those_of_each(client, reports, session, last):
+    for number in range(1, 2 * FEWEST_MARKS):
+        report = reports.report(number)
+        report["cases"][0]["variants"][1]["metrics"]["time"]["processes"] = [0.1 * (number % 7 + 1)]
+        assert (await client.post("/api/v1/reports", json=report)).status_code == 201
+    twice = reports.report(2 * FEWEST_MARKS - 1, id="00000000-0000-4000-8000-000000000001")
+    twice["cases"][0]["variants"] = twice["cases"][0]["variants"][:1]
+    twice["cases"][0]["paired"] = []
+    assert (await client.post("/api/v1/reports", json=twice)).status_code == 201
+    ids = [SeriesId(series["id"]) for series in (await client.get("/api/v1/series")).json()["items"]]
+    found = await newest_marks(session, [*ids, SeriesId(10**6)], last=last, at_most=FEWEST_MARKS)
+    assert found.pop(SeriesId(10**6)) == []
+    for id_ in ids:
+        each, _ = await marks_in(session, id_, Window(last=last), at_most=FEWEST_MARKS)
+        names = ("place", "commit", "value", "log_ratio", "low", "high", "outcome")
+        assert [tuple(mark) for mark in found[id_]] == [tuple(getattr(mark, name) for name in names) for mark in each]
+        assert len(each) == min(last, len(each))
+    assert any(len(found[id_]) > 1 for id_ in ids) == (last > 1)
