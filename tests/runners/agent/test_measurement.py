@@ -33,13 +33,14 @@ def _claim(suite="quick", cases=("poly9_broadcast*",), timeout_s=120.0, referenc
     return Claim(Job("pullback", COMMIT, suite, cases, timeout_s, reference), lease)
 
 
-def _measure(claim, folder, *, reference=None, tell=lambda _: None, cancelled=lambda: False):
+def _measure(claim, folder, *, reference=None, device="cpu", tell=lambda _: None, cancelled=lambda: False):
     return measure(
         claim,
         ENGINE,
         folder,
         KEY,
         reference=reference,
+        device=device,
         exact=True,
         cpus=frozenset(),
         tell=tell,
@@ -165,3 +166,10 @@ def test_processes_of_a_killed_agent_are_ended(folder):
 
 def test_a_folder_without_a_lease_has_nothing_to_say(tmp_path):
     assert settle(JobFolder(tmp_path / "half-made")) is None
+
+
+def test_a_job_is_measured_on_the_agents_device(folder, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(JobFailedError, match="^--device cuda: no CUDA device is seen by jax or torch") as raised:
+        _measure(_claim(), folder, device="cuda")
+    assert (raised.value.kind, raised.value.retryable) == ("workload", False)
