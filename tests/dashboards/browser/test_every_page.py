@@ -40,7 +40,7 @@ WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance
 # What can be read, word by word, but for what scripts add: buttons, figures, and times in the reader's own zone.
 WORDS = """() => { const words = []; const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) { const { parentElement: parent, data } = walk.currentNode;
-    if (parent.checkVisibility() && !parent.closest("button, time, .figure, .spoken")) words.push(...data.split(/\\s+/)); }
+    if (parent.checkVisibility() && !parent.closest("button, time, .figure, .spoken, [role=status]")) words.push(...data.split(/\\s+/)); }
   return words.filter(Boolean); }"""
 
 
