@@ -163,7 +163,9 @@ def reproduce_command(document: Mapping[str, Any], commit: Commit, workload: str
     suite = document.get("harness", {}).get("suite") or "quick"
     if workload is not None:
         suite = f"{suite.partition(':')[0]}:{workload}*"
-    return f"git switch --detach {commit.sha}\npullback run --suite {shlex.quote(suite)} -o report.json"
+    on_gpu = any(entry.get("case", {}).get("device") == "cuda" for entry in document.get("cases", ()))
+    device = " --device cuda" if on_gpu else ""
+    return f"git switch --detach {commit.sha}\npullback run --suite {shlex.quote(suite)}{device} -o report.json"
 
 
 def comparison_row(label: str, raw: Mapping[str, Any], reference: Commit, candidate: Commit) -> ComparisonRow:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pullback_runners.report.summary import case_name, is_on_device
+from pullback_runners.report.summary import case_name, is_on_device, stands_alone
 from pullback_runners.report.words import bytes_in_words, duration_in_words, round_bytes_in_words, time_in_words
 from pullback_runners.variants import BASELINE
 
@@ -73,6 +73,7 @@ def memory_figure(report: Mapping[str, Any]) -> Figure:
 
     Of arrays; on a GPU of its pool, which arrays are asked of there.
     """
+    first = [] if stands_alone(report) else [BASELINE]
     metric = "gpu_bytes" if is_on_device(report) else "array_bytes"
     found = {
         variant: [
@@ -81,7 +82,7 @@ def memory_figure(report: Mapping[str, Any]) -> Figure:
             for each in case["variants"]
             if each["variant"] == variant and not each["error"] and each["metrics"][metric]["value"] is not None
         ]
-        for variant in [BASELINE, *_variants(report)]
+        for variant in [*first, *_variants(report)]
     }
     positive = [value for rows in found.values() for _, value in rows if value] or [1]
     ticks = _byte_ticks(min(positive), max(positive))
@@ -90,10 +91,10 @@ def memory_figure(report: Mapping[str, Any]) -> Figure:
         {
             **_marks(variant, place),
             "x": [value or none for _, value in rows],
-            **_heights(report, [case for case, _ in rows], place + 1, len(found)),
+            **_heights(report, [case for case, _ in rows], place + len(first), len(found)),
             "text": [bytes_in_words(value) for _, value in rows],
         }
-        for place, (variant, rows) in zip((-1, *range(len(found))), found.items(), strict=False)
+        for place, (variant, rows) in enumerate(found.items(), start=-len(first))
         if rows
     ]
     layout = _layout(report, "log")

@@ -78,6 +78,8 @@ def test_facts_are_flat_and_leave_out_what_is_unknown():
 def test_the_command_to_measure_again_quotes_what_it_must():
     command = reproduce_command({"harness": {"suite": "quick:a b*"}}, Commit("f" * 40))
     assert command.splitlines()[1] == "pullback run --suite 'quick:a b*' -o report.json"
+    on_gpu = {"harness": {"suite": "quick"}, "cases": [{"case": {"workload": "dense", "device": "cuda"}}]}
+    assert reproduce_command(on_gpu, Commit("f" * 40)).endswith("--suite quick --device cuda -o report.json")
 
 
 def test_what_was_refused_and_what_is_absent_is_told_and_nonsense_is_not():
