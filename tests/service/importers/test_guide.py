@@ -197,7 +197,7 @@ def test_a_history_of_github_action_benchmark_imports_each_of_its_commits(url, w
     shutil.copy(SAMPLES / "github-action-benchmark/data.js", workplace)
     done = pullback("import", "data.js", "--project", "demo", "--machine", "ci", folder=workplace, url=url)
     assert done.returncode == 0, done.stderr
-    assert "2 reports with 4 points stored" in done.stdout
+    assert "2 reports with 17 points stored" in done.stdout
     refused = pullback("import", "pyperf.json", "--project", "demo", folder=workplace, url=url)
     assert refused.returncode == 2
     assert "is no history" in refused.stderr
