@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import log, sqrt
+from re import compile as pattern
 from typing import Literal, NamedTuple, TypeAlias
 
 from pullback_service.series.pooling import Spread
@@ -30,6 +31,8 @@ PROVISIONAL_FLOOR = 0.02
 DRIFT = 0.1
 """The least that is hinted at from two absolute values: the lower end of how far they drift by themselves."""
 FEWEST_FOR_DOUBT = 3
+
+_NUMBER_OF_VALUES = pattern(r"(?<=^median of )\d+ (?=[a-z]+$)|(?<=^median of a process), \d+ values in all$")
 
 COUNTED = frozenset({"less", "more", "equal"})
 CLAIMED = frozenset({"slower", "faster"})
@@ -132,10 +135,17 @@ def judge(
         where = "reference" if reference is None else "candidate"
         why = reference_failure if reference is None else None
         return Judgement("not_comparable", reason=f"Not measured at the {where}" + (f": {why}" if why else "."))
-    if reference.method != candidate.method:
+    if not alike(reference.method, candidate.method):
         methods = " and ".join(repr(side.method) for side in (reference, candidate))
         return Judgement("not_comparable", reason=f"Measured by different methods, {methods}.")
     return (_of_counts if exact else _of_values)(reference, candidate)
+
+
+def alike(one: str | None, other: str | None) -> bool:
+    """Whether two methods are one. Older points say in theirs how many values a median is of, which differs from run to run."""
+    return one == other or (
+        one is not None and other is not None and _NUMBER_OF_VALUES.sub("", one) == _NUMBER_OF_VALUES.sub("", other)
+    )
 
 
 def _of_stated(made: Sequence[Stated], *, exact: bool, bigger_is_better: bool) -> Judgement:

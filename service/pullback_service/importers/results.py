@@ -189,8 +189,8 @@ class Gathering:
         kept = self.usable(samples, unit.factor, unit.stored)
         if len(kept) > MOST_SAMPLES:
             at.refuse(f"has {len(kept)} samples; the limit is {MOST_SAMPLES} (MOST_SAMPLES)")
-        method = f"median of {len(kept)} {of}"
-        return Metric((median(kept),), unit.stored, direction, method=method) if kept else None
+        # How many there are is no part of the method: tools measure for a time, and get as many as fit.
+        return Metric((median(kept),), unit.stored, direction, method=f"median of {of}") if kept else None
 
     def single(self, value: float, unit: Unit, direction: Direction, *, method: str | None) -> Metric | None:
         """A metric of which the file has one number."""

@@ -119,6 +119,23 @@ def test_counts_that_do_not_compare_are_not_compared(older, newer, outcome, said
     assert said in judgement.reason
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("median of 12 rounds", "median of rounds", True),
+        ("median of 12 rounds", "median of 9 rounds", True),
+        ("median of 12 rounds", "median of 12 samples", False),
+        ("median of a process, 60 values in all", "median of a process, 20 values in all", True),
+        ("least of 3 rounds", "least of 9 rounds", False),
+        (None, "median of rounds", False),
+        (None, None, True),
+    ],
+)
+def test_how_many_values_a_median_is_of_is_no_part_of_the_method(one, other, same):
+    judgement = judge(Side(1, method=one), Side(2, method=other), [], exact=False)
+    assert judgement.outcome == ("ambiguous" if same else "not_comparable")
+
+
 def test_what_failed_at_the_candidate_is_a_failure():
     assert judge(Side(1), None, [], exact=False, failure="broke").reason == "broke"
     assert judge(Side(1), None, [], exact=False, failure="broke").outcome == "failed"

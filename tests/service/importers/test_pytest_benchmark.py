@@ -35,7 +35,7 @@ def test_rounds_are_of_one_process(read, sample):
     )
     point = found.points["test_maths.py::test_sort", "external", "time"]
     assert point.process_values == pytest.approx([median(data)])
-    assert point.method == "median of 12 rounds"
+    assert point.method == "median of rounds"
 
 
 def test_the_commit_comes_from_the_file_and_the_query_must_agree(read, sample):
