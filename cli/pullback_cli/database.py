@@ -47,10 +47,7 @@ def in_database(data: Path, action: str, work: "Callable[[AsyncSession], Awaitab
     url = database_url(data)
     revisions = migrating.revisions(url)
     if not revisions.match:
-        raise RefusalError(
-            f"the database stands at migration {revisions.current} and this release needs {revisions.head}: "
-            "run `pullback migrate`"
-        )
+        raise RefusalError(revisions.remedy.removesuffix("."))
     try:
         return asyncio.run(_work(url, action, work))
     except RequestError as error:

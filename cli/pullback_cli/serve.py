@@ -36,12 +36,19 @@ def serve(
     from pullback_cli.app import create_app  # noqa: PLC0415 - as above
     from pullback_service.collecting import collect_seldom, keep_no_large_buffers  # noqa: PLC0415 - as above
     from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
+    from pullback_service.migrating import warn_unless_fit  # noqa: PLC0415 - as above
     from pullback_service.runtime import runtime_of  # noqa: PLC0415 - as above
-    from pullback_service.settings import load_settings, refuse_open_bind  # noqa: PLC0415 - as above
+    from pullback_service.settings import (  # noqa: PLC0415 - as above
+        load_settings,
+        refuse_open_bind,
+        warn_of_short_token,
+    )
 
     settings = load_settings()
     refuse_open_bind(host, settings)
     configure_logs(settings)
+    warn_of_short_token(settings)
+    warn_unless_fit(settings.require_database_url())
     application = create_app(settings)
 
     class Server(uvicorn.Server):

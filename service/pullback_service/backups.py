@@ -6,14 +6,16 @@ A backup gets its name only when it is whole, and a restore is one transaction: 
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pullback_service.errors import SetupError
-from pullback_service.migrating import Revisions, revisions
+from pullback_service.migrating import Revisions, refuse_old_server, revisions
 from pullback_service.postgres import client_programs
 
 HAS_TABLES = "SELECT to_regclass('alembic_version') IS NOT NULL"
@@ -23,6 +25,7 @@ def back_up(url: str, file: Path, *, overwrite: bool = False) -> int:
     """Write a backup and return its size in bytes."""
     if file.exists() and not overwrite:
         raise SetupError(f"{file} exists already: name another file, or add --overwrite.")
+    _refuse_old_server(url)
     draft = file.with_name(f"{file.name}.partial")
     try:
         draft.touch(mode=0o600)  # it holds digests of tokens, and whatever is measured
@@ -43,7 +46,12 @@ def restore(url: str, file: Path, *, replace: bool = False) -> Revisions:
     """Fill an empty database from a backup, or replace what is in one; returns at which migration it stands now."""
     if not file.is_file():
         raise SetupError(f"There is no file {file}: name one that `pullback db backup` made.")
-    _run(url, "pg_restore", "--list", str(file), connect=False)
+    try:
+        _run(url, "pg_restore", "--list", str(file), connect=False)
+    except SetupError as error:
+        reason = str(error).removesuffix(".")
+        raise SetupError(f"{file} is no backup; name one that `pullback db backup` made: {reason}.") from error
+    _refuse_old_server(url)
     if not replace and _has_tables(url):
         raise SetupError(
             "This database holds a service's data already: restore into an empty one, or add --replace to lose it."
@@ -56,13 +64,26 @@ def restore(url: str, file: Path, *, replace: bool = False) -> Revisions:
 
 
 def _has_tables(url: str) -> bool:
+    with _connected(url) as connection:
+        row = connection.execute(HAS_TABLES).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _refuse_old_server(url: str) -> None:
+    with _connected(url) as connection:
+        refuse_old_server(connection.info.server_version // 10_000)
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     try:
         with psycopg.connect(url, connect_timeout=5) as connection:
-            row = connection.execute(HAS_TABLES).fetchone()
+            yield connection
     except psycopg.OperationalError as error:
         reason = str(error).strip().splitlines()[0]
         raise SetupError(f"The database of DATABASE_URL cannot be reached: {reason}") from error
-    return row is not None and bool(row[0])
+    except psycopg.ProgrammingError as error:
+        raise _no_address() from error
 
 
 def _run(url: str, program: str, *arguments: str, connect: bool = True) -> None:
@@ -80,11 +101,15 @@ def _connection(url: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        raise SetupError("DATABASE_URL is not an address like postgresql://user@host/name.") from error
+        raise _no_address() from error
     password = parts.pop("password", None)
     place = make_conninfo("", **{name: str(value) for name, value in parts.items() if value is not None})
     environment = dict(os.environ) | ({"PGPASSWORD": str(password)} if password is not None else {})
     return (f"--dbname={place}",), environment
+
+
+def _no_address() -> SetupError:
+    return SetupError("DATABASE_URL is not an address like postgresql://user@host/name.")
 
 
 def _program(name: str) -> str:

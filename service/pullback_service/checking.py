@@ -48,8 +48,7 @@ def check(url: str) -> list[str]:
     """What is wrong with a database, nothing when all is well."""
     found = revisions(url)
     if not found.match:
-        here, there = found.current, found.head
-        return [f"The database stands at migration {here} and this release needs {there}: run `pullback db upgrade`."]
+        return [found.remedy]
     with sync_engine(url).connect() as connection:
         connection.exec_driver_sql("SET default_transaction_read_only = on")
         return [*_shape(connection), *_content(connection)]

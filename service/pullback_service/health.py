@@ -5,12 +5,11 @@ from typing import Literal
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
-from sqlalchemy import func, select, text
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy import func, select
 
 from pullback_service import migrating
 from pullback_service.jobs.models import JOB_STATES, Job
-from pullback_service.problems import problem
+from pullback_service.problems import not_migrated
 from pullback_service.runtime import KnownRuntime
 
 router = APIRouter(tags=["operation"])
@@ -31,19 +30,9 @@ async def report_liveness() -> Health:
 @router.get("/readyz", response_model=Health)
 async def report_readiness(runtime: KnownRuntime) -> Health | Response:
     """The database answers and has the shape this release works with."""
-    head = migrating.head()
-    try:
-        async with runtime.database.reading() as session:
-            current = await session.scalar(text("SELECT version_num FROM alembic_version"))
-    except ProgrammingError:
-        current = None  # the table is not there yet
-    if current != head:
-        return problem(
-            503,
-            "not-migrated",
-            "The database is not migrated",
-            f"The database stands at migration {current} and this release needs {head}: run `pullback migrate`.",
-        )
+    found = await migrating.revisions_now(runtime.database)
+    if not found.match:
+        return not_migrated(found.remedy)
     return Health(status="ready")
 
 

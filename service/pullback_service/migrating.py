@@ -10,11 +10,15 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from pullback_service.database import sync_engine
+from pullback_service.database import Database, sync_engine
 from pullback_service.errors import MigrationError, SetupError
+from pullback_service.logs import logger
+
+OLDEST_POSTGRES = 17
+"""Our `pg_dump` and `pg_restore` set what older servers do not know: they could be backed up, and never restored."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,16 @@ class Revisions:
         """Whether this release can work with the database."""
         return self.current == self.head
 
+    @property
+    def remedy(self) -> str:
+        """What to do where they do not match, as a sentence."""
+        if self.current is None:
+            return "The database is not migrated yet: run `pullback db upgrade`."
+        return (
+            f"The database stands at migration {self.current} and this release needs {self.head}: "
+            "run `pullback db upgrade`."
+        )
+
 
 def folder() -> Path:
     """The folder with Alembic's environment."""
@@ -40,6 +54,7 @@ def folder() -> Path:
 def upgrade(url: str, revision: str = "head") -> None:
     """Bring a database to a revision; does nothing where it stands there already. Callers at the same time take turns."""
     with _connect(url) as connection:
+        refuse_old_server(_server_major(connection))
         config = _config(connection)
         known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
         current = _current(connection)
@@ -71,6 +86,41 @@ def revisions(url: str) -> Revisions:
     """Where a database stands."""
     with _connect(url) as connection:
         return Revisions(current=_current(connection), head=head())
+
+
+async def revisions_now(database: Database) -> Revisions:
+    """The same through the connections of a service that runs."""
+    try:
+        async with database.reading() as session:
+            current = await session.scalar(text("SELECT version_num FROM alembic_version"))
+    except ProgrammingError:
+        current = None  # the table is not there yet
+    return Revisions(current, head())
+
+
+def refuse_old_server(major: int) -> None:
+    """Raise where the server is older than what a service can be kept on."""
+    if major < OLDEST_POSTGRES:
+        raise SetupError(
+            f"The server of DATABASE_URL is Postgres {major}, and Pullback needs {OLDEST_POSTGRES} or later: "
+            "move the database to a newer server."
+        )
+
+
+def warn_unless_fit(url: str) -> None:
+    """A line in the log where the database is not as this release needs it. One that is away is told of when it is used."""
+    try:
+        with _connect(url) as connection:
+            found = Revisions(current=_current(connection), head=head())
+            if not found.match:
+                logger.warning("database_not_migrated", reason=found.remedy)
+            refuse_old_server(_server_major(connection))
+    except SetupError as error:
+        logger.warning("database_unfit", reason=str(error))
+
+
+def _server_major(connection: Connection) -> int:
+    return int((connection.dialect.server_version_info or (0,))[0])
 
 
 def _current(connection: Connection) -> str | None:

@@ -22,6 +22,7 @@ from starlette.routing import Match
 from pullback_service.errors import FieldError, RequestError
 from pullback_service.fields import message_of
 from pullback_service.logs import logger
+from pullback_service.migrating import revisions_now
 
 MEDIA_TYPE = "application/problem+json"
 MOST_FIELD_ERRORS = 20
@@ -113,6 +114,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(PoolTimeoutError, _on_database_away)
     app.add_exception_handler(psycopg.OperationalError, _on_database_away)
     app.add_exception_handler(DBAPIError, _on_database_error)
+    app.add_exception_handler(psycopg.ProgrammingError, _on_database_error)
 
 
 async def _on_request_error(_: Request, error: Exception) -> Response:
@@ -195,7 +197,17 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
         error.orig, (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
     ):
         return await _on_database_away(request, error)
+    if isinstance(error.orig if isinstance(error, DBAPIError) else error, psycopg.ProgrammingError):
+        found = await revisions_now(request.app.state.runtime.database)
+        if not found.match:  # then what is missing is no fault of the statement
+            logger.warning("database_not_migrated", reason=found.remedy)
+            return not_migrated(found.remedy)
     return unexpected(request.url.path, error)
+
+
+def not_migrated(remedy: str) -> Response:
+    """The answer where the database does not have the shape this release works with."""
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-migrated", "The database is not migrated", remedy)
 
 
 def unexpected(path: str, error: Exception) -> Response:

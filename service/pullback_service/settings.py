@@ -4,12 +4,14 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 
+import structlog
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pullback_service.errors import SetupError
 
 MIB = 1024 * 1024
+SHORTEST_TOKEN = 20
 
 
 class Settings(BaseSettings):
@@ -76,6 +78,17 @@ def load_settings() -> Settings:
         name = str(first["loc"][0]) if first["loc"] else "a setting"
         variable = name if name.isupper() else f"PULLBACK_{name.upper()}"
         raise SetupError(f"{variable} does not hold: {first['msg']}.") from error
+
+
+def warn_of_short_token(settings: Settings) -> None:
+    """A line in the log where the bootstrap token, which has every right, could be guessed."""
+    token = settings.token()
+    if token is not None and len(token) < SHORTEST_TOKEN:
+        structlog.get_logger("pullback").warning(
+            "bootstrap_token_short",
+            reason=f"The token of PULLBACK_TOKEN_FILE has {len(token)} characters: make one of at least "
+            f"{SHORTEST_TOKEN} with `head -c 24 /dev/urandom | base64`.",
+        )
 
 
 def refuse_open_bind(host: str, settings: Settings) -> None:

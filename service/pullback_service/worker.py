@@ -13,7 +13,9 @@ from pullback_service import models  # noqa: F401 - every table, so that foreign
 from pullback_service.chores.queries import QUEUE, ready_chores
 from pullback_service.chores.tasks import STALLED_AFTER_S, register
 from pullback_service.database import Database
+from pullback_service.errors import SetupError
 from pullback_service.logs import logger
+from pullback_service.migrating import revisions
 
 CONCURRENCY = 4
 POLL_EVERY_S = 5.0  # notifications come first; this is for those that get lost
@@ -68,11 +70,12 @@ async def _run(url: str, idle_noise_hours: float) -> None:
 
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop)
+    told: str | None = None
     while not stopping.is_set():
         work = asyncio.create_task(_work(url, idle_noise_hours, wait=True))
-        told = asyncio.create_task(stopping.wait())
-        await asyncio.wait({work, told}, return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
+        signalled = asyncio.create_task(stopping.wait())
+        await asyncio.wait({work, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        signalled.cancel()
         if stopping.is_set():
             work.cancel()  # chores that run are finished first
         try:
@@ -80,11 +83,25 @@ async def _run(url: str, idle_noise_hours: float) -> None:
         except asyncio.CancelledError:
             return
         except (ConnectorException, OperationalError, psycopg.OperationalError) as error:
-            logger.warning("worker_lost_database", reason=(str(error).split("\n") or [""])[0])
+            told = await asyncio.to_thread(_say_what_is_lost, url, error, told)
         else:
             logger.warning("worker_stopped_by_itself")
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), TRY_AGAIN_AFTER_S)
+
+
+def _say_what_is_lost(url: str, error: Exception, told: str | None) -> str | None:
+    """A line on why no chore can be found. A database that is not migrated is waited for: once is enough for that."""
+    try:
+        found = revisions(url)
+    except SetupError:
+        found = None
+    if found is None or found.match:
+        logger.warning("worker_lost_database", reason=str(error.__cause__ or error).split("\n")[0])
+        return None
+    if found.remedy != told:
+        logger.warning("database_not_migrated", reason=found.remedy)
+    return found.remedy
 
 
 async def _waiting(url: str) -> int:

@@ -92,12 +92,15 @@ async def test_it_lives_and_is_ready(client):
     assert (await client.get("/readyz")).json() == {"status": "ready"}
 
 
-async def test_it_is_not_ready_before_the_migrations(start_service, database_url):
+async def test_nothing_is_ready_before_the_migrations(start_service, database_url, report):
     migrating.downgrade(database_url, "base")
     async with start_service() as client:
         assert (await client.get("/healthz")).status_code == 200
         body = assert_problem(await client.get("/readyz"), 503)
-        assert "pullback migrate" in body["detail"]
+        assert body["detail"] == "The database is not migrated yet: run `pullback db upgrade`."
+        for method, path in (("GET", "/api/v1/projects"), ("GET", "/metrics"), ("POST", "/api/v1/reports")):
+            answer = await client.request(method, path, json=report if method == "POST" else None)
+            assert assert_problem(answer, 503)["type"] == "urn:pullback:problem:not-migrated"
 
 
 async def test_without_a_database_answers_are_503_and_say_what_to_do():

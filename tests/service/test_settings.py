@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from pullback_service.errors import SetupError
-from pullback_service.settings import Settings, load_settings, refuse_open_bind
+from pullback_service.settings import Settings, load_settings, refuse_open_bind, warn_of_short_token
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +76,12 @@ def test_every_setting_is_on_the_page_with_what_it_means_and_its_default():
         rows.append(f"| `{variable}` | {shown} | {' '.join(field.description.split())} |")
     page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
     assert "\n".join(rows) in page, "the table of docs/operating.md should be:\n" + "\n".join(rows)
+
+
+@pytest.mark.parametrize(("length", "lines"), [(19, 1), (20, 0)])
+def test_a_short_bootstrap_token_is_told_of(tmp_path, length, lines):
+    file = tmp_path / "token"
+    file.write_text("x" * length + "\n")
+    with capture_logs() as said:
+        warn_of_short_token(Settings(auth="token", token_file=file))
+    assert len(said) == lines
