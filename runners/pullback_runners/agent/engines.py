@@ -47,10 +47,12 @@ class GitEngines:
         if not self._holds(f"{sha}^{{commit}}"):
             fetched = git(self.repository, "fetch", "--quiet", "--no-tags", "--recurse-submodules=no", "origin", sha)
             if not self._holds(f"{sha}^{{commit}}"):
+                # Another clone may have it, and this one may soon: the commit is not to blame.
                 raise JobFailedError(
-                    "build",
+                    "infra",
                     f"{self.repository} does not have commit {sha} and cannot fetch it"
                     f"{': ' + _last_line(fetched) if fetched.returncode else ''}; push the commit to the repository's origin",
+                    retryable=True,
                 )
         if not self._holds(f"{sha}:{ENGINE}"):
             raise JobFailedError("build", f"commit {sha} has no {ENGINE}/ folder")
@@ -58,9 +60,10 @@ class GitEngines:
             done = git(self.repository, "archive", "--format=tar", sha, ENGINE, stdout=archive.fileno())
             if done.returncode != 0:
                 raise JobFailedError(
-                    "build",
+                    "infra",
                     f"the {ENGINE}/ of commit {sha} cannot be written to {tempfile.gettempdir()} ({_last_line(done)}); "
                     "free some space or set TMPDIR",
+                    retryable=True,
                 )
             archive.seek(0)
             with tarfile.open(fileobj=archive) as tar:

@@ -78,10 +78,10 @@ def test_a_commit_that_is_missing_is_fetched_from_the_origin(repository, tmp_pat
     assert (engine / "pullback" / "__init__.py").read_text() == "VALUE = 3\n"
 
 
-def test_a_commit_nobody_has_is_a_failed_build_that_names_it(repository, tmp_path):
+def test_a_commit_that_the_clone_lacks_is_tried_again_and_named(repository, tmp_path):
     with pytest.raises(JobFailedError, match="f" * 40) as caught:
         GitEngines(repository).extract("f" * 40, tmp_path / "target")
-    assert (caught.value.kind, caught.value.retryable) == ("build", False)
+    assert (caught.value.kind, caught.value.retryable) == ("infra", True)
 
 
 def test_a_commit_without_an_engine_is_a_failed_build(repository, tmp_path):
