@@ -56,6 +56,8 @@ def create(
 
     if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > 200:
         raise RefusalError(f"{name!r} cannot be a name: one line of up to 200 printable characters")
+    if not {".", ".."}.isdisjoint(name.split("/")):
+        raise RefusalError(f"{name!r} cannot be a name: it is part of addresses, so no . or .. between its slashes")
 
     async def make(session: "AsyncSession") -> ProjectSummary:
         made = await queries.create_project(session, name, public_read=bool(public))

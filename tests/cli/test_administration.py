@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pullback_cli.main import app, main
+from pullback_service import migrating
 from pullback_service.backups import back_up, restore
 from pullback_service.checking import check
 from pullback_service.errors import SetupError
@@ -98,7 +99,8 @@ def test_projects_are_made_listed_and_opened(pullback, database_url):
     ("arguments", "said"),
     [
         (["token", "create", "x", "--scope", "everything"], "none of read, upload, agent, admin"),
-        (["token", "create", "x", "--scope", "read", "--project", "nowhere"], "no project 'nowhere'"),
+        (["token", "create", "x", "--scope", "read", "--project", "nowhere"], "`pullback project create nowhere`"),
+        (["project", "create", "a/../b"], "no . or .. between its slashes"),
         (["token", "create", " x", "--scope", "read"], "cannot be a name"),
         (["project", "set", "nowhere", "--public"], "no project 'nowhere'"),
         (["project", "set", "nowhere"], "--public or --private"),
@@ -123,7 +125,7 @@ def test_without_a_database_the_remedy_is_said(tmp_path):
 
 def test_an_old_database_is_upgraded_before_it_is_worked_on(pullback, bare_database_url):
     refused = pullback("token", "list", url=bare_database_url)
-    assert (refused.returncode, "pullback migrate" in refused.stderr) == (2, True)
+    assert (refused.returncode, "pullback db upgrade" in refused.stderr) == (2, True)
     wrong = pullback("db", "check", "--json", url=bare_database_url)
     assert wrong.returncode == 1
     assert "pullback db upgrade" in json.loads(wrong.stdout)["findings"][0]
@@ -176,3 +178,18 @@ def test_the_check_finds_what_no_constraint_can_say(database_url):
     assert "by_hand" in findings
     assert "1 reports have more or fewer points" in findings
     assert "pullback worker" in findings
+
+
+def test_what_is_no_backup_is_refused_with_the_remedy(bare_database_url, tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("no backup")
+    with pytest.raises(SetupError, match=r"notes\.txt is no backup; name one that `pullback db backup` made: .*\.$"):
+        restore(bare_database_url, file)
+
+
+def test_older_servers_are_refused(bare_database_url, tmp_path, monkeypatch):
+    monkeypatch.setattr(migrating, "OLDEST_POSTGRES", 99)
+    for act in (lambda: back_up(bare_database_url, tmp_path / "a"), lambda: migrating.upgrade(bare_database_url)):
+        with pytest.raises(SetupError, match="is Postgres 18, and Pullback needs 99 or later"):
+            act()
+    assert list(tmp_path.iterdir()) == []

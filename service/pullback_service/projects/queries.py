@@ -82,7 +82,10 @@ def _unknown(session: AsyncSession, name: str) -> RequestError:
             f"There is no project {name!r}: check the name (GET /api/v1/projects lists those there are), "
             f"or make it with `pullback project create {name}`."
         )
-    return NotFoundError(f"There is no project {name!r}: the first upload or job for a project makes it.")
+    return NotFoundError(
+        f"There is no project {name!r}: the first upload or job for a project makes it, "
+        f"and so does `pullback project create {name}`."
+    )
 
 
 async def count_reports(
