@@ -111,7 +111,8 @@ def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
     what = f"{receipt.points} points of {receipt.cases} cases"
     failures = f", {receipt.failures} failures" if receipt.failures else ""
     state = "would be stored" if receipt.dry_run else "stored" if receipt.was_created else "stored before"
-    typer.echo(f"{path}: {receipt.format}, {what}{failures} at {receipt.commit[:10]} {state}: {receipt.url}")
+    where = f": {receipt.url}" if receipt.url is not None else ""
+    typer.echo(f"{path}: {receipt.format}, {what}{failures} at {receipt.commit[:10]} {state}{where}")
     for note in receipt.notes:
         typer.echo(f"  note: {note}")
     for point in receipt.preview or ():

@@ -57,8 +57,21 @@ _PATTERNS = {
 }
 
 
+_A_TIME = "The time must be a string like 2026-01-31T12:00:00Z."
+# Pydantic's own words for these tell how it reads, not what to write.
+_TYPES = {
+    "datetime_parsing": _A_TIME,
+    "datetime_from_date_parsing": _A_TIME,
+    "datetime_type": _A_TIME,
+    "timezone_aware": "The time must say its zone, like 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00.",
+    "bool_parsing": "Must be true or false.",
+}
+
+
 def message_of(error: ErrorDetails) -> str:
     """What is wrong with a value, in words."""
+    if error["type"] in _TYPES:
+        return _TYPES[error["type"]]
     return _PATTERNS.get(error.get("ctx", {}).get("pattern", ""), error["msg"])
 
 
@@ -83,7 +96,7 @@ _A_NUMBER = re.compile(r"\s*[+-]?[\d_.]+([eE][+-]?\d+)?\s*")
 def _text_only(value: object) -> object:
     # Pydantic would read a number, also one in an address, as seconds since 1970, and as milliseconds when it is large.
     if isinstance(value, (int, float)) or (isinstance(value, str) and _A_NUMBER.fullmatch(value)):
-        raise PydanticCustomError("iso_time", "The time must be a string like 2026-01-31T12:00:00Z.")
+        raise PydanticCustomError("iso_time", _A_TIME)
     return value
 
 

@@ -140,6 +140,9 @@ def _operation(method: str, path: str, operation: Schema, description: Schema) -
             yield _row(name, "body", schema, required, schema.get("description", ""))
         yield ""
     yield from _example(method, path, operation)
+    if "204" in operation["responses"]:
+        reason = operation["responses"]["204"]["description"]
+        yield f"Or 204 and no body: {reason[:1].lower()}{reason[1:]}.\n"
     errors = [
         f"{status} {answer['description'][:1].lower()}{answer['description'][1:]}"
         for status, answer in sorted(operation["responses"].items())

@@ -60,5 +60,14 @@ def read(source: Source, asked: Asked, named: str | None = None) -> tuple[Import
     importer = choose(source, named)
     try:
         return importer, importer.read(source, asked)
+    except InvalidInputError as error:
+        likely = next((each for each in IMPORTERS if each.recognises(source)), None) if named is not None else None
+        if likely is None or likely is importer:
+            raise
+        raise InvalidInputError(
+            f"{error.detail.removesuffix('.')}: this looks like a file of {likely.title}, "
+            f"so leave format={importer.name} out, or send the file it is for.",
+            errors=error.errors,
+        ) from error
     except RecursionError as error:
         raise UnreadableBodyError("The body is nested too deeply.") from error

@@ -11,7 +11,7 @@ import orjson
 
 from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError
 from pullback_service.importers.limits import LONGEST_LINE_BYTES, MOST_LINES
-from pullback_service.importers.unpacking import files_of, is_archive
+from pullback_service.importers.unpacking import SEND_THE_FILE, files_of, is_archive
 from pullback_service.importers.walking import At
 
 _BEGINNING = 4096
@@ -103,7 +103,7 @@ def read_json(body: bytes, name: str | None = None) -> Any:
         where = f"{name}, " if name else ""
         message = f"is not JSON: {getattr(error, 'msg', error)} at {where}line {line}, column {column}"
         raise UnreadableBodyError(
-            f"The {'file' if name else 'body'} {message}.",
+            f"The file {message}." if name else f"The body {message}: {SEND_THE_FILE}.",
             errors=[FieldError(path=f"{name}: $" if name else "$", message=message)],
         ) from error
 

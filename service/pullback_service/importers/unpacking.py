@@ -16,6 +16,8 @@ from pullback_service.errors import FieldError, TooLargeError, UnreadableBodyErr
 from pullback_service.importers import zstandard
 from pullback_service.importers.limits import MOST_FILES, MOST_LAYERS
 
+SEND_THE_FILE = "send the file itself, as with `curl --data-binary @FILE`"
+
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 _USTAR = slice(257, 262)

@@ -14,7 +14,14 @@ _LONGEST_KEY = 80
 
 def refuse(path: str, message: str, *, cause: Exception | None = None) -> NoReturn:
     """Raise: what is at `path` does not hold."""
-    raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)]) from cause
+    raise InvalidInputError(
+        f"{place_in_words(path)} {message}.", errors=[FieldError(path=path, message=message)]
+    ) from cause
+
+
+def place_in_words(path: str) -> str:
+    """A place at the beginning of a sentence: the whole of a file is no `$` to people."""
+    return "The file" if path == "$" else path.removesuffix(": $")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from anyio import to_thread
-from fastapi import APIRouter, BackgroundTasks, Header, Query, Response
+from fastapi import APIRouter, BackgroundTasks, Depends, Header, Query, Response
 from pydantic import TypeAdapter
 
 from pullback_service.addresses import API
@@ -28,7 +28,13 @@ from pullback_service.problems import documented
 from pullback_service.reports import keeping, queries
 from pullback_service.reports.gathering import Parts
 from pullback_service.reports.models import Report
-from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, Stated, refuse_dirty
+from pullback_service.reports.receiving import (
+    OPENAPI_BODY,
+    ReportBody,
+    Stated,
+    refuse_dirty,
+    refuse_unknown_parameters,
+)
 from pullback_service.reports.schemas import PointPreview, ReportDetail, ReportReceipt, ReportSummary, UploadReceipt
 from pullback_service.runtime import KnownSettings
 
@@ -40,11 +46,13 @@ IdempotencyKey = Annotated[
 Place = TypeAdapter(tuple[datetime, UUID])
 
 MOST_PREVIEWED = 20
+UNCOMMITTED = "uncommitted changes: kept as a report, on no history"
 
 
 @router.post(
     "",
     status_code=201,
+    dependencies=[Depends(refuse_unknown_parameters)],
     openapi_extra=OPENAPI_BODY,
     responses={
         200: {"model": UploadReceipt, "description": "Stored before, the same answer again; or a dry run"},
@@ -75,15 +83,19 @@ async def upload_report(
     if prepared.body_bytes > LARGE_BODY_BYTES:
         background.add_task(give_back_memory)  # when this function and all it holds are gone
     kept = await (keeping.try_out if stated.dry_run else keeping.keep)(session, prepared, idempotency_key)
+    head = prepared.read.head
+    members = receipt_of(kept.report, head.project, head.commit.sha).model_dump()
+    if stated.dry_run and kept.created:
+        members |= {"url": None, "status": "would be accepted"}
     receipt = UploadReceipt(
-        **receipt_of(kept.report, prepared.read.head.project, prepared.read.head.commit.sha).model_dump(),
-        notes=list(prepared.read.notes),
+        **members,
+        notes=[*prepared.read.notes, *([UNCOMMITTED] if head.commit.dirty else [])],
         dry_run=stated.dry_run,
         preview=preview_of(prepared.read.parts) if stated.dry_run else None,
     )
     is_stored = kept.created and not stated.dry_run
     response.status_code = 201 if is_stored else 200
-    if not stated.dry_run:
+    if receipt.url is not None:
         response.headers["Location"] = receipt.url
     if is_stored:
         note(session, subject=f"report {receipt.id}", project=receipt.project, commit=receipt.commit)

@@ -7,13 +7,14 @@ from typing import Any, Literal, cast
 
 import orjson
 
-from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError
+from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError, UnreadableBodyError
 from pullback_service.fields import message_of
 from pullback_service.importers import registry
 from pullback_service.importers.assembling import Place, assemble
 from pullback_service.importers.results import Asked, Imported
 from pullback_service.importers.sources import Source
-from pullback_service.importers.unpacking import decompress
+from pullback_service.importers.unpacking import SEND_THE_FILE, decompress
+from pullback_service.importers.walking import place_in_words
 from pullback_service.reports.gathering import DoesNotHoldError, gather
 from pullback_service.reports.reading import WRAPPER, ReadReport, parse_json, read_parsed
 from pullback_service.reports.receiving import Stated, refuse_contradictions
@@ -26,6 +27,9 @@ _MACHINE_REMEDY = "machine=NAME, a name that stays the same from run to run, suc
 def read_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> tuple[ReadReport, bytes]:
     """A report, and the bytes it was read from: decompressed, otherwise as they came."""
     content = decompress(body, limit)
+    if not content or content.isspace():
+        message = f"is empty: {SEND_THE_FILE}"
+        raise UnreadableBodyError(f"The body {message}.", errors=[FieldError(path="$", message=message)])
     source = Source.of(content)
     if stated.format == FORMAT or (stated.format is None and _is_own(source)):
         read = read_parsed(_parsed(source))
@@ -102,7 +106,7 @@ def _place(stated: Stated, imported: Imported, title: str) -> Place:
             "says that the tree had uncommitted changes, so no commit was measured: "
             "commit them, or add allow_dirty=true to keep it as a contaminated result"
         )
-        raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)])
+        raise InvalidInputError(f"{place_in_words(path)} {message}.", errors=[FieldError(path=path, message=message)])
     return Place(
         project=stated.project,
         sha=sha,
@@ -119,7 +123,7 @@ def _agreed(name: str, stated: str | None, said: str | None) -> str | None:
     if said is not None and (len(said) not in {40, 64} or set(said) - set("0123456789abcdef")):
         said = None
     if stated is not None and said is not None and stated != said:
-        message = f"is {stated}, but the file says {said}"
+        message = f"is {stated}, but the file says {said}: leave {name}= out, or send the file of that {name}"
         raise InvalidInputError(f"query.{name} {message}.", errors=[FieldError(path=f"query.{name}", message=message)])
     return stated or said
 

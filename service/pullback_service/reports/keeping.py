@@ -24,6 +24,7 @@ from pullback_service.reports.meeting import meet
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.reports.reading import ReadReport, read_report
 from pullback_service.reports.receiving import Stated
+from pullback_service.reports.schemas import FORMAT
 from pullback_service.series.keeping import KnownSeries, ensure_cases_and_series
 
 # Samples compress to about a third at any level; the highest ones only take longer.
@@ -83,7 +84,7 @@ async def keep(
     if met.stored:
         known = await _find(session, project_id, head.id, key)
         if known is not None:
-            return _replay(known, prepared, key)
+            return await _replay(session, known, prepared, key)
     # Uncommitted changes are no commit's: such an upload is kept, and is on no history. What a job found instead of its
     # commit (files without git) is all that machine has, and is marked wherever it is shown.
     on_history = not head.commit.dirty or for_job is not None
@@ -131,7 +132,7 @@ async def keep(
             raise ConflictError(f"Job {for_job.job_id} has an accepted result already.")
         if known is None:  # another project's, which this caller does not see
             raise ConflictError(f"Report id {head.id} is taken: a new report needs a new id.")
-        return _replay(known, prepared, key)
+        return await _replay(session, known, prepared, key)
     if on_history:
         await _keep_parts(session, prepared, project_id, machine_id, commit)
     await defer_follow_up(session, project_id, report.id)
@@ -174,13 +175,19 @@ async def _find(session: AsyncSession, project_id: ProjectId, report_id: UUID, k
     return max(rows, key=lambda report: report.project_id == project_id and report.idempotency_key == key, default=None)
 
 
-def _replay(known: Report, prepared: PreparedReport, key: str) -> KeptReport:
-    if known.digest != prepared.read.digest:
-        which = f"Idempotency-Key {key!r}" if known.idempotency_key == key else f"report id {prepared.read.head.id}"
+async def _replay(session: AsyncSession, known: Report, prepared: PreparedReport, key: str) -> KeptReport:
+    """The stored report where this upload repeats it; else a conflict, with what differs and the remedy."""
+    if known.digest == prepared.read.digest:
+        return KeptReport(known, created=False)
+    which = f"Idempotency-Key {key!r}" if known.idempotency_key == key else f"report id {prepared.read.head.id}"
+    if prepared.read.format == FORMAT:
         raise ConflictError(
             f"Another report was stored under {which} (report {known.id}): a new report needs a new id and a new key."
         )
-    return KeptReport(known, created=False)
+    # Files of tools have no id but the one that is made of them: only a key can be taken.
+    same = await session.scalar(select(Report.body == prepared.body).where(Report.id == known.id))  # Index: pk_report
+    what = "This file was stored with other parameters" if same else "Another file was stored"
+    raise ConflictError(f"{what} under {which} (report {known.id}): send a new Idempotency-Key, or none.")
 
 
 async def _keep_parts(

@@ -13,6 +13,8 @@ import orjson
 
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
 from pullback_service.fields import message_of
+from pullback_service.importers.unpacking import SEND_THE_FILE
+from pullback_service.importers.walking import place_in_words
 from pullback_service.problems import json_path
 from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
 from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
@@ -85,7 +87,7 @@ def parse_json(body: bytes) -> Any:
             )
             _refuse(path, message, cause=error)
         raise UnreadableBodyError(
-            f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
+            f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}: {SEND_THE_FILE}.",
             errors=[FieldError(path="$", message=error.msg)],
         ) from error
 
@@ -115,4 +117,6 @@ def _non_finite_paths(value: object, path: str) -> Iterator[str]:
 
 
 def _refuse(path: str, message: str, *, cause: Exception | None = None) -> NoReturn:
-    raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)]) from cause
+    raise InvalidInputError(
+        f"{place_in_words(path)} {message}.", errors=[FieldError(path=path, message=message)]
+    ) from cause

@@ -1,13 +1,16 @@
 """Taking the body of an upload off the wire, and holding it against what the address says."""
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Annotated, Any
+from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError
+from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError, refuse
 from pullback_service.fields import Name, PlaceName, Sha, Time
+from pullback_service.importers.unpacking import SEND_THE_FILE
 from pullback_service.reports.reading import ReadReport
 from pullback_service.reports.schemas import ReportHead
 from pullback_service.runtime import KnownSettings
@@ -73,11 +76,36 @@ class Stated(BaseModel):
     dry_run: bool = Field(default=False, description="Store nothing; answer what would have been stored.")
 
 
+def refuse_unknown_parameters(request: Request) -> None:
+    """Raise where the address says what nobody reads: a name that is misspelt would silently be left out.
+
+    Its bytes must be text, for a replacement character would become part of a name.
+    """
+    for part in request.scope["query_string"].split(b"&"):
+        name, _, value = part.partition(b"=")
+        try:
+            unquote_to_bytes(name).decode()
+            unquote_to_bytes(value).decode()
+        except UnicodeDecodeError:
+            shown = ascii(name.decode("latin-1"))[1:-1][:40]
+            refuse(shown, f"query.{shown} is not UTF-8: send its characters as UTF-8, each byte as %XX.")
+    for given in request.query_params:
+        if given not in Stated.model_fields:
+            near = get_close_matches(given, Stated.model_fields, n=1)
+            remedy = f"did you mean {near[0]}=?" if near else f"known are {', '.join(Stated.model_fields)}."
+            shown = ascii(given)[1:-1][:40]
+            refuse(shown, f"query.{shown} is not known here: {remedy}")
+
+
 async def read_report_body(request: Request, settings: KnownSettings) -> bytes:
     """The body of an upload as it comes, refused as soon as it is known to be over the limit.
 
     Compression is told by its first bytes, so a `Content-Encoding` needs only to be one of those that are read.
     """
+    if request.headers.get("content-type", "").lower().startswith("multipart/"):
+        raise UnreadableBodyError(
+            f"The file came inside a form (multipart/form-data, as `curl -F` sends it): {SEND_THE_FILE}."
+        )
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding not in ENCODINGS:
         raise UnreadableBodyError(
@@ -113,8 +141,9 @@ def refuse_contradictions(stated: Stated, head: ReportHead, *, of: str = "query"
         ("branch", stated.branch, {head.commit.branch} if head.commit.branch else set()),
         ("machine", stated.machine, machine),
     )
+    remedy = ": leave it out, or send the report it is for" if of == "query" else ""
     errors = [
-        FieldError(path=f"{of}.{name}", message=f"is {value}, but the report says {' or '.join(sorted(said))}")
+        FieldError(path=f"{of}.{name}", message=f"is {value}, but the report says {' or '.join(sorted(said))}{remedy}")
         for name, value, said in told
         if value is not None and said and value not in said
     ]

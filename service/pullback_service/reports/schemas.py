@@ -206,21 +206,24 @@ class ReportDocument(ReportHead):
     comparisons: list[ComparisonDocument] = Field(default=[], max_length=MOST_CASES)
 
 
-class ReportReceipt(BaseModel):
+class _Receipt(BaseModel):
+    id: UUID
+    project: str
+    commit: str
+    cases: int
+    points: int
+    failures: int
+    format: str
+
+
+class ReportReceipt(_Receipt):
     """What became of an upload; a replay of it gets the same answer.
 
     `status` is `late` when the report belongs to a lost lease and the job has another result: it is kept all the same.
     """
 
-    id: UUID
     url: str
-    project: str
-    commit: str
     status: Literal["accepted", "late"]
-    cases: int
-    points: int
-    failures: int
-    format: str
 
 
 class ReportSummary(ReportReceipt):
@@ -250,13 +253,15 @@ class PointPreview(BaseModel):
     method: str | None
 
 
-class UploadReceipt(ReportReceipt):
+class UploadReceipt(_Receipt):
     """The answer to an upload.
 
-    `notes` say what was left out of another tool's file and what looks doubtful about it; a dry run shows the first
-    points that would have been stored.
+    `notes` say what was left out of another tool's file and what looks doubtful about it. A dry run shows the first
+    points that would have been stored; its `status` is `would be accepted` and its `url` null, for there is no report.
     """
 
+    url: str | None
+    status: Literal["accepted", "late", "would be accepted"]
     notes: list[str] = []
     dry_run: bool = False
     preview: list[PointPreview] | None = None

@@ -85,7 +85,7 @@ async def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(client, s
     )
     assert response.status_code == 200
     receipt = response.json()
-    assert receipt["dry_run"] is True
+    assert (receipt["dry_run"], receipt["status"], receipt["url"]) == (True, "would be accepted", None)
     assert receipt["preview"][0] == {
         "case": "BM_sin[arg0=8]",
         "variant": "external",
@@ -93,7 +93,7 @@ async def test_a_dry_run_shows_what_would_be_stored_and_stores_nothing(client, s
         "value": pytest.approx(7.176582691787502e-08),
         "unit": "s",
         "direction": "smaller",
-        "method": "median of 3 repetitions",
+        "method": "median of repetitions",
     }
     for table in (Report, Point, Series, Commit, Project):
         assert await count(session, table) == 0
@@ -152,3 +152,53 @@ async def test_every_name_in_the_description_is_a_format(client):
     for importer in IMPORTERS:
         title = importer.title.removeprefix("the ").removesuffix("'s nightly archive")
         assert title in " ".join(description.split())
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "said"),
+    [
+        ("brnch=main", 422, "query.brnch is not known here: did you mean branch=?"),
+        ("mashine=ci", 422, "query.mashine is not known here: did you mean machine=?"),
+        ("zzz=1", 422, "query.zzz is not known here: known are project, commit"),
+        ("machine=%ff%fe", 422, "query.machine is not UTF-8"),
+        ("project=a/../b", 422, "must not have . or .."),
+        ("authored_at=yesterday", 422, "like 2026-01-31T12:00:00Z"),
+        ("authored_at=2026-01-31T12:00:00", 422, "must say its zone"),
+        (
+            "format=hyperfine",
+            422,
+            "The file has no `results`: this looks like a file of pytest-benchmark, so leave format=",
+        ),
+    ],
+)
+async def test_addresses_that_do_not_hold_are_refused_with_the_remedy(client, sample, query, status, said):
+    response = await client.post(f"{URL}?{query}", content=sample("pytest-benchmark/parametrized.json"))
+    assert response.status_code == status
+    assert said in response.json()["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b" \n", b"hello"])
+async def test_what_is_no_file_is_refused_with_the_way_to_send_one(client, body):
+    response = await client.post(URL, content=body, params=SAID)
+    assert response.status_code == 400
+    assert response.json()["detail"].endswith("send the file itself, as with `curl --data-binary @FILE`.")
+
+
+async def test_a_form_is_refused_with_the_way_to_send_the_file(client, sample):
+    response = await client.post(URL, files={"file": sample("pytest-benchmark/parametrized.json")}, params=SAID)
+    assert response.status_code == 400
+    assert "inside a form" in response.json()["detail"]
+    assert "--data-binary @FILE" in response.json()["detail"]
+
+
+async def test_a_key_that_is_taken_says_what_differs(client, sample):
+    body, key = sample("google-benchmark/repetitions.json"), {"Idempotency-Key": "nightly"}
+    assert (await client.post(URL, content=body, params=SAID, headers=key)).status_code == 201
+    same = await client.post(URL, content=body, params={**SAID, "machine": "other"}, headers=key)
+    assert same.status_code == 409
+    assert same.json()["detail"].startswith(
+        "This file was stored with other parameters under Idempotency-Key 'nightly'"
+    )
+    other = await client.post(URL, content=body + b"\n", params=SAID, headers=key)
+    assert other.json()["detail"].startswith("Another file was stored under Idempotency-Key 'nightly'")
+    assert other.json()["detail"].endswith("send a new Idempotency-Key, or none.")

@@ -238,5 +238,6 @@ async def test_uncommitted_changes_are_refused_or_kept_off_the_history(client, r
     kept = await client.post("/api/v1/reports?allow_dirty=true", json=report)
     assert kept.status_code == 201
     assert kept.json()["points"] == 0
+    assert kept.json()["notes"] == ["uncommitted changes: kept as a report, on no history"]
     assert (await client.get("/api/v1/series")).json()["items"] == []
     assert (await client.get(kept.json()["url"])).json()["document"]["cases"] == report["cases"]
