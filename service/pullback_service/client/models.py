@@ -221,6 +221,8 @@ class BranchReceipt(Answer):
     """What a log told."""
 
     new_commits: int
+    completed_commits: int = 0
+    """Known before, as from an upload, without parents, author, title or time."""
     branch: BranchSummary
 
 
@@ -1239,8 +1241,8 @@ class TokenRequest(Statement):
 class UploadReceipt(Answer):
     """The answer to an upload.
 
-    `notes` say what was left out of another tool's file and what looks doubtful about it; a dry run shows the first
-    points that would have been stored.
+    `branch` is what the upload or its file says. `notes` say what was left out of another tool's file and what looks
+    doubtful about it; a dry run shows the first points that would have been stored.
     """
 
     id: UUID
@@ -1252,6 +1254,7 @@ class UploadReceipt(Answer):
     points: int
     failures: int
     format: str
+    branch: str | None = None
     notes: list[str] = Field(default_factory=list)
     dry_run: bool = False
     preview: list[PointPreview] | None = None

@@ -77,6 +77,7 @@ async def upload_report(
     kept = await (keeping.try_out if stated.dry_run else keeping.keep)(session, prepared, idempotency_key)
     receipt = UploadReceipt(
         **receipt_of(kept.report, prepared.read.head.project, prepared.read.head.commit.sha).model_dump(),
+        branch=prepared.read.head.commit.branch,
         notes=list(prepared.read.notes),
         dry_run=stated.dry_run,
         preview=preview_of(prepared.read.parts) if stated.dry_run else None,

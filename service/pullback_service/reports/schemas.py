@@ -253,10 +253,11 @@ class PointPreview(BaseModel):
 class UploadReceipt(ReportReceipt):
     """The answer to an upload.
 
-    `notes` say what was left out of another tool's file and what looks doubtful about it; a dry run shows the first
+    `branch` is what the upload or its file says. `notes` say what was left out of another tool's file and what looks doubtful about it; a dry run shows the first
     points that would have been stored.
     """
 
+    branch: str | None = None
     notes: list[str] = []
     dry_run: bool = False
     preview: list[PointPreview] | None = None
