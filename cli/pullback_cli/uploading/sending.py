@@ -16,16 +16,16 @@ _AGAIN = "run the same command again: what is stored already is not stored twice
 class MissingError(RefusalError):
     """The service needs something said that the file leaves unsaid; `reasons` are by parameter."""
 
-    def __init__(self, name: str, reasons: Mapping[str, str]) -> None:
-        options = "; ".join(in_options(f"query.{missing} {reason}") for missing, reason in reasons.items())
-        super().__init__(f"{name}: {options}")
+    def __init__(self, name: str, detail: str, reasons: Mapping[str, str]) -> None:
+        super().__init__(f"{name}: {in_options(detail)}")
         self.name = name
         self.reasons = reasons
 
     def without(self, parameter: str) -> "MissingError | None":
         """What is missing when this one is known; None where that is nothing."""
         left = {missing: reason for missing, reason in self.reasons.items() if missing != parameter}
-        return MissingError(self.name, left) if left else None
+        detail = "; ".join(f"query.{missing} {reason}" for missing, reason in left.items())
+        return MissingError(self.name, detail, left) if left else None
 
 
 class Uploads:
@@ -51,7 +51,7 @@ class Uploads:
                 if error.path.startswith("query.")
             }
             if problem.slug == _INCOMPLETE and reasons:
-                raise MissingError(name, reasons) from problem
+                raise MissingError(name, str(problem), reasons) from problem
             raise RefusalError(
                 f"{name}: {in_options(str(problem))}" + (f" {_AGAIN.capitalize()}." if problem.is_transient else "")
             ) from problem
