@@ -119,6 +119,9 @@ def export(
     written = format_of(output, None if form is None else form.value)
     if output is None and written == "parquet" and sys.stdout.isatty():
         raise RefusalError("Parquet is not for a terminal: name a file with -o")
-    size = download(server, token_file, ADDRESSES[what.value], [*said, ("format", written)], output)
+    got = download(server, token_file, ADDRESSES[what.value], [*said, ("format", written)], output)
+    rows = {"csv": got.lines - 1, "json": got.lines}.get(written)  # Parquet's are known only to who can read it
     if output is not None:
-        typer.echo(f"{output}: {size} bytes of {written}")
+        typer.echo(f"{output}: {'' if rows is None else f'{rows} rows, '}{got.size} bytes of {written}")
+    elif rows == 0:
+        typer.echo("pullback export: 0 rows", err=True)

@@ -1,12 +1,15 @@
 """`pullback import`: the history another tool has kept, commit by commit."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pullback_cli.refusals import RefusalError, needs
-from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
+from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile, show_receipts
+
+if TYPE_CHECKING:
+    from pullback_service.client import models
 
 
 @needs("service")
@@ -20,6 +23,7 @@ def import_history(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; say what would be stored.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipts, for programs.")] = False,
 ) -> None:
     """Import a history, one report for each commit; safe to repeat, and to continue after an interruption.
 
@@ -39,16 +43,22 @@ def import_history(
         "direction": direction,
         "dry_run": dry_run or None,
     }
-    stored = before = points = 0
+    receipts: list[models.UploadReceipt] = []
     try:
         with Uploads(server, token_file) as uploads:
             for piece in pieces_of(path):
                 receipt = uploads.send(piece.body, {**said, **piece.said}, name=f"{path}: {piece.name}")
-                stored += receipt.was_created
-                before += not receipt.was_created
-                points += receipt.points if receipt.was_created or dry_run else 0
+                receipts.append(receipt)
     except RequestError as error:
         raise RefusalError(f"{path}: {error.detail}") from error
+    finally:  # a refusal does not hide what was stored before it
+        if as_json:
+            show_receipts(receipts)
+    if as_json:
+        return
+    stored = sum(receipt.was_created for receipt in receipts)
+    before = len(receipts) - stored
+    points = sum(receipt.points for receipt in receipts if receipt.was_created or dry_run)
     if dry_run:
         typer.echo(f"{path}: {before} reports with {points} points would be stored")
     else:

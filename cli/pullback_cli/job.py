@@ -175,6 +175,7 @@ def create(
     from pullback_cli.services import asking  # noqa: PLC0415 - as above
     from pullback_service.client import models  # noqa: PLC0415 - as above
 
+    _check_suite(suite)
     wanted: dict[str, object] = {
         "project": project,
         "commit": {**_commit(repository, commit), **({} if fork is None else {"fork": fork})},
@@ -310,6 +311,7 @@ def backfill(
     from pullback_cli.services import asking  # noqa: PLC0415 - as above
     from pullback_service.client import models  # noqa: PLC0415 - as above
 
+    _check_suite(suite)
     wanted = models.BackfillRequest(
         project=project,
         branch=branch,
@@ -362,13 +364,18 @@ def _decide(
     *,
     as_json: bool,
 ) -> None:
-    """Decide the same about several jobs; the first that cannot be is the last."""
+    """Decide the same about several jobs; the first that cannot be is the last, and what was done before it is shown."""
     from pullback_cli.jobs.showing import show_jobs  # noqa: PLC0415 - httpx is of an extra
     from pullback_cli.services import asking  # noqa: PLC0415 - as above
 
     with asking(server, token_file) as service:
-        changed = [decision(service)(job_id) for job_id in ids]
-    show_jobs(changed, as_json=as_json)
+        changed: list[models.JobDetail] = []
+        try:
+            for job_id in ids:
+                changed.append(decision(service)(job_id))  # noqa: PERF401 - what was done before a refusal counts
+        finally:
+            if changed or as_json:
+                show_jobs(changed, as_json=as_json)
 
 
 def _log_of(service: "Client", job_id: int) -> Iterator[str]:
@@ -392,6 +399,13 @@ def _commit(repository: Path, revision: str) -> dict[str, object]:
         return {"sha": revision}
     reason = reason_of(repository, "rev-parse", revision)
     raise RefusalError(f"git cannot read {repository} ({reason}): name a branch or commit this clone has")
+
+
+def _check_suite(text: str) -> None:
+    """An agent would find out, when somebody has waited for it."""
+    from pullback_runners.suites import find_suite, narrowed_suite  # noqa: PLC0415 - of an extra
+
+    find_suite(narrowed_suite(text)[0])
 
 
 def _pair(text: str) -> tuple[str, str]:

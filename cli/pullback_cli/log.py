@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.uploading.gitlog import ask_git, first_parents, reason_of
+from pullback_cli.wording import in_options
+
+if TYPE_CHECKING:
+    from pullback_service.client import models
 
 MOST = 500
 
@@ -62,7 +66,7 @@ def log(
                 receipts.append(client.tell_log(told))
             except ClientError as error:
                 raise RefusalError(
-                    f"branch {name}: {error}" + ("; check --server" if error.is_transient else "")
+                    f"branch {name}: {in_options(str(error))}" + ("; check --server" if error.is_transient else "")
                 ) from error
     if as_json:
         typer.echo(json.dumps([receipt.model_dump(mode="json") for receipt in receipts], indent=2))
@@ -70,7 +74,13 @@ def log(
     for receipt in receipts:
         known = receipt.branch
         gaps = f", {known.gaps} gaps" if known.gaps else ""
-        typer.echo(f"{known.name}: {receipt.new_commits} new commits, {known.commits} known{gaps}")
+        typer.echo(f"{known.name}: {learnt_in_words(receipt)}{gaps}")
+
+
+def learnt_in_words(receipt: "models.BranchReceipt") -> str:
+    """What telling changed: commits nobody had told of, and those an upload had told the bare hash of."""
+    completed = f", {receipt.completed_commits} completed" if receipt.completed_commits else ""
+    return f"{receipt.new_commits} new commits{completed}, {receipt.branch.commits} known"
 
 
 def _checked_out(repository: Path) -> str:

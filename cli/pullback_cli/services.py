@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pullback_cli.credentials import token_in
 from pullback_cli.refusals import RefusalError
+from pullback_cli.wording import in_options
 from pullback_service.client import Client, ClientError, NoAnswerError
 
 PATIENT_ATTEMPTS = 5  # a program waits, in CI: a service that restarts is asked again
@@ -29,7 +30,7 @@ def asking(server: str, token_file: Path | None, *, timeout_s: float = TIMEOUT_S
     except NoAnswerError as error:
         raise RefusalError(f"{error}: check --server, or start one with `pullback up`") from error
     except ClientError as error:
-        raise RefusalError(str(error)) from error
+        raise RefusalError(in_options(str(error))) from error
 
 
 def address_of(server: str) -> str:

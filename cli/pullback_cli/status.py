@@ -9,6 +9,7 @@ import typer
 
 from pullback_cli.places import DATA
 from pullback_cli.refusals import needs
+from pullback_cli.upload import TokenFile
 
 if TYPE_CHECKING:
     from pullback_cli.supervision.state import UpState
@@ -16,19 +17,30 @@ if TYPE_CHECKING:
 
 @needs("service")
 def status(
+    context: typer.Context,
     *,
+    server: Annotated[
+        str | None, typer.Option(envvar="PULLBACK_SERVER", help="Address of a service; default: what runs on --data.")
+    ] = None,
+    token_file: TokenFile = None,
     data: Annotated[Path, typer.Option(envvar="PULLBACK_DATA", help="Folder that was given to `pullback up`.")] = DATA,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Say what runs on a data folder, and what is stuck and wants attention; exit code 1 when nothing runs.
+    """Say what runs, and what is stuck and wants attention: of a service, or of what `pullback up` started on a folder.
+
+    Exit code 1 when nothing runs on the folder, or something wants attention at the service.
 
     Examples:
     pullback status
+
+    pullback status --server https://pullback.example --token-file token
 
     pullback status --json | jq -r .url
     """
     from pullback_cli.supervision.state import read_state  # noqa: PLC0415 - psutil is of an extra
 
+    if server is not None and not _typed_only_data(context):
+        raise typer.Exit(_of_service(server, token_file, as_json=as_json))
     folder = data.expanduser().absolute()
     found = _look(folder, read_state(folder))
     if as_json:
@@ -36,6 +48,45 @@ def status(
     else:
         _tell(found)
     raise typer.Exit(0 if found["running"] else 1)
+
+
+def _typed_only_data(context: typer.Context) -> bool:
+    """Whether the folder was typed, and the service only stands in the environment."""
+    typed, from_environment = (context.get_parameter_source(name) for name in ("data", "server"))
+    return getattr(typed, "name", "") == "COMMANDLINE" != getattr(from_environment, "name", "")
+
+
+def _of_service(server: str, token_file: Path | None, *, as_json: bool) -> int:
+    """Tell how a service is doing, wherever it runs; returns the exit code."""
+    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+    from pullback_service.client import every  # noqa: PLC0415 - as above
+
+    with asking(server, token_file) as service:
+        said = service.report_status()
+        agents = list(every(service.list_agents))
+    silent = [agent for agent in agents if not agent.present]
+    if as_json:
+        shown = {"url": server, **said.model_dump(mode="json")}
+        shown["silent_agents"] = [
+            {"name": agent.name, "machine": agent.machine, "last_seen_at": agent.last_seen_at.isoformat()}
+            for agent in silent
+        ]
+        typer.echo(json.dumps(shown, indent=2))
+        return 1 if said.findings else 0
+    present = ", ".join(agent.name for agent in agents if agent.present) or "none"
+    waiting, running = (sum(getattr(chore, state) for chore in said.chores) for state in ("waiting", "running"))
+    typer.echo(f"{'all is well' if said.status == 'well' else 'wants attention'}: {server}")
+    typer.echo(f"  workers    {said.workers or 'none'}")
+    typer.echo(f"  agents     {present}")
+    for agent in silent:
+        typer.echo(f"  silent     {agent.name} on {agent.machine} since {agent.last_seen_at:%Y-%m-%d %H:%M} UTC")
+    typer.echo(
+        "  jobs       " + (", ".join(f"{count} {state}" for state, count in said.jobs.by_state.items()) or "none")
+    )
+    typer.echo(f"  chores     {waiting} waiting, {running} running")
+    for finding in said.findings:
+        typer.echo(f"  attention  {finding}")
+    return 1 if said.findings else 0
 
 
 def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
@@ -87,7 +138,7 @@ def _ask(url: str) -> dict[str, Any]:
 
 def _tell(found: dict[str, Any]) -> None:
     if not found["running"]:
-        typer.echo(f"nothing runs on {found['data']}: start it with `pullback up`")
+        typer.echo(f"nothing runs on {found['data']}: start it with `pullback up`, or name a service with --server")
         for name, pid in found["processes"].items():
             typer.echo(f"  left behind: {name} (process {pid}); `pullback down` ends it")
         if found["postgres"]["pid"]:

@@ -1,16 +1,20 @@
 """`pullback upload`: results of any tool to a service."""
 
+import json
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback_cli.log import learnt_in_words
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.uploading import checkout
 from pullback_cli.uploading.gitlog import first_parents
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pullback_cli.uploading.sending import Uploads
     from pullback_service.client import models
 
@@ -45,6 +49,7 @@ def upload(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; show what would be stored.")] = False,
     server: Server = DEFAULT_SERVER,
     token_file: TokenFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipts, for programs.")] = False,
 ) -> None:
     """Upload results of pyperf, pytest-benchmark, asv, Google Benchmark, criterion, hyperfine and others, or our own.
 
@@ -72,9 +77,16 @@ def upload(
     }
     with Uploads(server, token_file) as uploads:
         logs = _Logs(uploads, repository, 0 if dry_run else log)
-        for path in paths:
-            _tell(path, _send(uploads, logs, body_of(path), said, path))
-            logs.say()
+        receipts = []
+        try:
+            for path in paths:
+                receipts.append(_send(uploads, logs, body_of(path), said, path))
+                if not as_json:
+                    _tell(path, receipts[-1])
+                logs.say(err=as_json)
+        finally:  # a refusal does not hide what was stored before it
+            if as_json:
+                show_receipts(receipts)
 
 
 def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], path: Path) -> "models.UploadReceipt":
@@ -85,11 +97,14 @@ def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], 
     try:
         receipt = uploads.send(body, said, name=str(path))
     except MissingError as missing:
-        if "commit" not in missing.names or said["commit"] is not None or missing.names - {"commit"}:
+        if "commit" not in missing.reasons or not checkout.is_one(logs.repository):
             raise
+        others = missing.without("commit")  # git knows it
+        if others is not None:
+            raise others from missing
         here = checkout.head(logs.repository)
     else:
-        logs.tell(receipt.project, said["branch"], receipt.commit)
+        logs.tell(receipt.project, said["branch"] or receipt.branch or logs.branch_of(receipt.commit), receipt.commit)
         return receipt
     if here.dirty and not said["allow_dirty"]:
         raise RefusalError(
@@ -105,6 +120,12 @@ def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], 
     }
     logs.tell(said["project"], placed["branch"], here.sha)
     return uploads.send(body, placed, name=str(path))
+
+
+def show_receipts(receipts: "Sequence[models.UploadReceipt]") -> None:
+    """What the service answered, with whether each upload stored something."""
+    shown = [{**receipt.model_dump(mode="json"), "created": receipt.was_created} for receipt in receipts]
+    typer.echo(json.dumps(shown, indent=2))
 
 
 def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
@@ -154,10 +175,14 @@ class _Logs:
         known = learnt.branch
         gaps = f", {known.gaps} gaps in its history" if known.gaps else ""
         forced = f", pushed by force from {known.forced_from[:10]}" if known.forced_from else ""
-        self._lines.append(f"  {branch}: {learnt.new_commits} new commits, {known.commits} known{gaps}{forced}")
+        self._lines.append(f"  {branch}: {learnt_in_words(learnt)}{gaps}{forced}")
 
-    def say(self) -> None:
+    def branch_of(self, sha: str) -> str | None:
+        """The branch checked out here, where the commit is on it; not asked where nothing is told."""
+        return checkout.branch_of(self.repository, sha) if self._most else None
+
+    def say(self, *, err: bool) -> None:
         """Print what came of it."""
         for line in self._lines:
-            typer.echo(line)
+            typer.echo(line, err=err)
         self._lines.clear()

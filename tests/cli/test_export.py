@@ -78,7 +78,7 @@ def test_points_become_a_file_and_nothing_else(measured, tmp_path):
         ("'=cmd()", 2, "s", "box"),
         ("'=cmd()", 3, "s", "box"),
     ]
-    assert done.stdout == f"times.csv: {(tmp_path / 'times.csv').stat().st_size} bytes of csv\n"
+    assert done.stdout == f"times.csv: 2 rows, {(tmp_path / 'times.csv').stat().st_size} bytes of csv\n"
 
 
 def test_a_pipe_gets_every_kind(measured, tmp_path):

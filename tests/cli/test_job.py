@@ -108,6 +108,19 @@ def test_a_job_is_asked_for_shown_listed_and_decided_about(pullback, clone):
     assert pullback("job", "show", made["id"], "--log").stdout == ""
 
 
+def test_what_was_done_before_a_refusal_is_shown_and_unknown_suites_are_refused_here(pullback):
+    made = json.loads(pullback("job", "create", "--project", "demo", "--suite", "quick:poly9*", "--json").stdout)
+    partly = pullback("job", "cancel", made["id"], 99)
+    assert (partly.returncode, partly.stdout.split()[:2]) == (2, [str(made["id"]), "cancelled"])
+    assert partly.stderr == "pullback: There is no job 99: `pullback job list` lists those there are.\n"
+    for command in ("create", "backfill"):
+        refused = pullback("job", command, "--project", "demo", "--suite", "quik")
+        assert (refused.returncode, refused.stderr) == (
+            2,
+            "pullback: no suite 'quik'; known: quick, standard, full\n",
+        )
+
+
 def test_a_log_is_followed_until_its_job_has_ended(pullback, service):
     made = json.loads(pullback("job", "create", "--project", "demo", "--suite", "quick", "--json").stdout)
     agent = httpx.post(f"{service}/api/v1/agents/enroll", json={"name": "a", "machine": MACHINE}).json()["agent_id"]

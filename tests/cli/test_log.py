@@ -97,3 +97,37 @@ def test_an_upload_tells_the_log_that_leads_to_its_commit(service, clone, tmp_pa
         env={**os.environ, **AUTHOR},
     )
     assert "pushed by force from" in upload().stdout.splitlines()[-1]
+
+
+def test_an_upload_takes_the_branch_from_its_file_or_from_git_and_names_all_that_is_missing(service, clone, tmp_path):
+    asked = ["git", "-C", str(clone), "rev-parse", "HEAD~1"]
+    sha = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    test = {"name": "t", "fullname": "f::t", "stats": {"data": [1.0, 1.1], "rounds": 2, "iterations": 1}}
+    for file, commit in (("said.json", {"id": sha, "branch": "topic"}), ("unsaid.json", {"id": sha})):
+        document = {"machine_info": {}, "commit_info": commit, "benchmarks": [test], "version": "5.1.0"}
+        (tmp_path / file).write_text(json.dumps(document))
+    result = {"command": "c", "mean": 1.0, "user": 0.5, "system": 0.1, "times": [1.0, 1.1]}
+    (tmp_path / "hyperfine.json").write_text(json.dumps({"results": [result]}))
+
+    def upload(*said, folder=clone):
+        command = [sys.executable, "-P", "-m", "pullback_cli", "upload", "--server", service, *said]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=folder)
+
+    paths = [str(tmp_path / name) for name in ("said.json", "unsaid.json")]
+    both = upload(*paths, "--project", "demo", "--machine", "ci", "--json")
+    assert both.returncode == 0, both.stderr
+    receipts = json.loads(both.stdout)
+    assert [(each["commit"], each["branch"], each["created"]) for each in receipts] == [
+        (sha, "topic", True),
+        (sha, None, True),
+    ]
+    assert both.stderr.splitlines() == [
+        "  topic: 1 new commits, 1 completed, 2 known",
+        "  main: 0 new commits, 2 known",
+    ]
+    in_clone, outside = (
+        upload(str(tmp_path / "hyperfine.json"), "--project", "demo", folder=folder).stderr
+        for folder in (clone, tmp_path)
+    )
+    assert ("--machine NAME" in in_clone, "commit" in in_clone) == (True, False), in_clone
+    assert ("--machine NAME" in outside, "--commit SHA" in outside) == (True, True), outside

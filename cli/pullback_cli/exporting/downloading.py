@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,15 +13,32 @@ import httpx
 from pullback_cli.credentials import token_in
 from pullback_cli.refusals import RefusalError
 from pullback_cli.services import address_of
+from pullback_cli.wording import in_options
 
 _TIMEOUT_S = 120
 PIPE_CLOSED = 141
 
 
+@dataclass(slots=True)
+class Written:
+    """How much was written. A line ends at a line feed that is not inside quotes, in which CSV puts those of texts."""
+
+    size: int = 0
+    lines: int = 0
+    _quotes: int = 0
+
+    def add(self, piece: bytes) -> None:
+        """Count the next piece."""
+        self.size += len(piece)
+        for place, part in enumerate(piece.split(b'"')):
+            self._quotes += place > 0
+            self.lines += 0 if self._quotes % 2 else part.count(b"\n")
+
+
 def download(
     server: str, token_file: Path | None, address: str, parameters: Sequence[tuple[str, str]], output: Path | None
-) -> int:
-    """Write an answer to a file, or to standard output; returns its size in bytes."""
+) -> Written:
+    """Write an answer to a file, or to standard output."""
     what = "what was written is not all" if output is None else "nothing was written"
     again = f"{what}; run the same command again"
     token = token_in(token_file)
@@ -34,7 +52,11 @@ def download(
             if not answer.is_success:
                 raise RefusalError(f"{server} refused: {_detail(answer)}")
             with _opened(output) as file:
-                return sum(file.write(piece) for piece in answer.iter_bytes())
+                written = Written()
+                for piece in answer.iter_bytes():
+                    file.write(piece)
+                    written.add(piece)
+                return written
     except httpx.RemoteProtocolError as error:
         raise RefusalError(f"{server} ended its answer before all of it was sent ({error}); {again}") from error
     except httpx.TransportError as error:
@@ -70,6 +92,6 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
 def _detail(answer: httpx.Response) -> str:
     answer.read()
     try:
-        return str(answer.json()["detail"])
+        return in_options(str(answer.json()["detail"]))
     except (ValueError, KeyError, TypeError):
         return f"it answered {answer.status_code}; is this a Pullback service?"

@@ -19,6 +19,19 @@ class Head:
     dirty: bool
 
 
+def is_one(folder: Path) -> bool:
+    """Whether git has a commit checked out here."""
+    return ask_git(folder, "rev-parse", "--verify", "HEAD") is not None
+
+
+def branch_of(folder: Path, sha: str) -> str | None:
+    """The branch that is checked out, where a commit is among its first parents."""
+    branch = (ask_git(folder, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
+    # From the branch's end back to the commit, and not to what is behind it.
+    line = ask_git(folder, "rev-list", "--first-parent", "HEAD", f"^{sha}^@") if branch else None
+    return branch if sha in (line or "").split() else None
+
+
 def head(folder: Path) -> Head:
     """The commit of the folder a person stands in."""
     sha, authored_at = _git(folder, "show", "-s", "--format=%H%n%aI", "HEAD").split("\n")

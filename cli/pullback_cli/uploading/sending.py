@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pullback_cli.refusals import RefusalError
 from pullback_cli.services import client_of
+from pullback_cli.wording import in_options
 from pullback_service.client import ClientError, ProblemError, models
 
 _INCOMPLETE = "incomplete-request"
@@ -13,11 +14,18 @@ _AGAIN = "run the same command again: what is stored already is not stored twice
 
 
 class MissingError(RefusalError):
-    """The service needs something said that the file leaves unsaid; `names` are the parameters."""
+    """The service needs something said that the file leaves unsaid; `reasons` are by parameter."""
 
-    def __init__(self, detail: str, names: frozenset[str]) -> None:
-        super().__init__(detail)
-        self.names = names
+    def __init__(self, name: str, detail: str, reasons: Mapping[str, str]) -> None:
+        super().__init__(f"{name}: {in_options(detail)}")
+        self.name = name
+        self.reasons = reasons
+
+    def without(self, parameter: str) -> "MissingError | None":
+        """What is missing when this one is known; None where that is nothing."""
+        left = {missing: reason for missing, reason in self.reasons.items() if missing != parameter}
+        detail = "; ".join(f"query.{missing} {reason}" for missing, reason in left.items())
+        return MissingError(self.name, detail, left) if left else None
 
 
 class Uploads:
@@ -37,13 +45,15 @@ class Uploads:
         try:
             return self.client.upload_report(body, **{key: value for key, value in said.items() if value is not None})
         except ProblemError as problem:
-            names = frozenset(
-                error.path.removeprefix("query.") for error in problem.errors if error.path.startswith("query.")
-            )
-            if problem.slug == _INCOMPLETE and names:
-                raise MissingError(f"{name}: {problem}", names) from problem
+            reasons = {
+                error.path.removeprefix("query."): error.message
+                for error in problem.errors
+                if error.path.startswith("query.")
+            }
+            if problem.slug == _INCOMPLETE and reasons:
+                raise MissingError(name, str(problem), reasons) from problem
             raise RefusalError(
-                f"{name}: {problem}" + (f" {_AGAIN.capitalize()}." if problem.is_transient else "")
+                f"{name}: {in_options(str(problem))}" + (f" {_AGAIN.capitalize()}." if problem.is_transient else "")
             ) from problem
         except ClientError as error:
             raise RefusalError(f"{name}: {error}" + (f"; {_AGAIN}" if error.is_transient else "")) from error

@@ -69,6 +69,11 @@ class Job:
     """The commit to compare with; the same one is A/A, which shows the noise of the machine."""
 
     @property
+    def suite_as_asked(self) -> str:
+        """The suite and what it was narrowed to, as `quick:poly9*`."""
+        return ":".join((self.suite, ";".join(self.cases))) if self.cases else self.suite
+
+    @property
     def sha(self) -> str:
         """The commit whose engine is measured."""
         return str(self.commit["sha"])

@@ -166,7 +166,11 @@ class _Agent:
         key = str(uuid.uuid4())  # made before the run, so that no retry of any kind can count it twice
         folder = JobFolder.create(self._jobs, claim.lease, key)
         _log.info(
-            "job", id=claim.lease.job_id, attempt=claim.lease.attempt, commit=claim.job.sha, suite=claim.job.suite
+            "job",
+            id=claim.lease.job_id,
+            attempt=claim.lease.attempt,
+            commit=claim.job.sha,
+            suite=claim.job.suite_as_asked,
         )
         with Heartbeat(self._client, claim.lease, self._spool.held) as heartbeat:
             try:

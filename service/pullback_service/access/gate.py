@@ -28,6 +28,10 @@ from pullback_service.tokens.secrets import CODE_MARK, TOKEN_MARK, digest_of
 
 MAKE_ONE = "`pullback token create` on the service's machine makes one"
 
+ENROL_ONE = (
+    "`pullback token enroll` on the service's machine makes a code, which `pullback agent --token-file` enrols with"
+)
+
 
 class Gate:
     """Who may come in. Of the bootstrap token only a digest stays in memory."""
@@ -53,8 +57,8 @@ class Gate:
         if not caller.has(need.scope):
             raise ForbiddenError(
                 f"{_capital(caller.name)} has scope {' and '.join(sorted(caller.scopes))}, and {request.method} "
-                f"{request.url.path} needs {need.scope}: use a token with that scope; {MAKE_ONE} "
-                f"(--scope {need.scope})."
+                f"{request.url.path} needs {need.scope}: use a token with that scope; "
+                + (f"{ENROL_ONE}." if need.scope == "agent" else f"{MAKE_ONE} (--scope {need.scope}).")
             )
         return caller
 
@@ -121,7 +125,9 @@ class Gate:
             if public:
                 return callers.anonymous(public)
         raise AuthenticationError(
-            f"This service needs a token: send it as `Authorization: Bearer TOKEN`; {MAKE_ONE}. "
+            f"This service needs to know its agents: {ENROL_ONE}."
+            if need.scope == "agent"
+            else f"This service needs a token: send it as `Authorization: Bearer TOKEN`; {MAKE_ONE}. "
             "Browsers sign in at /login."
         )
 

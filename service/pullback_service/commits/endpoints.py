@@ -61,7 +61,7 @@ async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
     """
     project_id = ProjectId((await ensure_project(session, told.project)).id)
     await lock_graph(session, project_id)
-    new = await queries.learn_commits(
+    learnt = await queries.learn_commits(
         session,
         project_id,
         [
@@ -75,8 +75,10 @@ async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
     found = next(
         branch for branch in await branches.list_branches(session, project_id) if branch.branch.name == told.branch
     )
-    note(session, subject=f"branch {told.branch}", project=told.project, head=told.commits[0].sha, new_commits=new)
-    return BranchReceipt(new_commits=new, branch=_branch(found))
+    note(
+        session, subject=f"branch {told.branch}", project=told.project, head=told.commits[0].sha, new_commits=learnt.new
+    )
+    return BranchReceipt(new_commits=learnt.new, completed_commits=learnt.completed, branch=_branch(found))
 
 
 @router.get("/branches", responses=documented(NotFoundError, InvalidInputError))

@@ -75,6 +75,14 @@ class ToldCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class Learnt:
+    """How many commits were new, and of how many others something more became known."""
+
+    new: int
+    completed: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlacedCommit:
     """A commit and its place in history, which cannot move until this transaction ends."""
 
@@ -131,8 +139,8 @@ async def _told_commit(session: AsyncSession, project_id: ProjectId, told: ToldC
     return None if found is None else PlacedCommit(CommitId(found[0]), found[1])
 
 
-async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequence[ToldCommit]) -> int:
-    """Make or complete commits and put them into their places; returns how many are new. The graph must be locked."""
+async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequence[ToldCommit]) -> Learnt:
+    """Make or complete commits and put them into their places. The graph must be locked."""
     # Rows are made and locked in one order for everybody, so that two uploads never wait for each other in a circle.
     in_order = sorted({commit.sha: commit for commit in told}.values(), key=lambda commit: commit.sha)
     made = await session.execute(
@@ -157,6 +165,7 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     ids = {row.sha: row.id for row in made}
     new = set(ids)
     by_sha = {commit.sha: commit for commit in in_order if commit.sha not in new}
+    completed: set[int] = set()
     if by_sha:
         stored = await session.execute(
             select(Commit.id, Commit.sha, Commit.branch, Commit.author, Commit.title, Commit.authored_at).where(
@@ -166,6 +175,7 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
         for row in stored.all():
             ids[row.sha] = row.id
             if _has_news(by_sha[row.sha], row):
+                completed.add(row.id)
                 await _fill_in(session, (Commit.id == row.id,), by_sha[row.sha])
     edges = [
         {"commit_id": ids[commit.sha], "position": position, "parent_sha": sha}
@@ -173,13 +183,16 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
         for position, sha in enumerate(commit.parents)
     ]
     if edges:
-        await session.execute(insert(CommitParent).on_conflict_do_nothing(), edges)
+        learnt = await session.scalars(
+            insert(CommitParent).on_conflict_do_nothing().returning(CommitParent.commit_id), edges
+        )
+        completed |= set(learnt) - {ids[sha] for sha in new}
     # A commit that was unknown as a parent so far may push its children.
     children = await children_of(session, project_id, new)
     moved = await settle(session, project_id, {*ids, *children})
     if moved:
         await branches.place_again(session, project_id, moved)
-    return len(new)
+    return Learnt(len(new), len(completed))
 
 
 def _has_news(told: ToldCommit, stored: object) -> bool:

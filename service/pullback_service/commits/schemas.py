@@ -79,6 +79,9 @@ class BranchReceipt(BaseModel):
     """What a log told."""
 
     new_commits: int
+    completed_commits: int = Field(
+        0, description="Known before, as from an upload, without parents, author, title or time."
+    )
     branch: BranchSummary
 
 

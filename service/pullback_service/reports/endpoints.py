@@ -89,6 +89,7 @@ async def upload_report(
         members |= {"url": None, "status": "would be accepted"}
     receipt = UploadReceipt(
         **members,
+        branch=head.commit.branch,
         notes=[*prepared.read.notes, *([UNCOMMITTED] if head.commit.dirty else [])],
         dry_run=stated.dry_run,
         preview=preview_of(prepared.read.parts) if stated.dry_run else None,

@@ -98,7 +98,8 @@ def _place(stated: Stated, imported: Imported, title: str) -> Place:
         if remedy is not None
     ]
     if errors or stated.project is None or sha is None or named is None:
-        raise IncompleteRequestError(f"{errors[0]['path']} {errors[0]['message']}.", errors=errors)
+        told = "; ".join(f"{error['path']} {error['message']}" for error in errors)
+        raise IncompleteRequestError(f"{told}.", errors=errors)
     dirty = commit.dirty or stated.dirty
     if dirty and not stated.allow_dirty:
         path = "$" if commit.dirty else "query.dirty"

@@ -256,12 +256,14 @@ class PointPreview(BaseModel):
 class UploadReceipt(_Receipt):
     """The answer to an upload.
 
-    `notes` say what was left out of another tool's file and what looks doubtful about it. A dry run shows the first
-    points that would have been stored; its `status` is `would be accepted` and its `url` null, for there is no report.
+    `branch` is what the upload or its file says. `notes` say what was left out of another tool's file and what looks
+    doubtful about it. A dry run shows the first points that would have been stored; its `status` is `would be accepted`
+    and its `url` null, for there is no report.
     """
 
     url: str | None
     status: Literal["accepted", "late", "would be accepted"]
+    branch: str | None = None
     notes: list[str] = []
     dry_run: bool = False
     preview: list[PointPreview] | None = None

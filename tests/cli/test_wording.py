@@ -1,0 +1,30 @@
+"""What the service refuses, in the words of the command line."""
+
+import pytest
+
+from pullback_cli.exporting.downloading import Written
+from pullback_cli.wording import in_options
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("query.machine is needed: add machine=NAME, such as machine=ci.", "--machine is needed: add --machine NAME, such as --machine ci."),
+        ("commit them, or add allow_dirty=true to keep it", "commit them, or add --allow-dirty to keep it"),
+        ("make another one with force=true.", "make another one with --force."),
+        ("There is no job 9: GET /api/v1/jobs lists those there are.", "There is no job 9: `pullback job list` lists those there are."),
+        ("must be like unit=ns or unit=latency:ns", "must be like --unit ns or --unit latency:ns"),
+        ("POST /api/v1/reports?project=a&commit=b", "POST /api/v1/reports?project=a&commit=b"),
+        ("no case fill[machine=4,unit=2]", "no case fill[machine=4,unit=2]"),
+        ("GET /api/v1/machines lists those there are", "GET /api/v1/machines lists those there are"),
+    ],
+)  # fmt: skip
+def test_parameters_become_options_and_addresses_stay(said, shown):
+    assert in_options(said) == shown
+
+
+def test_rows_are_counted_over_pieces_and_line_feeds_in_texts_are_none():
+    written = Written()
+    for piece in (b"name,title\r\na,", b'"two\nli', b'nes ""quoted""\n"\r', b"\nb,c\r\n"):
+        written.add(piece)
+    assert (written.lines, written.size) == (3, 44)
