@@ -183,7 +183,15 @@ def verdict(compared: Sequence[Compared], reference: Commit, *, across: bool = F
         return Verdict("better", "▼", text, then)
     if ambiguous == len(compared):
         return Verdict("unsure", "?", "Nothing can be said: no series of these commits can be compared.", then)
-    return Verdict("plain", "=", "Nothing changed, as far as can be said.", then)
+    unchanged = sum(each.judgement.outcome in UNCHANGED for each in compared)
+    if unchanged == len(compared):
+        return Verdict("plain", "=", "Nothing changed.", then)
+    apart = len(compared) - unchanged - ambiguous
+    open_ = _joined([*([f"{ambiguous} ambiguous"] if ambiguous else []), *([f"{apart} not comparable"] if apart else [])])
+    then = then if unpaired else ""
+    if not unchanged:
+        return Verdict("unsure", "?", f"Nothing can be said: {open_}.", then)
+    return Verdict("plain", "=", f"Nothing changed in {_count(unchanged, 'series', 'series')}; {open_}.", then)
 
 
 def metric_rows(summaries: Sequence[MetricSummary]) -> tuple[Metric, ...]:
@@ -269,7 +277,7 @@ def _row(shown: Shown, project: str, candidate: Commit) -> Row:
 
 
 def _processes(side: ShownSide) -> str:
-    return "" if side.spread is None else f"{side.spread.n} processes"
+    return "" if side.spread is None else _count(side.spread.n, "process", "processes")
 
 
 def _tone(compared: Compared) -> str:

@@ -136,6 +136,7 @@ async def overview(request: Request, view: AskedView, state: Asked) -> Response:
         twins=("json", "csv"),
         project=view.project,
         machine=state.machine,
+        against_baseline=view.heat is None or view.heat.compares,
         live=True,
         swapping=True,
     )
