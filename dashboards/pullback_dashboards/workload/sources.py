@@ -47,7 +47,7 @@ async def find(session: AsyncSession, project_id: ProjectId, project: str, workl
     cases = await queries.cases_of_workload(session, project_id, workload)
     where = await queries.measured_on(session, [case.id for case in cases])
     here = [machine for machine in machines if any(machine.id in where.get(case.id, ()) for case in cases)]
-    machine = _machine(here, _of_case(cases, where, state.case), project, workload, state)
+    machine = machine_for(here, _of_case(cases, where, state.case), project, workload, state)
     known = sorted(
         (case for case in cases if machine.id in where.get(case.id, ())), key=lambda case: case_order(case.label)
     )
@@ -86,7 +86,7 @@ def _of_case(cases: Sequence[KnownCase], where: Mapping[int, frozenset[int]], la
     return frozenset().union(*(where.get(case.id, frozenset()) for case in cases if case.label == label))
 
 
-def _machine(
+def machine_for(
     here: Sequence[MeasuringMachine], of_case: frozenset[int], project: str, workload: str, state: State
 ) -> MeasuringMachine:
     """The machine asked for, or the first of those that have the workload, and of these one that has the case."""

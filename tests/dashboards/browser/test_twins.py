@@ -51,6 +51,8 @@ def test_the_state_of_a_page_is_in_its_address(base):
         ("/?project=nobody", 404, "nobody"),
         ("/?project=pullback&metric=mood", 404, "array_bytes"),
         ("/?project=pullback&machine=other", 404, "lab-7"),
+        (f"{DENSE}?machine=other", 404, "choose one that has"),
+        ("/projects/nobody", 404, "nobody"),
         (f"{DENSE}?case=nope", 404, "dense_bias_act[n=100"),
         (f"{DENSE}?memory=nope", 404, "array_allocs"),
         (f"{DENSE}?y=sideways", 422, "query.y"),
@@ -167,3 +169,8 @@ def test_a_form_of_another_site_signs_nobody_in(guarded_base):
     )
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers
+
+
+def test_a_project_is_found_at_its_own_address(base):
+    answer = httpx.get(f"{base}/projects/pullback")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/?project=pullback")
