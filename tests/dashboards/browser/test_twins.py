@@ -137,6 +137,8 @@ def test_pages_need_a_login_where_the_service_needs_a_token(guarded_base):
         refused = browser.get("/jobs?state=done")
         assert refused.status_code == 401
         assert 'name="next" value="/jobs?state=done"' in refused.text
+        assert "for people with a token of this service" in refused.text
+        assert "Bearer" not in refused.text
         wrong = browser.post("/login", data={"token": "plb_wrong", "next": "/jobs"})
         assert wrong.status_code == 401
         assert "not known here" in wrong.text

@@ -32,13 +32,6 @@ async def test_without_a_token_the_answer_says_how_to_get_one(guarded):
     assert (await guarded.get("/healthz")).status_code == 200
 
 
-async def test_somebody_with_a_browser_is_asked_to_sign_in_in_words_for_people(guarded):
-    page = await guarded.get("/", headers={"accept": "text/html"})
-    assert page.status_code == 401
-    assert "for people with a token of this service" in page.text
-    assert "Bearer" not in page.text
-
-
 async def test_the_bootstrap_token_may_do_everything(admin):
     assert (await admin.get(f"{API}/projects")).status_code == 200
     assert (await admin.get(f"{API}/whoami")).json() == {
