@@ -1,6 +1,6 @@
 """Errors in the pages' own style: the service's handlers decide status and words, this file only changes the form."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from inspect import isawaitable
@@ -10,11 +10,22 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from pullback_dashboards import links
 from pullback_dashboards.login.view import login_view
 from pullback_dashboards.rendering import page
+from pullback_service.access.caller import Caller
+from pullback_service.errors import NotSignedInError
 
 _Handler = Callable[[Request, Any], Response | Awaitable[Response]]
 _NOT_PAGES = ("/api/", "/static/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/redoc")
+
+
+@dataclass(frozen=True)
+class Instead:
+    """A page that has what was looked for."""
+
+    text: str
+    address: str
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,8 @@ class ErrorView:
     title: str
     detail: str
     remedy: str | None = None
+    instead: tuple[Instead, ...] = ()
+    sign_in_href: str | None = None
 
 
 def style(app: FastAPI) -> None:
@@ -65,7 +78,14 @@ def error_view(status: int, problem: object) -> ErrorView:
         title=title if isinstance(title, str) else f"The page answered {status}",
         detail=detail if isinstance(detail, str) else "The service gave no further reason.",
         remedy=remedy,
+        instead=tuple(_instead(said.get("instead"))),
     )
+
+
+def _instead(listed: object) -> Iterator[Instead]:
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("text"), str) and isinstance(one.get("address"), str):
+            yield Instead(one["text"], one["address"])
 
 
 def _styled(handler: _Handler) -> _Handler:
@@ -78,13 +98,22 @@ def _styled(handler: _Handler) -> _Handler:
         if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
             view = replace(view, title="No such page", detail=f"There is no page at {request.url.path}.")
         if view.status == HTTPStatus.UNAUTHORIZED:
-            form = login_view(_address(request), needed=True, refusal=view.detail)
+            refusal = None if isinstance(error, NotSignedInError) else view.detail
+            form = login_view(_address(request), needed=True, refusal=refusal)
             shown = page(request, "login.html", title="Sign in", view=form, status=view.status)
             shown.headers["www-authenticate"] = answer.headers.get("www-authenticate", "Bearer")
             return shown
+        if view.status == HTTPStatus.NOT_FOUND and _may_be_hidden(request):
+            view = replace(view, sign_in_href=links.login(_address(request)))
         return page(request, "error.html", title=view.title, view=view, status=view.status)
 
     return styled
+
+
+def _may_be_hidden(request: Request) -> bool:
+    """Whether what was not found may be there for those who sign in."""
+    caller = getattr(request.state, "caller", None)
+    return isinstance(caller, Caller) and caller.anonymous
 
 
 def _address(request: Request) -> str:

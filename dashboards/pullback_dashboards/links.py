@@ -78,6 +78,11 @@ def job(job_id: int, **state: str | None) -> str:
     return _with(f"/jobs/{job_id}", **state)
 
 
+def login(wanted: str) -> str:
+    """Signing in, and on to an address of ours."""
+    return _with("/login", next=wanted)
+
+
 def fleet() -> str:
     """Machines and their agents, and how the service is doing."""
     return "/fleet"

@@ -1,6 +1,7 @@
 """All pages of the dashboard, mounted on the service's application. Their addresses can be read here in one place.
 
     /                                           overview
+    /projects/{project}                         leads to its overview
     /projects/{project}/workloads/{workload}    one workload across commits
     /projects/{project}/commits/{sha}           what was measured at a commit
     /projects/{project}/commits/{sha}/cases/{case}
@@ -40,6 +41,7 @@ from pullback_dashboards.help.page import router as help_router
 from pullback_dashboards.job.page import router as job_router
 from pullback_dashboards.login.page import router as login_router
 from pullback_dashboards.machine.page import router as machine_router
+from pullback_dashboards.overview.page import named as named_router
 from pullback_dashboards.overview.page import router as overview_router
 from pullback_dashboards.queue.page import router as queue_router
 from pullback_dashboards.report.page import router as report_router
@@ -69,7 +71,7 @@ def mount(app: FastAPI) -> None:
         feed_router,
         boards_router,
         settings_router,
-        settings_router,
+        named_router,
         _static,
     ):
         app.include_router(router)

@@ -6,6 +6,7 @@
     │   └── MigrationError           the database is older or newer than this release
     └── RequestError                 the caller's fault: knows its HTTP status, becomes problem+json
         ├── AuthenticationError      401
+        │   └── NotSignedInError     401, nothing was sent that says who asks
         ├── ForbiddenError           403, a valid token that does not allow this
         ├── NotFoundError            404
         ├── NotAcceptableError       406, a format this installation does not write
@@ -79,6 +80,10 @@ class AuthenticationError(RequestError):
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="pullback"'})
+
+
+class NotSignedInError(AuthenticationError):
+    """Nothing was sent that says who asks."""
 
 
 class ForbiddenError(RequestError):

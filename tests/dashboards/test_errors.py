@@ -63,3 +63,8 @@ async def test_what_nobody_expected_is_a_page_where_one_was_asked_for(accept, ki
     assert answer.headers["content-type"].startswith(kind)
     assert "nobody expected" not in answer.text
     assert "x-request-id" in answer.headers
+
+
+def test_pages_that_have_what_was_looked_for_are_linked():
+    listed = [{"text": "lab", "address": "/there"}, {"text": "no address"}, 3]
+    assert [(one.text, one.address) for one in error_view(404, {"instead": listed}).instead] == [("lab", "/there")]

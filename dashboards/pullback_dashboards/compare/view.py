@@ -181,9 +181,24 @@ def verdict(compared: Sequence[Compared], reference: Commit, *, across: bool = F
     if counts["better"]:
         text = f"Nothing is worse, {_count(counts['better'], 'series is better', 'series are better')}."
         return Verdict("better", "▼", text, then)
+    return _unmoved(compared, ambiguous, then, unpaired=unpaired)
+
+
+def _unmoved(compared: Sequence[Compared], ambiguous: int, then: str, *, unpaired: int) -> Verdict:
+    """Where nothing is better or worse: of how many series that can be said."""
     if ambiguous == len(compared):
         return Verdict("unsure", "?", "Nothing can be said: no series of these commits can be compared.", then)
-    return Verdict("plain", "=", "Nothing changed, as far as can be said.", then)
+    unchanged = sum(each.judgement.outcome in UNCHANGED for each in compared)
+    if unchanged == len(compared):
+        return Verdict("plain", "=", "Nothing changed.", then)
+    apart = len(compared) - unchanged - ambiguous
+    rest = _joined(
+        [f"{count} {what}" for count, what in ((ambiguous, "ambiguous"), (apart, "not comparable")) if count]
+    )
+    then = then if unpaired else ""
+    if not unchanged:
+        return Verdict("unsure", "?", f"Nothing can be said: {rest}.", then)
+    return Verdict("plain", "=", f"Nothing changed in {_count(unchanged, 'series', 'series')}; {rest}.", then)
 
 
 def metric_rows(summaries: Sequence[MetricSummary]) -> tuple[Metric, ...]:
@@ -269,7 +284,7 @@ def _row(shown: Shown, project: str, candidate: Commit) -> Row:
 
 
 def _processes(side: ShownSide) -> str:
-    return "" if side.spread is None else f"{side.spread.n} processes"
+    return "" if side.spread is None else _count(side.spread.n, "process", "processes")
 
 
 def _tone(compared: Compared) -> str:

@@ -172,6 +172,13 @@ def phase_in_words(phase: str | None) -> str:
     return PHASES.get(phase, phase) if phase else "about to begin"
 
 
+def failure_in_words(kind: str | None, message: str | None) -> str | None:
+    """Why it ended: the message after its kind, which is not said twice."""
+    if not kind or not message:
+        return message or kind
+    return message if message.lower().startswith(kind.lower()) else f"{kind}: {message}"
+
+
 def progress_of(raw: object) -> Progress | None:
     """What a heartbeat said of its progress, if that can be shown: an agent may send anything."""
     if not isinstance(raw, dict):

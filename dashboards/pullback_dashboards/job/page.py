@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.fleet.sources import job_lines
-from pullback_dashboards.fleet.view import JobLine, phase_in_words, progress_of
+from pullback_dashboards.fleet.view import JobLine, failure_in_words, phase_in_words, progress_of
 from pullback_dashboards.job.view import (
     AttemptLine,
     JobView,
@@ -136,7 +136,7 @@ async def _attempts(session: AsyncSession, attempts: Sequence[Attempt], *, shown
             agent=agents[AgentId(each.agent_id)],
             phase=phase_in_words(each.phase) if each.state in ACTIVE else None,
             progress=progress_of(each.progress),
-            failure=f"{each.failure_kind}: {each.failure_message}" if each.failure_kind else None,
+            failure=failure_in_words(each.failure_kind, each.failure_message) if each.failure_kind else None,
             began_at=each.leased_at,
             ended_at=each.ended_at,
             took_s=(each.ended_at - each.leased_at).total_seconds() if each.ended_at else None,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import RedirectResponse
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.choices import Empty, Question, question, questions
@@ -20,6 +21,8 @@ from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
 
 router = APIRouter(include_in_schema=False)
+named = APIRouter(include_in_schema=False)
+"""Mounted behind the pages of projects: names may hold slashes."""
 
 COLUMNS = (
     "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "doubt", "commit",
@@ -136,9 +139,16 @@ async def overview(request: Request, view: AskedView, state: Asked) -> Response:
         twins=("json", "csv"),
         project=view.project,
         machine=state.machine,
+        against_baseline=view.heat is None or view.heat.compares,
         live=True,
         swapping=True,
     )
+
+
+@named.get("/projects/{project:path}")
+async def of_project(project: str, session: ReadSession) -> Response:
+    """The overview at the address that one would guess."""
+    return RedirectResponse(links.overview((await project_by_name(session, project)).name), status_code=307)
 
 
 @router.get("/overview.json")

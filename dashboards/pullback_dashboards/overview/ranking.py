@@ -43,6 +43,12 @@ class Extremes:
     cases: int
     failed: int
 
+    @property
+    def compares(self) -> bool:
+        """Whether any of them says something against the baseline: what does not ranks last."""
+        reading = self.worst.reading
+        return reading.log_ratio is not None or reading.outcome is not None
+
 
 @dataclass(frozen=True)
 class Ranked:

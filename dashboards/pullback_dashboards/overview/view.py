@@ -112,6 +112,11 @@ class HeatMap:
     groups: tuple[Group, ...]
     means: tuple[Mean, ...]
 
+    @property
+    def compares(self) -> bool:
+        """Whether there is anything to hold the variants against."""
+        return BASELINE in self.variants or any(mean.cases for mean in self.means)
+
 
 def heat_map(
     workloads: Sequence[Ranked],
@@ -175,7 +180,7 @@ class _Drawing:
             extremes = one.extremes.get(variant)
             if extremes is None:
                 cells.append(_unmeasured(variant, href))
-            elif variant == BASELINE:
+            elif variant == BASELINE or not (extremes.failed or extremes.compares):
                 cells.append(self._range(one, variant, href))
             else:
                 target = self._href(one.workload, extremes.worst.case)
@@ -201,7 +206,7 @@ class _Drawing:
         return _cell(variant, standing.reading, line, self.metric, href, outdated=outdated, sha=sha)
 
     def _range(self, one: Ranked, variant: str, href: str) -> Cell:
-        """The baseline of several cases: from the smallest to the largest value."""
+        """The baseline of several cases, or what has none: from the smallest to the largest value."""
         values = sorted(
             value
             for case in one.cases
@@ -210,8 +215,10 @@ class _Drawing:
         if not values:
             return _unmeasured(variant, href)
         first, last = (units.quantity(value, self.metric.unit) for value in (values[0], values[-1]))
-        doubt = f"to {last}" if last != first else "baseline"
-        says = f"{first} {doubt if last != first else ''} over {len(values)} cases: the baseline".replace("  ", " ")
+        role = "baseline" if variant == BASELINE else ""
+        doubt = f"to {last}" if last != first else role
+        span = f"{first} to {last}" if last != first else first
+        says = f"{span} over {len(values)} cases{': the baseline' if role else ''}"
         return Cell(variant, "plain", 0, "", first, says, doubt, href)
 
     def _place(self, standing: Standing | None) -> int:
@@ -378,7 +385,7 @@ def _words(reading: Reading, metric: Metric) -> str:
         return f"same as {BASELINE}"
     if reading.outcome in {"less", "more"}:
         return factors.without_ratio(reading.outcome, baseline=BASELINE)
-    return f"no ratio to {BASELINE} was measured"
+    return units.exact(reading.value, metric.unit)
 
 
 def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
@@ -387,7 +394,7 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
     if metric.exact:
         return _words(reading, metric) if reading.log_ratio is None else units.quantity(reading.value, metric.unit)
     if reading.low is None or reading.high is None:
-        return "no interval"
+        return "" if reading.log_ratio is None else "no interval"
     said = [factors.interval(reading.low, reading.high)]
     if reading.contaminated:
         said.append("disturbed")

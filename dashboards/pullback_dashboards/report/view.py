@@ -141,7 +141,14 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
             href=links.workload(project, workload, case=label),
             gradient=_gradient(gradient),
             failure=_failure(error, gradient),
-            metrics=tuple(dict.fromkeys(m for v in variants.values() for m in v.get("metrics", {}) if m != "time")),
+            metrics=tuple(
+                dict.fromkeys(
+                    m
+                    for v in variants.values()
+                    for m, told in v.get("metrics", {}).items()
+                    if m != "time" and told.get("value") is not None
+                )
+            ),
             variants=tuple(_variant(variants[name], paired.get((name, "time"))) for name in in_reading_order(variants)),
         )
 

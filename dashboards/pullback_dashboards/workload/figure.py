@@ -23,6 +23,7 @@ from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track
 
 _ROW, _LANE, _GAP, _AROUND = 230, 22, 34, 100  # pixels: a plot, a lane of events, between two of them, legend and ticks
 _NARROW_AROUND = 130
+_NARROW, _SWATCH, _LETTER, _NAME = 290, 45, 7, 19  # pixels of a legend: its width, before a name, a letter, a line
 _MOST_TICKS = 12
 _MOST_SENTENCES = 8
 
@@ -69,7 +70,10 @@ def workload_figure(view: WorkloadView) -> Figure:
             reasons = "; ".join(f"{variant}: {reason}" for variant, reason in failed.items())
             annotations.append(_reason(row, places[row.place], f"✕ {', '.join(failed)}", reasons))
     layout |= {"annotations": annotations, "shapes": shapes, "height": heights(view)["wide"]}
-    narrow: Figure = {"margin": layout["margin"] | {"l": 48, "r": 8, "t": 64}, "height": heights(view)["narrow"]}
+    narrow: Figure = {
+        "margin": layout["margin"] | {"l": 48, "r": 8, "t": 64 + _legend_overhang(view)},
+        "height": heights(view)["narrow"],
+    }
     for axis in (name for name in layout if name.startswith("xaxis") and "tickvals" in layout[name]):
         for ticks in ("tickvals", "ticktext"):
             narrow[f"{axis}.{ticks}"] = layout[axis][ticks][::-3][::-1]
@@ -85,7 +89,13 @@ def workload_figure(view: WorkloadView) -> Figure:
 def heights(view: WorkloadView) -> dict[str, int]:
     """How tall the figure will be, wide and narrow, so that its room is kept before its script has run."""
     inside = _inside(len(view.plots), len(_lanes(view)) if view.plots else 0)
-    return {"wide": _AROUND + inside, "narrow": _NARROW_AROUND + inside}
+    return {"wide": _AROUND + inside, "narrow": _NARROW_AROUND + _legend_overhang(view) + inside}
+
+
+def _legend_overhang(view: WorkloadView) -> int:
+    """How much more height the names of many variants take on a narrow page than the two lines that have room anyway."""
+    columns = max(1, _NARROW // (max(map(len, view.variants), default=0) * _LETTER + _SWATCH))
+    return max(0, math.ceil(len(view.variants) / columns) - 2) * _NAME
 
 
 @dataclass(frozen=True)

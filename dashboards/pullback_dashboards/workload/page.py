@@ -13,7 +13,7 @@ from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
-from pullback_dashboards.workload.still import chart, stills, workload_badge
+from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, workload_view
 from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
@@ -61,7 +61,7 @@ async def _read(project: str, workload: str, session: ReadSession, state: Annota
     return WorkloadPage(
         view,
         found.machine,
-        _questions(state, found),
+        _questions(state, found, compares=view.compares),
         found.side_by_side,
         earlier=page_at(state.page + 1) if state.page < view.pages else None,
         later=page_at(state.page - 1) if state.page > 1 else None,
@@ -91,9 +91,9 @@ async def workload_csv(asked: AskedPage) -> Response:
 
 
 @router.get(_PATH + ".badge.svg")
-async def workload_badge_svg(asked: AskedPage, variant: str = "native") -> Response:
+async def workload_badge_svg(asked: AskedPage, variant: str | None = None) -> Response:
     """What the newest commit says of a variant, as a badge."""
-    return svg_twin(workload_badge(asked.view, variant))
+    return svg_twin(workload_badge(asked.view, variant or spoken_of(asked.view)))
 
 
 @router.get(_PATH + ".svg")
@@ -118,7 +118,8 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         earlier=asked.earlier,
         later=asked.later,
         pins=_pins(asked.view, asked.machine),
-        badge_of="native" if "native" in asked.view.variants else asked.view.variants[-1],
+        badge_of=spoken_of(asked.view),
+        against_baseline=asked.view.compares,
         copying=True,
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),
@@ -146,10 +147,11 @@ def _pins(view: WorkloadView, machine: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _questions(asked: State, found: Found) -> tuple[Question, ...]:
+def _questions(asked: State, found: Found, *, compares: bool) -> tuple[Question, ...]:
     def ask(label: str, key: str, answers: Sequence[tuple[str, str]], chosen: str | None) -> Question:
         def address(value: str) -> str:
-            state = replace(asked, page=1)
+            keeps = key != "machine" or value in found.with_case
+            state = replace(asked, page=1, case=asked.case if keeps else None)
             return links.workload(found.project, found.workload, **state.parameters(**{key: value}))
 
         return question(label, ((text, address(value), value == chosen) for value, text in answers))
@@ -161,7 +163,7 @@ def _questions(asked: State, found: Found) -> tuple[Question, ...]:
         ask("case", "case", [(case, bracket(case, found.workload)) for case in found.cases], found.state.case),
         ask("machine", "machine", [(name, name) for name in found.machines], found.machine),
         ask("memory", "memory", [(metric.name, metric.label) for metric in found.memory], found.state.memory),
-        among("values", "y"),
+        among("values", "y") if compares else question("values", ()),
         among("along", "x"),
         among("scale", "scale"),
         among("commits", "last"),

@@ -1,11 +1,11 @@
 """What the workload page asks of the service: one case on one machine across commits, and a sketch of it on the others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import sources
+from pullback_dashboards import links, sources
 from pullback_dashboards.history import History, Metric, Reading, case_order, in_metric_order
 from pullback_dashboards.workload.events import Counted
 from pullback_dashboards.workload.machines import Machines, side_by_side
@@ -34,6 +34,7 @@ class Found:
     thinned: bool
     cases: tuple[str, ...]
     machines: tuple[str, ...]
+    with_case: frozenset[str]
     memory: tuple[Metric, ...]
     side_by_side: Machines | None
 
@@ -46,12 +47,10 @@ async def find(session: AsyncSession, project_id: ProjectId, project: str, workl
     cases = await queries.cases_of_workload(session, project_id, workload)
     where = await queries.measured_on(session, [case.id for case in cases])
     here = [machine for machine in machines if any(machine.id in where.get(case.id, ()) for case in cases)]
-    machine = sources.chosen(machines, state.machine) if state.machine or not here else here[0]
+    machine = machine_for(here, _of_case(cases, where, state.case), project, workload, state)
     known = sorted(
         (case for case in cases if machine.id in where.get(case.id, ())), key=lambda case: case_order(case.label)
     )
-    if not known:
-        raise NotFoundError(f"Machine {machine.name!r} has not measured {workload!r}: choose another machine.")
     case = _chosen(known, state.case, workload)
     series = await queries.series_of_case(session, case.id, machine.id)
     memory = _memory(series)
@@ -74,10 +73,37 @@ async def find(session: AsyncSession, project_id: ProjectId, project: str, workl
         thinned=found.thinned,
         cases=tuple(one.label for one in known),
         machines=tuple(one.name for one in here),
+        with_case=frozenset(one.name for one in here if one.id in where[case.id]),
         memory=memory,
         side_by_side=await _side_by_side(
             session, case, [one for one in here if one.id in where[case.id]], machine, series, project, workload, full
         ),
+    )
+
+
+def _of_case(cases: Sequence[KnownCase], where: Mapping[int, frozenset[int]], label: str | None) -> frozenset[int]:
+    """The machines that have the case that was asked for; none where none was, or nobody has it."""
+    return frozenset().union(*(where.get(case.id, frozenset()) for case in cases if case.label == label))
+
+
+def machine_for(
+    here: Sequence[MeasuringMachine], of_case: frozenset[int], project: str, workload: str, state: State
+) -> MeasuringMachine:
+    """The machine asked for, or the first of those that have the workload, and of these one that has the case."""
+    if not here:
+        raise NotFoundError(f"No machine has results of {workload!r}: its next report brings this page back.")
+    if state.machine is None:
+        return next((one for one in here if one.id in of_case), here[0])
+    for one in here:
+        if one.name == state.machine:
+            return one
+    instead = [
+        {"text": one.name, "address": links.workload(project, workload, **state.parameters(machine=one.name, page=1))}
+        for one in [one for one in here if one.id in of_case] or here
+    ]
+    raise NotFoundError(
+        f"Machine {state.machine!r} has not measured {workload!r}: choose one that has.",
+        members={"instead": instead[:MOST_MACHINES]},
     )
 
 

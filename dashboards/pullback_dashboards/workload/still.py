@@ -31,6 +31,11 @@ def chart(view: WorkloadView, metric: str | None = None) -> str:
     return standalone(_curves(view, plot), _axes(view, plot, f"{view.case}: {plot.metric.label}", ()))
 
 
+def spoken_of(view: WorkloadView) -> str:
+    """The variant that a badge speaks of where none is named: `native`, or the last one."""
+    return "native" if "native" in view.variants or not view.variants else view.variants[-1]
+
+
 def workload_badge(view: WorkloadView, variant: str) -> str:
     """What the newest commit says of a variant's first plot."""
     marks = [
@@ -39,7 +44,7 @@ def workload_badge(view: WorkloadView, variant: str) -> str:
     name = f"{view.workload} {variant}"
     if not marks:
         return badge(name, "not measured", "plain")
-    return badge(name, "failed" if marks[-1].failure else marks[-1].words, marks[-1].tone)
+    return badge(name, "failed" if marks[-1].failure else marks[-1].said, marks[-1].tone)
 
 
 def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -> Axes:

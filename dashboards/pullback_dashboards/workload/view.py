@@ -79,6 +79,16 @@ class Mark:
     since_tone: str
     report_href: str | None
 
+    @property
+    def compares(self) -> bool:
+        """Whether it says anything against the baseline."""
+        return self.log_ratio is not None or self.outcome not in {None, "failed"}
+
+    @property
+    def said(self) -> str:
+        """Its words, or the value where there is nothing to hold it against."""
+        return self.words if self.compares or self.failure else self.shown
+
 
 @dataclass(frozen=True)
 class Track:
@@ -133,6 +143,11 @@ class WorkloadView:
     thinned: bool = False
 
     @property
+    def compares(self) -> bool:
+        """Whether any variant has a ratio to the baseline."""
+        return _compares(self.plots)
+
+    @property
     def shown(self) -> tuple[TableRow, ...]:
         """The rows of the table's present page."""
         first = (self.state.page - 1) * ROWS_ON_A_PAGE
@@ -158,7 +173,7 @@ def workload_view(
     counts: Sequence[Counted] = (),
     thinned: bool = False,
 ) -> WorkloadView:
-    """The view of `state.case`: speed first, then the memory metric that the state names."""
+    """The view of `state.case`: speed first, then the memory metric that the state names. Without ratios it has values."""
     case = state.case or history.cases(workload)[0]
     metrics = [metric for metric in history.metrics if metric.name in {"time", state.memory}]
     lines = [line for line in history.lines if line.case == case]
@@ -168,10 +183,17 @@ def workload_view(
     )
     happened = events(counts, (claim for claim in history.claims if claim.case == case))
     rows = _rows(history, lines, plots, happened, lambda sha: links.case(project, sha, case, machine=state.machine))
+    if not _compares(plots):
+        state = replace(state, y="absolute")
     return WorkloadView(
         project, workload, case, state, history.commits, variants, plots, tuple(rows), lede=_lede(plots),
         events=happened, thinned=thinned,
     )  # fmt: skip
+
+
+def _compares(plots: Sequence[Plot]) -> bool:
+    tracks = (track for plot in plots for track in plot.tracks if track.variant != BASELINE)
+    return any(mark.compares for track in tracks for mark in track.marks)
 
 
 def key(variant: str, metric: str) -> str:
@@ -304,7 +326,7 @@ def _lede(plots: tuple[Plot, ...]) -> tuple[Said, ...]:
         for track in plot.tracks:
             if track.variant == BASELINE or not track.marks:
                 continue
-            words = track.marks[-1].words
+            words = track.marks[-1].said
             said.setdefault(track.variant, []).append(
                 words if plot.metric.name == "time" else f"{plot.metric.label} {words}"
             )

@@ -17,7 +17,7 @@ from pullback_service.access.caller import Caller
 from pullback_service.access.rates import Rate, Rates
 from pullback_service.access.table import Need, need_of
 from pullback_service.browsers import SAFE_METHODS
-from pullback_service.errors import AuthenticationError, ForbiddenError
+from pullback_service.errors import AuthenticationError, ForbiddenError, NotSignedInError
 from pullback_service.ids import AgentId, ProjectId, TokenId
 from pullback_service.logins.cookies import COOKIE, brings_proof
 from pullback_service.logins.queries import login_by_secret, open_login
@@ -124,10 +124,10 @@ class Gate:
             public = await _public_projects(session)
             if public:
                 return callers.anonymous(public)
-        raise AuthenticationError(
-            f"This service needs to know its agents: {ENROL_ONE}."
-            if need.scope == "agent"
-            else f"This service needs a token: send it as `Authorization: Bearer TOKEN`; {MAKE_ONE}. "
+        if need.scope == "agent":
+            raise AuthenticationError(f"This service needs to know its agents: {ENROL_ONE}.")
+        raise NotSignedInError(
+            f"This service needs a token: send it as `Authorization: Bearer TOKEN`; {MAKE_ONE}. "
             "Browsers sign in at /login."
         )
 

@@ -243,7 +243,7 @@ async def read_log(
     responses={
         200: {
             "description": "Events `log`, `job` and `end`",
-            "content": {streaming.MEDIA_TYPE: {"schema": {"type": "string"}}},
+            "content": {streaming.MEDIA_TYPE: {"schema": streaming.EVENT_SCHEMA}},
         },
         204: {"description": "The job has ended, and whoever asks was told so: nothing follows"},
         **documented(NotFoundError, InvalidInputError, OffsetError),

@@ -27,6 +27,16 @@ from pullback_service.jobs.watching import RECONNECT_AFTER_S, JobWatch, News, Wa
 from pullback_service.logs import logger
 
 MEDIA_TYPE = "text/event-stream"
+EVENT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["log", "job", "end"]},
+        "id": {"type": "string", "description": "Where the log has been read to: Last-Event-ID of who comes back."},
+        "data": {"type": "string", "description": "JSON on one line: LogEvent for `log`, JobEvent for the others."},
+    },
+    "required": ["event", "data"],
+}
+"""One event, as tools that read descriptions take the schema of a stream."""
 LONGEST_STREAM_S = 600
 """Whoever looks on comes back by then, and is asked again whether they may: tokens end, and projects stop being public."""
 BEAT_EVERY_S = 15.0

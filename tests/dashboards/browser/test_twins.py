@@ -51,6 +51,8 @@ def test_the_state_of_a_page_is_in_its_address(base):
         ("/?project=nobody", 404, "nobody"),
         ("/?project=pullback&metric=mood", 404, "array_bytes"),
         ("/?project=pullback&machine=other", 404, "lab-7"),
+        (f"{DENSE}?machine=other", 404, "choose one that has"),
+        ("/projects/nobody", 404, "nobody"),
         (f"{DENSE}?case=nope", 404, "dense_bias_act[n=100"),
         (f"{DENSE}?memory=nope", 404, "array_allocs"),
         (f"{DENSE}?y=sideways", 422, "query.y"),
@@ -135,6 +137,8 @@ def test_pages_need_a_login_where_the_service_needs_a_token(guarded_base):
         refused = browser.get("/jobs?state=done")
         assert refused.status_code == 401
         assert 'name="next" value="/jobs?state=done"' in refused.text
+        assert "for people with a token of this service" in refused.text
+        assert "Bearer" not in refused.text
         wrong = browser.post("/login", data={"token": "plb_wrong", "next": "/jobs"})
         assert wrong.status_code == 401
         assert "not known here" in wrong.text
@@ -167,3 +171,8 @@ def test_a_form_of_another_site_signs_nobody_in(guarded_base):
     )
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers
+
+
+def test_a_project_is_found_at_its_own_address(base):
+    answer = httpx.get(f"{base}/projects/pullback")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/?project=pullback")

@@ -152,3 +152,16 @@ def compare_view():
         return CompareView(**{**parts, **changes})
 
     return made
+
+
+def test_where_nothing_can_be_said_the_counts_say_so():
+    apart = [compared(Judgement("not_comparable", None), number=number) for number in (1, 2)]
+    said = verdict([*apart, exact("ambiguous", number=3)], OLD)
+    assert (said.tone, said.mark, said.text) == ("unsure", "?", "Nothing can be said: 1 ambiguous, 2 not comparable.")
+
+
+def test_nothing_changed_is_said_of_those_that_did_not():
+    same = exact("equal", 0.0)
+    assert verdict([same], OLD).text == "Nothing changed."
+    apart = compared(Judgement("not_comparable", None), number=2)
+    assert verdict([same, apart], OLD).text == "Nothing changed in 1 series; 1 not comparable."

@@ -10,6 +10,7 @@ from pullback_dashboards.fleet.view import (
     JobLine,
     MachineLine,
     Progress,
+    failure_in_words,
     hardware_in_words,
     noise_line,
     percent,
@@ -131,3 +132,16 @@ def test_the_fleet_is_told_in_a_sentence():
     assert in_words(machines, 3) == "4 machines: 1 at work, 2 idle, 1 silent; 3 jobs wait."
     assert in_words(machines[:1], 1) == "1 machine: 1 idle; 1 job waits."
     assert in_words((), 0) == "No machine yet; nothing waits."
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "said"),
+    [
+        ("cancelled", "Cancelled before it began.", "Cancelled before it began."),
+        ("timeout", "It took more than 60 s.", "timeout: It took more than 60 s."),
+        ("crash", None, "crash"),
+        (None, "gone", "gone"),
+    ],
+)
+def test_the_kind_of_a_failure_is_not_said_twice(kind, message, said):
+    assert failure_in_words(kind, message) == said

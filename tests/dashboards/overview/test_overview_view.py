@@ -260,3 +260,20 @@ def test_a_failure_of_all_variants_is_told_once(build):
     ]
     (item,) = news(build.history(*lines), project="p", machine=None)
     assert item.variant == "unfused, fused, stateful"
+
+
+def test_what_has_no_baseline_shows_its_values_and_no_doubt_about_a_ratio(build):
+    small, large = "dense[n=1,f4,cpu]", "dense[n=2,f4,cpu]"
+    alone = build.history(
+        build.line("pytest", [Reading(1e-3)], case=small), build.line("pytest", [Reading(2e-3)], case=large)
+    )
+    shown = heat(alone, build.time, toggles=True)
+    assert not shown.compares
+    assert [row.cells[0].doubt for row in shown.groups[0].rows] == ["", ""]
+    summary = shown.groups[0].summary.cells[0]
+    assert (summary.value, summary.doubt) == ("1.00\u202fms", "to 2.00\u202fms")
+    assert summary.words == "1.00\u202fms to 2.00\u202fms over 2 cases"
+
+
+def test_a_heat_map_with_the_baseline_compares(history, build):
+    assert heat(history, build.time).compares

@@ -87,3 +87,11 @@ def test_what_was_refused_and_what_is_absent_is_told_and_nonsense_is_not():
     assert left_out({"harness": harness}) == ("no case matches 'nope'", "numpy takes part in no case: none written")
     assert left_out({"harness": {"refused": 5, "absent": None}}) == ()
     assert left_out({}) == ()
+
+
+def test_a_layer_that_no_variant_has_takes_no_column():
+    unseen, seen = {"unit": "B", "value": None}, {"unit": "B", "value": 0}
+    raw = document(
+        variants=[variant("unfused", gpu_bytes=unseen, array_bytes=seen), variant("fused", gpu_bytes=unseen)]
+    )
+    assert block(raw).metrics == ("array_bytes",)

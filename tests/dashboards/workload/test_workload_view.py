@@ -1,4 +1,11 @@
+import pytest
+
+from pullback_dashboards.history import Reading
+from pullback_dashboards.workload.sources import machine_for
+from pullback_dashboards.workload.still import chart, spoken_of, workload_badge
 from pullback_dashboards.workload.view import State, workload_view
+from pullback_service.errors import NotFoundError
+from pullback_service.series.queries import MeasuringMachine
 
 
 def view_of(history, **state):
@@ -49,3 +56,44 @@ def test_the_address_keeps_only_what_is_not_the_default():
         "y": "absolute",
         "scale": "log",
     }
+
+
+def test_without_a_baseline_values_are_shown_and_said(build):
+    alone = build.history(build.line("pytest", [Reading(1e-3), Reading(2e-3)]))
+    view = workload_view(alone, project="p", workload="dense", state=State())
+    assert not view.compares
+    assert view.state.y == "absolute"
+    assert [(said.variant, said.words) for said in view.lede] == [("pytest", "2.00\u202fms")]
+    assert "pytest: 2.00\u202fms" in workload_badge(view, spoken_of(view))
+    assert "<path" in chart(view)
+
+
+def test_the_badge_speaks_of_native_or_of_what_was_measured_last(history):
+    assert spoken_of(view_of(history)) == "stateful"
+
+
+class Here:
+    """Two machines that have the workload, the second of which has the case asked for."""
+
+    machines = (MeasuringMachine(1, "lab", None), MeasuringMachine(2, "phone", None))
+
+    @classmethod
+    def chosen(cls, of_case=(), **state):
+        return machine_for(cls.machines, frozenset(of_case), "p", "dense", State(**state))
+
+
+def test_the_machine_is_one_that_has_the_workload_and_the_case():
+    assert Here.chosen().name == "lab"
+    assert Here.chosen({2}, case="c").name == "phone"
+    assert Here.chosen(machine="phone").name == "phone"
+
+
+def test_a_machine_without_the_workload_leads_to_those_that_have_it():
+    with pytest.raises(NotFoundError, match="'ci' has not measured 'dense'") as refused:
+        Here.chosen(machine="ci")
+    assert refused.value.members["instead"] == [
+        {"text": "lab", "address": "/projects/p/workloads/dense?machine=lab"},
+        {"text": "phone", "address": "/projects/p/workloads/dense?machine=phone"},
+    ]
+    with pytest.raises(NotFoundError, match="No machine has results"):
+        machine_for((), frozenset(), "p", "dense", State())
