@@ -654,14 +654,14 @@ class JobReceipt(Answer):
     """What became of the result of a job."""
 
     id: UUID
-    url: str
     project: str
     commit: str
-    status: Literal["accepted", "late"]
     cases: int
     points: int
     failures: int
     format: str
+    url: str
+    status: Literal["accepted", "late"]
     job_state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
 
 
@@ -976,14 +976,14 @@ class ReportSummary(Answer):
     """A report in a list."""
 
     id: UUID
-    url: str
     project: str
     commit: str
-    status: Literal["accepted", "late"]
     cases: int
     points: int
     failures: int
     format: str
+    url: str
+    status: Literal["accepted", "late"]
     machine: str
     suite: str | None
     quality: Literal["clean", "contaminated"]
@@ -1190,14 +1190,14 @@ class ReportDetail(Answer):
     """A report with its document."""
 
     id: UUID
-    url: str
     project: str
     commit: str
-    status: Literal["accepted", "late"]
     cases: int
     points: int
     failures: int
     format: str
+    url: str
+    status: Literal["accepted", "late"]
     machine: str
     suite: str | None
     quality: Literal["clean", "contaminated"]
@@ -1242,18 +1242,19 @@ class UploadReceipt(Answer):
     """The answer to an upload.
 
     `branch` is what the upload or its file says. `notes` say what was left out of another tool's file and what looks
-    doubtful about it; a dry run shows the first points that would have been stored.
+    doubtful about it. A dry run shows the first points that would have been stored; its `status` is `would be accepted`
+    and its `url` null, for there is no report.
     """
 
     id: UUID
-    url: str
     project: str
     commit: str
-    status: Literal["accepted", "late"]
     cases: int
     points: int
     failures: int
     format: str
+    url: str | None
+    status: Literal["accepted", "late", "would be accepted"]
     branch: str | None = None
     notes: list[str] = Field(default_factory=list)
     dry_run: bool = False
