@@ -124,12 +124,7 @@ class Gate:
             public = await _public_projects(session)
             if public:
                 return callers.anonymous(public)
-        if need.scope == "agent":
-            raise AuthenticationError(f"This service needs to know its agents: {ENROL_ONE}.")
-        raise NotSignedInError(
-            f"This service needs a token: send it as `Authorization: Bearer TOKEN`; {MAKE_ONE}. "
-            "Browsers sign in at /login."
-        )
+        raise _stranger(need)
 
     async def _by_code(self, request: Request, session: AsyncSession, secret: str) -> Caller:
         code = await unused_code(session, secret)
@@ -198,6 +193,15 @@ def enrolment_code_of(request: Request) -> int | None:
 def address_of(request: Request) -> str | None:
     """Where a request comes from; behind a proxy the server must be told to trust it (FORWARDED_ALLOW_IPS)."""
     return request.client.host if request.client is not None else None
+
+
+def _stranger(need: Need) -> AuthenticationError:
+    """What to say to somebody who shows nothing."""
+    if need.scope == "agent":
+        return AuthenticationError(f"This service needs to know its agents: {ENROL_ONE}.")
+    return NotSignedInError(
+        f"This service needs a token: send it as `Authorization: Bearer TOKEN`; {MAKE_ONE}. Browsers sign in at /login."
+    )
 
 
 async def _public_projects(session: AsyncSession) -> frozenset[ProjectId]:
