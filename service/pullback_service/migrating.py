@@ -112,9 +112,13 @@ def warn_unless_fit(url: str) -> None:
     try:
         with _connect(url) as connection:
             found = Revisions(current=_current(connection), head=head())
-            if not found.match:
-                logger.warning("database_not_migrated", reason=found.remedy)
-            refuse_old_server(_server_major(connection))
+            major = _server_major(connection)
+    except SetupError:
+        return
+    if not found.match:
+        logger.warning("database_not_migrated", reason=found.remedy)
+    try:
+        refuse_old_server(major)
     except SetupError as error:
         logger.warning("database_unfit", reason=str(error))
 

@@ -194,7 +194,7 @@ def test_five_lines_of_ci_upload_and_errors_say_what_to_do(replicas, cluster, tm
     assert replicas[1].get(first[1]["url"]).is_success
     (tmp_path / "bench.json").write_text(json.dumps({"results": [{**TIMES["results"][0], "times": [2.0]}]}))
     status, problem = paste()
-    assert (status, "needs a new id and a new key" in problem["detail"]) == (409, True)
+    assert (status, "send a new Idempotency-Key, or none" in problem["detail"]) == (409, True)
 
     reader = make_token(replicas[0], "reader", "read")["token"]
     for said, changes, text in (

@@ -48,6 +48,7 @@ async def test_an_upload_is_acknowledged_with_its_address(client, report):
         "points": 4,
         "failures": 0,
         "format": "pullback-report",
+        "branch": "main",
         "notes": [],
         "dry_run": False,
         "preview": None,
