@@ -67,11 +67,10 @@ def table(figures: Sequence[Figure]) -> list[str]:
     words = {True: "met", False: "**missed**", None: ""}
     rows += [[f.what, f"{f.value:.4g} {f.unit}", f.asked, words[f.met], f.note] for f in figures]
     widths = [max(len(row[place]) for row in rows) for place in range(5)]
-    return [
-        "| "
-        + " | ".join(
-            cell.ljust(width, "-" if cell.startswith("---") else " ") for cell, width in zip(row, widths, strict=True)
-        )
-        + " |"
-        for row in rows
-    ]
+    return ["| " + " | ".join(map(_filled, row, widths)) + " |" for row in rows]
+
+
+def _filled(cell: str, width: int) -> str:
+    if cell.startswith("---"):
+        return ("-" * (width - 1) + ":") if cell.endswith(":") else "-" * width
+    return cell.ljust(width)
