@@ -11,9 +11,22 @@ TOKEN_VARIABLE = "PULLBACK_TOKEN"  # noqa: S105 - the name of a variable, not a 
 def token_in(file: Path | None) -> str | None:
     """The token in a file, or else in the environment; None where there is none."""
     if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
+        return _whole(os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE) or None
     try:
-        token = file.read_text(encoding="utf-8").strip()
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RefusalError(f"the token file {file} cannot be read; name a file with the token") from error
-    return token or None
+    token = _whole(text, f"the token file {file}")
+    if not token:
+        raise RefusalError(f"the token file {file} is empty; write the token into it")
+    return token
+
+
+def _whole(text: str, where: str) -> str:
+    """A token without blanks at its ends. It is never shown: what is said of it is where it stands."""
+    token = text.strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise RefusalError(
+            f"{where} holds more than one line, or characters that no token has; put the token alone there"
+        )
+    return token

@@ -4,6 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
+import typer
+from stamina.instrumentation import RetryDetails, set_on_retry_hooks
+
 from pullback_cli.credentials import token_in
 from pullback_cli.refusals import RefusalError
 from pullback_cli.wording import in_options
@@ -12,13 +16,20 @@ from pullback_service.client import Client, ClientError, NoAnswerError
 PATIENT_ATTEMPTS = 5  # a program waits, in CI: a service that restarts is asked again
 PROMPT_ATTEMPTS = 1  # somebody waits at a prompt, and can ask again
 TIMEOUT_S = 120.0
+MOST_PORT = 65_535
 
 
 def client_of(
     server: str, token_file: Path | None, *, timeout_s: float = TIMEOUT_S, attempts: int = PATIENT_ATTEMPTS
 ) -> Client:
     """A client of the service a person named, with the token of a file or of the environment."""
+    set_on_retry_hooks([_say_again])
     return Client(address_of(server), token=token_in(token_file), timeout_s=timeout_s, attempts=attempts)
+
+
+def _say_again(details: RetryDetails) -> None:
+    """What a person sees while a service does not answer."""
+    typer.echo(f"{details.caused_by}; asking again in {details.wait_for:.0f} s", err=True)
 
 
 @contextmanager
@@ -35,6 +46,10 @@ def asking(server: str, token_file: Path | None, *, timeout_s: float = TIMEOUT_S
 
 def address_of(server: str) -> str:
     """The address as it was given; refused where it is none."""
-    if not server.startswith(("http://", "https://")):
+    try:
+        url = httpx.URL(server)
+    except (httpx.InvalidURL, ValueError):
+        url = httpx.URL()
+    if url.scheme not in {"http", "https"} or not url.host or (url.port or 1) > MOST_PORT or " " in server:
         raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
     return server

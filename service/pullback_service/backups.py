@@ -25,6 +25,8 @@ def back_up(url: str, file: Path, *, overwrite: bool = False) -> int:
     """Write a backup and return its size in bytes."""
     if file.exists() and not overwrite:
         raise SetupError(f"{file} exists already: name another file, or add --overwrite.")
+    if file.exists() and not file.is_file():
+        raise SetupError(f"{file} is no file that a backup could replace: name another one.")
     _refuse_old_server(url)
     draft = file.with_name(f"{file.name}.partial")
     try:

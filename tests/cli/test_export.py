@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from pullback_cli.exporting.asking import format_of, parameters
+from pullback_cli.exporting.downloading import opened
 from pullback_cli.refusals import RefusalError
 
 
@@ -38,6 +39,21 @@ def document(number):
             }
         ],
     }
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    reader.start()
+    with opened(pipe) as file:
+        file.write(b"whole")
+    reader.join(10)
+    assert found == [b"whole"]
+    assert pipe.is_fifo()
+    with pytest.raises(RefusalError, match="cannot be written"), opened(tmp_path) as file:
+        pass
 
 
 @pytest.fixture

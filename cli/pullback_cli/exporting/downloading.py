@@ -51,7 +51,7 @@ def download(
         ):
             if not answer.is_success:
                 raise RefusalError(f"{server} refused: {_detail(answer)}")
-            with _opened(output) as file:
+            with opened(output) as file:
                 written = Written()
                 for piece in answer.iter_bytes():
                     file.write(piece)
@@ -68,25 +68,35 @@ def download(
 
 
 @contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
-    """The file to write: it takes its name, in the place of what had it before, when all of it is on the disk."""
+def opened(output: Path | None) -> Iterator[BinaryIO]:
+    """The file to write: it takes its name, in the place of what had it before, when all of it is on the disk.
+
+    A pipe or a device, as in `-o /dev/stdout`, is written to: it must not be replaced by a file.
+    """
     if output is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    unfinished = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
-        with unfinished.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(output)
-    except OSError as error:
-        raise RefusalError(
-            f"{output} cannot be written ({error.strerror}): name a file in a folder of yours"
-        ) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+        output = output.resolve()
+        if output.exists() and not output.is_file():
+            with output.open("wb") as file:
+                yield file
+            return
+        unfinished = output.with_name(f".{output.name}.{os.getpid()}.part")
+        try:
+            with unfinished.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(output)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except BrokenPipeError:
+        raise
+    except (OSError, RuntimeError) as error:  # a loop of links is no OSError in every Python
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise RefusalError(f"{output} cannot be written ({reason}): name a file in a folder of yours") from error
 
 
 def _detail(answer: httpx.Response) -> str:

@@ -18,7 +18,10 @@ def body_of(path: Path) -> bytes:
     """A file as it is, compressed; a folder as .tar.gz."""
     try:
         if path.is_dir():
-            return packed_folder(path, (file for file in sorted(path.rglob("*")) if file.is_file()))
+            files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+            if not files:
+                raise RefusalError(f"the folder {path} has no files; name a file or folder of a tool")
+            return packed_folder(path, files)
         if path.suffix == ".jsonl" and path.stat().st_size > TRIMMED_ABOVE_BYTES:
             return _trimmed(path)
         content = path.read_bytes()

@@ -1,0 +1,33 @@
+"""The service that a command speaks to."""
+
+import pytest
+import stamina
+
+from pullback_cli.refusals import RefusalError
+from pullback_cli.services import address_of, client_of
+from pullback_service.client import NoAnswerError
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8000", "https://[::1]:1/under", "http://b\u00fccher.example"])
+def test_an_address_is_taken_as_it_is(address):
+    assert address_of(address) == address
+
+
+@pytest.mark.parametrize(
+    "address", ["nowhere", "ftp://x", "http://", "http://[::1", "http://127.0.0.1:99999", "http://x y", "http://x:y"]
+)
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(RefusalError, match="is not an address like"):
+        address_of(address)
+
+
+def test_who_waits_is_told_that_nobody_answers(capsys):
+    with (
+        stamina.set_testing(True, attempts=2),
+        client_of("http://127.0.0.1:1", None, attempts=2) as client,
+        pytest.raises(NoAnswerError),
+    ):
+        client.list_projects()
+    said = capsys.readouterr().err
+    assert said.count("asking again in") == 1
+    assert "stamina" not in said
