@@ -32,8 +32,8 @@ async def test_what_is_told_later_fills_the_gaps_and_overwrites_nothing(session,
 
 async def test_parents_keep_their_order(session, project_id, reports):
     parents = [reports.sha(9), reports.sha(8)]
-    commit = await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=parents))
-    await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=parents))
+    commit = await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=tuple(parents)))
+    await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=tuple(parents)))
     assert await parents_of(session, [commit.id]) == {commit.id: parents}
 
 
