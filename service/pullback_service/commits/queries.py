@@ -38,7 +38,20 @@ _IN_PLACE: LiteralString = f"SELECT c.id, c.ordered_at {_GIVEN} WHERE {_NO_NEWS}
 _PLACES: LiteralString = """
 SELECT sha, id, ordered_at FROM commit WHERE project_id = %(project)s AND sha = ANY (%(shas)s)
 """
-
+_MAKE_COMMITS: LiteralString = """
+INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at)
+SELECT %(project)s, sha, branch, author, title, authored_at, coalesce(authored_at, now())
+  FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
+              %(authored_at)s::timestamptz[])
+       WITH ORDINALITY AS given (sha, branch, author, title, authored_at, place)
+ ORDER BY place
+ON CONFLICT DO NOTHING RETURNING sha, id
+"""
+_MAKE_EDGES: LiteralString = """
+INSERT INTO commit_parent (commit_id, position, parent_sha)
+SELECT * FROM unnest(%(children)s::bigint[], %(positions)s::bigint[], %(parents)s::text[])
+ON CONFLICT DO NOTHING RETURNING commit_id
+"""
 
 # Each step enters its indexes: joined in one go, a planner that expects ten times as many takes all commits every time.
 _ANCESTORS = """
@@ -194,26 +207,8 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     """Make or complete commits and put them into their places. The graph must be locked."""
     # Rows are made and locked in one order for everybody, so that two uploads never wait for each other in a circle.
     in_order = sorted({commit.sha: commit for commit in told}.values(), key=lambda commit: commit.sha)
-    made = await session.execute(
-        insert(Commit)
-        .values(
-            [
-                {
-                    "project_id": project_id,
-                    "sha": commit.sha,
-                    "branch": commit.branch,
-                    "author": commit.author,
-                    "title": commit.title,
-                    "authored_at": commit.authored_at,
-                    "ordered_at": commit.authored_at if commit.authored_at is not None else func.now(),
-                }
-                for commit in in_order
-            ]
-        )
-        .on_conflict_do_nothing()
-        .returning(Commit.sha, Commit.id)
-    )
-    ids = {row.sha: row.id for row in made}
+    made = await statements.rows(session, _MAKE_COMMITS, _told_values(project_id, in_order))
+    ids = dict(made)
     new = set(ids)
     by_sha = {commit.sha: commit for commit in in_order if commit.sha not in new}
     completed: set[int] = set()
@@ -228,19 +223,18 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
             if _has_news(by_sha[row.sha], row):
                 completed.add(row.id)
                 await _fill_in(session, (Commit.id == row.id,), by_sha[row.sha])
-    edges = [
-        {"commit_id": ids[commit.sha], "position": position, "parent_sha": sha}
-        for commit in in_order
-        for position, sha in enumerate(commit.parents)
-    ]
+    edges = [(ids[commit.sha], *edge) for commit in in_order for edge in enumerate(commit.parents)]
     if edges:
-        learnt = await session.scalars(
-            insert(CommitParent).on_conflict_do_nothing().returning(CommitParent.commit_id), edges
+        children, positions, parents = zip(*edges, strict=True)
+        learnt = await statements.rows(
+            session,
+            _MAKE_EDGES,
+            {"children": list(children), "positions": list(positions), "parents": list(parents)},
         )
-        completed |= set(learnt) - {ids[sha] for sha in new}
+        completed |= {id_ for (id_,) in learnt} - {ids[sha] for sha in new}
     # A commit that was unknown as a parent so far may push its children.
-    children = await children_of(session, project_id, new)
-    moved = await settle(session, project_id, {*ids, *children})
+    pushed = await children_of(session, project_id, new)
+    moved = await settle(session, project_id, {*ids, *pushed})
     if moved:
         await branches.place_again(session, project_id, moved)
     return Learnt(len(new), len(completed))

@@ -30,7 +30,7 @@ from pullback_service.reports import keeping, queries
 from pullback_service.reports.gathering import Parts
 from pullback_service.reports.keeping import Upload
 from pullback_service.reports.models import Report
-from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, refuse_unknown_parameters
+from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, is_read_at_once, refuse_unknown_parameters
 from pullback_service.reports.schemas import PointPreview, ReportDetail, ReportReceipt, ReportSummary, UploadReceipt
 from pullback_service.reports.stated import Stated, refuse_dirty
 from pullback_service.runtime import KnownIntake, KnownSettings
@@ -74,9 +74,8 @@ async def upload_report(
     Our own reports say everything themselves, and the query only confirms it; for other tools' files the query says
     project, commit, branch and machine.
     """
-    prepared = await to_thread.run_sync(
-        partial(keeping.prepare_upload, body, stated, limit=settings.max_report_bytes, now=datetime.now(UTC))
-    )
+    prepare = partial(keeping.prepare_upload, body, stated, limit=settings.max_report_bytes, now=datetime.now(UTC))
+    prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
     if not stated.allow_dirty:
         refuse_dirty(prepared.read)
     if prepared.body_bytes > LARGE_BODY_BYTES:

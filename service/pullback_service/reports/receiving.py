@@ -11,6 +11,7 @@ from pullback_service.importers.unpacking import SEND_THE_FILE
 from pullback_service.reports.stated import Stated
 from pullback_service.runtime import KnownSettings
 
+READ_AT_ONCE_BYTES = 16 * 1024
 ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "zstd"})
 
 OPENAPI_BODY: dict[str, Any] = {
@@ -69,6 +70,11 @@ async def read_report_body(request: Request, settings: KnownSettings) -> bytes:
 
 
 ReportBody = Annotated[bytes, Depends(read_report_body)]
+
+
+def is_read_at_once(body: bytes) -> bool:
+    """Whether reading a body takes less than handing it to a thread: about a millisecond, and what is compressed may be long."""
+    return len(body) <= READ_AT_ONCE_BYTES and body.startswith(b"{")
 
 
 async def read_limited(request: Request, limit: int, what: str, variable: str) -> bytes:

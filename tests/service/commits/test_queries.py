@@ -64,7 +64,7 @@ async def test_a_commit_that_comes_late_moves_a_long_line_behind_it_in_few_state
 ):
     """Without dates each stands behind its first parent; the first one is heard of last."""
     await session.commit()
-    line = [ToldCommit(reports.sha(number), parents=[reports.sha(number - 1)]) for number in range(2, 302)]
+    line = [ToldCommit(reports.sha(number), parents=(reports.sha(number - 1),)) for number in range(2, 302)]
     async with database.writing.begin() as early:
         await lock_graph(early, project_id)
         assert await learn_commits(early, project_id, line) == Learnt(new=300, completed=0)
