@@ -31,7 +31,7 @@ OPENAPI_BODY: dict[str, Any] = {
 }
 
 
-def refuse_unknown_parameters(request: Request) -> None:
+async def refuse_unknown_parameters(request: Request) -> None:
     """Raise where the address says what nobody reads: a name that is misspelt would silently be left out.
 
     Its bytes must be text, for a replacement character would become part of a name.
