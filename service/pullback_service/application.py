@@ -28,6 +28,7 @@ from pullback_service.metrics import Metrics
 from pullback_service.observing import Observing
 from pullback_service.projects.endpoints import router as projects
 from pullback_service.reports.endpoints import router as reports
+from pullback_service.reports.intake import Intake
 from pullback_service.runtime import Runtime, authenticate
 from pullback_service.series.endpoints import router as series
 from pullback_service.settings import Settings, load_settings
@@ -58,12 +59,14 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         bell.open()
         watch = JobWatch(database, most=settings.max_streams)
         watch.open()
-        runtime = Runtime(settings, database, bell, watch, gate, metrics)
+        intake = Intake(database)
+        runtime = Runtime(settings, database, bell, watch, gate, metrics, intake)
         app.state.runtime = runtime
         try:
             yield
         finally:
             await runtime.let_go()
+            await intake.close()
             await database.close()
 
     app = FastAPI(

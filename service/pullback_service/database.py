@@ -9,9 +9,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, TypeAlias
 
 import orjson
+import psycopg
 from fastapi import Depends, Request
 from sqlalchemy import URL, Engine, NullPool, create_engine, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from pullback_service.access.caller import Caller
@@ -28,6 +30,9 @@ STATEMENT_TIMEOUT_MS = 30_000
 LOCK_TIMEOUT_MS = 15_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
 
+
+AWAY = (OperationalError, InterfaceError, PoolTimeoutError, psycopg.OperationalError)
+"""What is raised where the database does not answer: nothing was stored, or nobody knows, and the same may be tried again."""
 
 OpenSession: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncSession]]
 

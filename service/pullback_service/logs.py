@@ -14,6 +14,12 @@ logger: FilteringBoundLogger = structlog.get_logger("pullback")
 TRACEBACKS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 
 
+def request_id() -> str | None:
+    """The id of the request that is being served, by which its lines are found."""
+    found = structlog.contextvars.get_contextvars().get("request_id")
+    return None if found is None else str(found)
+
+
 def configure_logs(settings: Settings) -> None:
     """Send the logs of this process, those of libraries included, through one form."""
     shared: list[Processor] = [

@@ -10,18 +10,17 @@ from typing import Any
 
 import orjson
 import psycopg
-import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from pullback_service.database import AWAY
 from pullback_service.errors import FieldError, RequestError
 from pullback_service.fields import message_of
-from pullback_service.logs import logger
+from pullback_service.logs import logger, request_id
 from pullback_service.migrating import revisions_now
 
 MEDIA_TYPE = "application/problem+json"
@@ -72,7 +71,7 @@ def problem(
         "title": title,
         "status": int(status),
         "detail": detail,
-        "request_id": structlog.contextvars.get_contextvars().get("request_id"),
+        "request_id": request_id(),
         **(members or {}),
     }
     if errors:
@@ -109,10 +108,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestError, _on_request_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
-    app.add_exception_handler(OperationalError, _on_database_away)
-    app.add_exception_handler(InterfaceError, _on_database_away)
-    app.add_exception_handler(PoolTimeoutError, _on_database_away)
-    app.add_exception_handler(psycopg.OperationalError, _on_database_away)
+    for away in AWAY:
+        app.add_exception_handler(away, _on_database_away)
     app.add_exception_handler(DBAPIError, _on_database_error)
     app.add_exception_handler(psycopg.ProgrammingError, _on_database_error)
 

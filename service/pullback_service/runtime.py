@@ -13,6 +13,7 @@ from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.watching import JobWatch
 from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.metrics import Metrics
+from pullback_service.reports.intake import Intake
 from pullback_service.settings import Settings
 
 
@@ -26,6 +27,7 @@ class Runtime:
     watch: JobWatch
     gate: Gate
     metrics: Metrics
+    intake: Intake
     noise: NoiseMemory = field(default_factory=NoiseMemory)
 
     async def let_go(self) -> None:
@@ -81,6 +83,11 @@ async def _noise(runtime: KnownRuntime) -> NoiseMemory:
     return runtime.noise
 
 
+async def _intake(runtime: KnownRuntime) -> Intake:
+    return runtime.intake
+
+
+KnownIntake = Annotated[Intake, Depends(_intake)]
 KnownNoise = Annotated[NoiseMemory, Depends(_noise)]
 KnownSettings = Annotated[Settings, Depends(_settings)]
 KnownBell = Annotated[JobBell, Depends(_bell)]

@@ -12,11 +12,19 @@ from typing import Any, LiteralString
 import psycopg
 from sqlalchemy.ext.asyncio import AsyncSession
 
+_DRIVER = "driver"
+
 
 async def driver_of(session: AsyncSession) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-    """The driver's connection, inside the transaction of a session; what the session has not written yet is not there."""
-    raw = await (await session.connection()).get_raw_connection()
-    driver = raw.driver_connection
+    """The driver's connection, inside the transaction of a session; what the session has not written yet is not there.
+
+    Asking the session costs 0.1 ms, as much as a statement: it is asked once in each transaction.
+    """
+    transaction, driver = session.info.get(_DRIVER, (None, None))
+    if driver is None or transaction is not session.sync_session.get_transaction():
+        raw = await (await session.connection()).get_raw_connection()
+        driver = raw.driver_connection
+        session.info[_DRIVER] = session.sync_session.get_transaction(), driver
     assert isinstance(driver, psycopg.AsyncConnection)  # noqa: S101 - the engine names its driver
     return driver
 

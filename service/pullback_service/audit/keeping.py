@@ -4,21 +4,38 @@ A write session ends with a line that says who asked for what; an endpoint adds 
 nothing. Reads, and what agents say every few seconds, leave no line.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.access.caller import Caller
+from pullback_service.logs import request_id
 
 _NOTED = "audit"
-_WRITE_LINE = """
+_WRITE_LINES = """
 INSERT INTO audit (actor, token_id, action, subject, project, address, request_id, details)
-VALUES (%(actor)s, %(token_id)s, %(action)s, %(subject)s, %(project)s, %(address)s, %(request_id)s, %(details)s::jsonb)
+SELECT actor, token_id, action, subject, project, address, request_id, details::jsonb
+  FROM unnest(%(actors)s::text[], %(token_ids)s::bigint[], %(actions)s::text[], %(subjects)s::text[], %(projects)s::text[],
+              %(addresses)s::text[], %(request_ids)s::text[], %(details)s::text[])
+       AS given (actor, token_id, action, subject, project, address, request_id, details)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Who asked for what, and what it was about."""
+
+    caller: Caller
+    action: str
+    subject: str
+    project: str | None
+    address: str | None
+    details: Mapping[str, Any]
+    request_id: str | None = field(default_factory=request_id)
 
 
 @dataclass(slots=True)
@@ -42,20 +59,25 @@ def note_nothing(session: AsyncSession) -> None:
 async def write_line(session: AsyncSession, caller: Caller, *, action: str, path: str, address: str | None) -> None:
     """Add the line of a request to its transaction."""
     noted = session.info.get(_NOTED) or _Noted()
-    if not noted.changed:
-        return
+    if noted.changed:
+        subject = noted.subject or path
+        await write_lines(session, [Line(caller, action, subject, noted.project, address, noted.details)])
+
+
+async def write_lines(session: AsyncSession, lines: Sequence[Line]) -> None:
+    """Add the lines of several requests to the transaction in which all of them are served."""
     await statements.run(
         session,
-        _WRITE_LINE,
+        _WRITE_LINES,
         {
-            "actor": caller.name,
-            "token_id": caller.token_id,
-            "action": action,
-            "subject": noted.subject or path,
-            "project": noted.project,
-            "address": address,
-            "request_id": structlog.contextvars.get_contextvars().get("request_id"),
-            "details": orjson.dumps(noted.details).decode(),
+            "actors": [line.caller.name for line in lines],
+            "token_ids": [line.caller.token_id for line in lines],
+            "actions": [line.action for line in lines],
+            "subjects": [line.subject for line in lines],
+            "projects": [line.project for line in lines],
+            "addresses": [line.address for line in lines],
+            "request_ids": [line.request_id for line in lines],
+            "details": [orjson.dumps(line.details).decode() for line in lines],
         },
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
 
-from sqlalchemy import Text, and_, cast, delete, func, insert, select, update
+from sqlalchemy import Text, and_, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -46,9 +46,10 @@ class StoredBranch:
 
 async def add_commit(session: AsyncSession, project_id: ProjectId, name: str, sha: str) -> None:
     """Put an upload's commit on its branch, unless it is known to lie beside it. The graph must be locked."""
-    branch_id = await _ensure_branch(session, project_id, name)
-    new = await _member(session, project_id, sha)
-    if await _continues(session, branch_id, new):
+    new, branch_id, tip = await _tip(session, project_id, name, sha)
+    if branch_id is None:
+        branch_id = await _ensure_branch(session, project_id, name)
+    if await _continues(session, branch_id, new, tip):
         return
     on = await _members(session, branch_id)
     if any(member.sha == sha for member in on):
@@ -146,35 +147,63 @@ async def _members(session: AsyncSession, branch_id: int) -> list[Member]:
     return [Member(*row) for row in rows]
 
 
-async def _continues(session: AsyncSession, branch_id: int, new: Member) -> bool:
-    """Append the usual upload's commit, the newest one, without reading the branch. Index: pk_branch_commit."""
-    on = select(BranchCommit.position, Commit.id, Commit.sha, Commit.ordered_at).join(
-        Commit, Commit.id == BranchCommit.commit_id
+_TIP: LiteralString = """
+SELECT c.id, c.sha, c.ordered_at, p.parent_sha, b.id, tip.position, tip.id, tip.sha, tip.ordered_at,
+       p.parent_sha IS DISTINCT FROM tip.sha AND EXISTS (
+         SELECT FROM commit parent JOIN branch_commit known ON known.commit_id = parent.id AND known.branch_id = b.id
+          WHERE parent.project_id = c.project_id AND parent.sha = p.parent_sha)
+  FROM commit c
+  LEFT JOIN commit_parent p ON p.commit_id = c.id AND p.position = 0
+  LEFT JOIN branch b ON b.project_id = c.project_id AND b.name = %(name)s
+  LEFT JOIN LATERAL (
+       SELECT last.position, newest.id, newest.sha, newest.ordered_at
+         FROM branch_commit last JOIN commit newest ON newest.id = last.commit_id
+        WHERE last.branch_id = b.id
+        ORDER BY last.position DESC LIMIT 1) tip ON true
+ WHERE c.project_id = %(project)s AND c.sha = %(sha)s
+"""
+_APPEND: LiteralString = """
+  WITH appended AS (
+       INSERT INTO branch_commit (branch_id, position, commit_id, after_gap)
+       VALUES (%(branch)s, %(position)s, %(commit)s, %(after_gap)s))
+UPDATE branch SET updated_at = now() WHERE id = %(branch)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tip:
+    """The newest commit of a branch, as seen by another that may follow it; `lies_beside`: that one's parent is further back."""
+
+    position: int
+    id: int
+    sha: str
+    ordered_at: datetime
+    lies_beside: bool
+
+
+async def _tip(
+    session: AsyncSession, project_id: ProjectId, name: str, sha: str
+) -> tuple[Member, int | None, _Tip | None]:
+    """A commit and what it may continue: a branch with its newest commit, where there are such.
+
+    Index: uq_commit_project_id_sha, uq_branch_project_id_name, pk_branch_commit, uq_branch_commit_branch_id_commit_id.
+    """
+    row = await statements.row(session, _TIP, {"project": project_id, "name": name, "sha": sha})
+    assert row is not None  # noqa: S101 - the commit was made, or was there
+    return Member(*row[:4]), row[4], None if row[5] is None else _Tip(*row[5:])
+
+
+async def _continues(session: AsyncSession, branch_id: int, new: Member, tip: _Tip | None) -> bool:
+    """Append the usual upload's commit, the newest one, without reading the branch."""
+    if tip is not None and (tip.lies_beside or (tip.ordered_at, tip.id) >= _place(new)):
+        return False  # beside the branch, in a gap of it, or on it
+    position, after_gap = (0, False) if tip is None else (tip.position + 1, new.first_parent != tip.sha)
+    await statements.run(
+        session,
+        _APPEND,
+        {"branch": branch_id, "position": position, "commit": new.id, "after_gap": after_gap},
     )
-    on = on.where(BranchCommit.branch_id == branch_id)
-    top = (await session.execute(on.order_by(BranchCommit.position.desc()).limit(1))).one_or_none()
-    if top is not None:
-        if (top.ordered_at, top.id) >= _place(new):
-            return False
-        if new.first_parent != top.sha and (await session.execute(on.where(Commit.sha == new.first_parent))).first():
-            return False  # beside the branch, or in a gap of it
-    position, after_gap = (0, False) if top is None else (top.position + 1, new.first_parent != top.sha)
-    await session.execute(
-        insert(BranchCommit).values(branch_id=branch_id, position=position, commit_id=new.id, after_gap=after_gap)
-    )
-    await session.execute(update(Branch).where(Branch.id == branch_id).values(updated_at=func.now()))
     return True
-
-
-async def _member(session: AsyncSession, project_id: ProjectId, sha: str) -> Member:
-    row = (
-        await session.execute(
-            select(Commit.id, Commit.sha, Commit.ordered_at, CommitParent.parent_sha)
-            .join(CommitParent, and_(CommitParent.commit_id == Commit.id, CommitParent.position == 0), isouter=True)
-            .where(Commit.project_id == project_id, Commit.sha == sha)
-        )
-    ).one()
-    return Member(*row)
 
 
 _FIRST_PARENTS: LiteralString = """

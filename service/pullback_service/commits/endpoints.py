@@ -66,7 +66,7 @@ async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
         project_id,
         [
             queries.ToldCommit(
-                commit.sha, commit.parents, commit.branch, commit.author, commit.authored_at, commit.title
+                commit.sha, tuple(commit.parents), commit.branch, commit.author, commit.authored_at, commit.title
             )
             for commit in told.commits
         ],

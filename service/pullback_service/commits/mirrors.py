@@ -63,7 +63,7 @@ async def read_log(folder: Path, sha: str) -> list[ToldCommit]:
     for line in said.splitlines():
         of_commit, parents, author, authored_at, title = line.split("\x1f")
         commits.append(
-            ToldCommit(of_commit, parents.split(), author=author, authored_at=_time(authored_at), title=title)
+            ToldCommit(of_commit, tuple(parents.split()), author=author, authored_at=_time(authored_at), title=title)
         )
     return commits
 

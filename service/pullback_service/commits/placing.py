@@ -5,14 +5,13 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import LiteralString
 
-from sqlalchemy import DateTime, Text, and_, bindparam, cast, func, select, update
+from sqlalchemy import DateTime, Text, bindparam, cast, func, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
 
 from pullback_service import statements
 from pullback_service.commits.graph import Known, moved_places
-from pullback_service.commits.models import Commit, CommitParent
+from pullback_service.commits.models import Commit
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import ProjectId
 from pullback_service.reports.models import Failure
@@ -23,7 +22,10 @@ MOST_LEVELS = 512
 
 async def lock_graph(session: AsyncSession, project_id: ProjectId) -> None:
     """Let one transaction at a time change the graph of a project; those that find nothing new do not wait for it."""
-    await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"graph {project_id}", 0))))
+    await statements.run(session, _LOCK_GRAPH, {"graph": f"graph {project_id}"})
+
+
+_LOCK_GRAPH: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended(%(graph)s, 0))"
 
 
 async def settle(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> set[str]:
@@ -56,22 +58,18 @@ async def settle(session: AsyncSession, project_id: ProjectId, shas: Collection[
 
 
 async def _known(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> dict[str, Known]:
-    parent = aliased(Commit)
-    rows = await session.execute(
-        select(
-            Commit.sha,
-            func.coalesce(Commit.authored_at, Commit.created_at).label("heard_at"),
-            Commit.authored_at.is_not(None).label("dated"),
-            Commit.ordered_at,
-            CommitParent.parent_sha,
-            parent.ordered_at.label("parent_ordered_at"),
-            parent.authored_at.is_not(None).label("parent_dated"),
-        )
-        .join(CommitParent, and_(CommitParent.commit_id == Commit.id, CommitParent.position == 0), isouter=True)
-        .join(parent, and_(parent.project_id == project_id, parent.sha == CommitParent.parent_sha), isouter=True)
-        .where(Commit.project_id == project_id, Commit.sha == func.any(cast(list(shas), ARRAY(Text))))
-    )
-    return {row.sha: Known(*row) for row in rows}
+    rows = await statements.rows(session, _KNOWN, {"project": project_id, "shas": list(shas)})
+    return {row[0]: Known(*row) for row in rows}
+
+
+_KNOWN: LiteralString = """
+SELECT c.sha, coalesce(c.authored_at, c.created_at), c.authored_at IS NOT NULL, c.ordered_at,
+       p.parent_sha, parent.ordered_at, parent.authored_at IS NOT NULL
+  FROM commit c
+  LEFT JOIN commit_parent p ON p.commit_id = c.id AND p.position = 0
+  LEFT JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = p.parent_sha
+ WHERE c.project_id = %(project)s AND c.sha = ANY (%(shas)s::text[])
+"""
 
 
 async def children_of(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> set[str]:

@@ -1,8 +1,9 @@
 """Finding and making commits, and putting them into their place in history."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import LiteralString
 
 from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -19,18 +20,38 @@ from pullback_service.ids import CommitId, ProjectId
 MOST_ANCESTORS = 200_000
 LAST_POSITION = 2**31 - 1
 
-_TOLD_COMMIT = """
-SELECT c.id, c.ordered_at
-  FROM commit c
- WHERE c.project_id = %(project)s AND c.sha = %(sha)s
-   AND (%(branch)s::text IS NULL OR c.branch IS NOT NULL OR c.fork IS NOT NULL)
-   AND (%(author)s::text IS NULL OR c.author IS NOT NULL)
-   AND (%(title)s::text IS NULL OR c.title IS NOT NULL)
-   AND (%(authored_at)s::timestamptz IS NULL OR c.authored_at IS NOT NULL)
-   AND (NOT %(has_parents)s OR EXISTS (SELECT FROM commit_parent p WHERE p.commit_id = c.id))
-   FOR SHARE OF c
+_GIVEN: LiteralString = """
+  FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
+              %(authored_at)s::timestamptz[], %(have_parents)s::boolean[])
+       WITH ORDINALITY AS given (sha, branch, author, title, authored_at, has_parents, place)
+  JOIN commit c ON c.project_id = %(project)s AND c.sha = given.sha
 """
-
+_NO_NEWS: LiteralString = """
+   (given.branch IS NULL OR c.branch IS NOT NULL OR c.fork IS NOT NULL)
+   AND (given.author IS NULL OR c.author IS NOT NULL)
+   AND (given.title IS NULL OR c.title IS NOT NULL)
+   AND (given.authored_at IS NULL OR c.authored_at IS NOT NULL)
+   AND (NOT given.has_parents OR EXISTS (SELECT FROM commit_parent p WHERE p.commit_id = c.id))
+"""
+_STORED: LiteralString = f"SELECT given.place, c.id, c.ordered_at, c.fork IS NOT NULL, {_NO_NEWS} {_GIVEN}"
+_IN_PLACE: LiteralString = f"SELECT c.id, c.ordered_at {_GIVEN} WHERE {_NO_NEWS} FOR SHARE OF c"
+_PLACES: LiteralString = """
+SELECT sha, id, ordered_at FROM commit WHERE project_id = %(project)s AND sha = ANY (%(shas)s)
+"""
+_MAKE_COMMITS: LiteralString = """
+INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at)
+SELECT %(project)s, sha, branch, author, title, authored_at, coalesce(authored_at, now())
+  FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
+              %(authored_at)s::timestamptz[])
+       WITH ORDINALITY AS given (sha, branch, author, title, authored_at, place)
+ ORDER BY place
+ON CONFLICT DO NOTHING RETURNING sha, id
+"""
+_MAKE_EDGES: LiteralString = """
+INSERT INTO commit_parent (commit_id, position, parent_sha)
+SELECT * FROM unnest(%(children)s::bigint[], %(positions)s::bigint[], %(parents)s::text[])
+ON CONFLICT DO NOTHING RETURNING commit_id
+"""
 
 # Each step enters its indexes: joined in one go, a planner that expects ten times as many takes all commits every time.
 _ANCESTORS = """
@@ -67,7 +88,7 @@ class ToldCommit:
     """What an upload or a job says of a commit; None is not knowing."""
 
     sha: str
-    parents: Sequence[str] = ()
+    parents: tuple[str, ...] = ()
     branch: str | None = None
     author: str | None = None
     authored_at: datetime | None = None
@@ -91,51 +112,94 @@ class PlacedCommit:
 
 
 async def ensure_commit(session: AsyncSession, project_id: ProjectId, told: ToldCommit) -> PlacedCommit:
-    """The commit, made where it is missing, with what is new about it filled in. Index: uq_commit_project_id_sha.
+    """The commit of `ensure_told`, alone."""
+    return (await ensure_told(session, project_id, [told]))[told.sha]
 
-    Nothing that is known is overwritten. When its time or its parents become known, everything measured at it, and the
-    commits that follow it, move along. Telling nothing new takes no lock but that on the commit's place.
+
+async def ensure_told(
+    session: AsyncSession, project_id: ProjectId, told: Sequence[ToldCommit]
+) -> dict[str, PlacedCommit]:
+    """Commits by their hashes, made where they are missing, with what is new about them filled in.
+
+    Nothing that is known is overwritten. When its time or its parents become known, everything measured at a commit, and
+    the commits that follow it, move along. Telling nothing new of one commit takes no lock but that on its place; whoever
+    tells of several locks the graph, for two who lock one place after the other may wait for each other.
+    Index: uq_commit_project_id_sha.
     """
-    placed = await _told_commit(session, project_id, told)
-    if placed is not None:
-        return placed
+    told = list(dict.fromkeys(told))
+    if len(told) == 1:
+        placed = await _locked_in_place(session, project_id, told[0])
+        if placed is not None:
+            return {told[0].sha: placed}
     await lock_graph(session, project_id)
-    if told.branch is not None and await _is_of_fork(session, project_id, told.sha):
-        told = replace(told, branch=None)  # a fork names its branches as it likes: a log alone puts its commits on ours
-    await learn_commits(session, project_id, [told])
-    if told.branch is not None:
-        await branches.add_commit(session, project_id, told.branch, told.sha)
-    placed = await _told_commit(session, project_id, ToldCommit(told.sha))
-    assert placed is not None  # noqa: S101 - it was made, or was there
-    return placed
+    stored = await _stored(session, project_id, told)
+    news = [commit for commit in told if commit not in stored or not stored[commit].is_no_news]
+    if not news:
+        return {commit.sha: stored[commit].placed for commit in told}
+    forks = {commit.sha for commit, found in stored.items() if found.is_of_fork}
+    # A fork names its branches as it likes: a log alone puts its commits on ours.
+    news = [replace(commit, branch=None) if commit.sha in forks else commit for commit in news]
+    for one_of_each in _rounds(news):
+        await learn_commits(session, project_id, one_of_each)
+    places = await _places(session, project_id, {commit.sha for commit in told})
+    for commit in sorted(news, key=lambda commit: places[commit.sha].ordered_at):
+        if commit.branch is not None:
+            await branches.add_commit(session, project_id, commit.branch, commit.sha)
+    return places
 
 
-async def _is_of_fork(session: AsyncSession, project_id: ProjectId, sha: str) -> bool:
-    """Whether a commit came from a fork. Index: uq_commit_project_id_sha."""
-    fork = select(Commit.fork).where(Commit.project_id == project_id, Commit.sha == sha)
-    return await session.scalar(fork) is not None
+def _rounds(told: Sequence[ToldCommit]) -> Iterator[list[ToldCommit]]:
+    """What is told, with no commit twice in a round: somebody else may know something else of it."""
+    while told:
+        one_of_each = {commit.sha: commit for commit in reversed(told)}
+        yield list(one_of_each.values())
+        told = [commit for commit in told if one_of_each[commit.sha] is not commit]
 
 
-async def _told_commit(session: AsyncSession, project_id: ProjectId, told: ToldCommit) -> PlacedCommit | None:
-    """A commit of which nothing told is news, its place locked; None leaves nothing locked. Index: uq_commit_project_id_sha.
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A commit that is stored, as seen by somebody who tells of it."""
+
+    placed: PlacedCommit
+    is_of_fork: bool
+    is_no_news: bool
+
+
+async def _stored(
+    session: AsyncSession, project_id: ProjectId, told: Sequence[ToldCommit]
+) -> dict[ToldCommit, _Stored]:
+    found = await statements.rows(session, _STORED, _told_values(project_id, told))
+    return {
+        told[place - 1]: _Stored(PlacedCommit(CommitId(id_), ordered_at), is_of_fork, is_no_news)
+        for place, id_, ordered_at, is_of_fork, is_no_news in found
+    }
+
+
+def _told_values(project_id: ProjectId, told: Sequence[ToldCommit]) -> dict[str, object]:
+    return {
+        "project": project_id,
+        "shas": [commit.sha for commit in told],
+        "branches": [commit.branch for commit in told],
+        "authors": [commit.author for commit in told],
+        "titles": [commit.title for commit in told],
+        "authored_at": [commit.authored_at for commit in told],
+        "have_parents": [bool(commit.parents) for commit in told],
+    }
+
+
+async def _places(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> dict[str, PlacedCommit]:
+    rows = await statements.rows(session, _PLACES, {"project": project_id, "shas": list(shas)})
+    return {sha: PlacedCommit(CommitId(id_), ordered_at) for sha, id_, ordered_at in rows}
+
+
+async def _locked_in_place(session: AsyncSession, project_id: ProjectId, told: ToldCommit) -> PlacedCommit | None:
+    """A commit of which nothing told is news, its place locked; None leaves nothing locked.
 
     The lock is shared: nobody moves the commit between this reading of its place and the points that repeat it. It is
     taken on what the condition lets through alone, for whoever held it and went on to learn the news would wait, with
     the graph locked, for another who does the same.
     """
-    found = await statements.row(
-        session,
-        _TOLD_COMMIT,
-        {
-            "project": project_id,
-            "sha": told.sha,
-            "branch": told.branch,
-            "author": told.author,
-            "title": told.title,
-            "authored_at": told.authored_at,
-            "has_parents": bool(told.parents),
-        },
-    )
+    found = await statements.row(session, _IN_PLACE, _told_values(project_id, [told]))
     return None if found is None else PlacedCommit(CommitId(found[0]), found[1])
 
 
@@ -143,26 +207,8 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     """Make or complete commits and put them into their places. The graph must be locked."""
     # Rows are made and locked in one order for everybody, so that two uploads never wait for each other in a circle.
     in_order = sorted({commit.sha: commit for commit in told}.values(), key=lambda commit: commit.sha)
-    made = await session.execute(
-        insert(Commit)
-        .values(
-            [
-                {
-                    "project_id": project_id,
-                    "sha": commit.sha,
-                    "branch": commit.branch,
-                    "author": commit.author,
-                    "title": commit.title,
-                    "authored_at": commit.authored_at,
-                    "ordered_at": commit.authored_at if commit.authored_at is not None else func.now(),
-                }
-                for commit in in_order
-            ]
-        )
-        .on_conflict_do_nothing()
-        .returning(Commit.sha, Commit.id)
-    )
-    ids = {row.sha: row.id for row in made}
+    made = await statements.rows(session, _MAKE_COMMITS, _told_values(project_id, in_order))
+    ids = dict(made)
     new = set(ids)
     by_sha = {commit.sha: commit for commit in in_order if commit.sha not in new}
     completed: set[int] = set()
@@ -177,19 +223,18 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
             if _has_news(by_sha[row.sha], row):
                 completed.add(row.id)
                 await _fill_in(session, (Commit.id == row.id,), by_sha[row.sha])
-    edges = [
-        {"commit_id": ids[commit.sha], "position": position, "parent_sha": sha}
-        for commit in in_order
-        for position, sha in enumerate(commit.parents)
-    ]
+    edges = [(ids[commit.sha], *edge) for commit in in_order for edge in enumerate(commit.parents)]
     if edges:
-        learnt = await session.scalars(
-            insert(CommitParent).on_conflict_do_nothing().returning(CommitParent.commit_id), edges
+        children, positions, parents = zip(*edges, strict=True)
+        learnt = await statements.rows(
+            session,
+            _MAKE_EDGES,
+            {"children": list(children), "positions": list(positions), "parents": list(parents)},
         )
-        completed |= set(learnt) - {ids[sha] for sha in new}
+        completed |= {id_ for (id_,) in learnt} - {ids[sha] for sha in new}
     # A commit that was unknown as a parent so far may push its children.
-    children = await children_of(session, project_id, new)
-    moved = await settle(session, project_id, {*ids, *children})
+    pushed = await children_of(session, project_id, new)
+    moved = await settle(session, project_id, {*ids, *pushed})
     if moved:
         await branches.place_again(session, project_id, moved)
     return Learnt(len(new), len(completed))

@@ -51,13 +51,8 @@ from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping
 from pullback_service.reports.endpoints import IdempotencyKey, receipt_of
-from pullback_service.reports.receiving import (
-    OPENAPI_BODY,
-    ReportBody,
-    Stated,
-    read_limited,
-    refuse_contradictions,
-)
+from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, read_limited
+from pullback_service.reports.stated import Stated, refuse_contradictions
 from pullback_service.runtime import KnownSettings, KnownWatch
 
 router = APIRouter(prefix=f"{API}/jobs", tags=["jobs"])
@@ -371,7 +366,7 @@ async def report_result(
     head = prepared.read.head
     refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), head, of="job")
     for_job = keeping.ForJob(JobId(job_id), number, late=not held.is_active)
-    kept = await keeping.keep(session, prepared, idempotency_key, for_job=for_job)
+    kept = await keeping.keep(session, keeping.Upload.of(prepared, idempotency_key, for_job))
     if kept.created:
         leases.finish(held)
         await session.flush()
@@ -396,7 +391,7 @@ async def fail_attempt(
 
 
 def _told(commit: CommitStatement) -> ToldCommit:
-    return ToldCommit(commit.sha, commit.parents, commit.branch, commit.author, commit.authored_at, commit.title)
+    return ToldCommit(commit.sha, tuple(commit.parents), commit.branch, commit.author, commit.authored_at, commit.title)
 
 
 async def _steered(session: WriteSession, job_id: int, *, changed: bool, **details: int) -> JobDetail:

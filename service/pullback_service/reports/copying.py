@@ -6,6 +6,7 @@ https://www.postgresql.org/docs/current/sql-copy.html, "Text Format".
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from uuid import UUID
 
 import orjson
@@ -57,11 +58,15 @@ def lines(
     ordered_at: datetime,
     quality: str,
 ) -> Iterator[bytes]:
-    """Whole lines, `LINES_AT_ONCE` in a piece."""
+    """The lines of one report."""
     middle = b"\t".join((_number(commit), str(report).encode(), ordered_at.isoformat().encode(), _text(quality)))
-    for start in range(0, len(endings), LINES_AT_ONCE):
-        rows = zip(series[start : start + LINES_AT_ONCE], endings[start : start + LINES_AT_ONCE], strict=True)
-        yield b"".join(b"%d\t%b\t%b\n" % (id_, middle, ending) for id_, ending in rows)
+    return (b"%d\t%b\t%b\n" % (id_, middle, ending) for id_, ending in zip(series, endings, strict=True))
+
+
+def in_pieces(written: Iterator[bytes]) -> Iterator[bytes]:
+    """Lines, `LINES_AT_ONCE` in a piece."""
+    while piece := b"".join(islice(written, LINES_AT_ONCE)):
+        yield piece
 
 
 def _number(value: float | None) -> bytes:

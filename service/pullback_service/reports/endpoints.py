@@ -6,13 +6,14 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from anyio import to_thread
-from fastapi import APIRouter, BackgroundTasks, Depends, Header, Query, Response
+from fastapi import APIRouter, BackgroundTasks, Depends, Header, Query, Request, Response
 from pydantic import TypeAdapter
 
+from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import note, note_nothing
+from pullback_service.audit.keeping import Line
 from pullback_service.collecting import LARGE_BODY_BYTES, give_back_memory
-from pullback_service.database import ReadSession, WriteSession
+from pullback_service.database import ReadSession
 from pullback_service.errors import (
     ConflictError,
     GoneError,
@@ -27,16 +28,12 @@ from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping, queries
 from pullback_service.reports.gathering import Parts
+from pullback_service.reports.keeping import Upload
 from pullback_service.reports.models import Report
-from pullback_service.reports.receiving import (
-    OPENAPI_BODY,
-    ReportBody,
-    Stated,
-    refuse_dirty,
-    refuse_unknown_parameters,
-)
+from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, is_read_at_once, refuse_unknown_parameters
 from pullback_service.reports.schemas import PointPreview, ReportDetail, ReportReceipt, ReportSummary, UploadReceipt
-from pullback_service.runtime import KnownSettings
+from pullback_service.reports.stated import Stated, refuse_dirty
+from pullback_service.runtime import KnownIntake, KnownSettings
 
 router = APIRouter(prefix=f"{API}/reports", tags=["reports"])
 
@@ -60,9 +57,11 @@ UNCOMMITTED = "uncommitted changes: kept as a report, on no history"
     },
 )
 async def upload_report(
+    request: Request,
     body: ReportBody,
     response: Response,
-    session: WriteSession,
+    intake: KnownIntake,
+    caller: KnownCaller,
     stated: Annotated[Stated, Query()],
     settings: KnownSettings,
     background: BackgroundTasks,
@@ -75,15 +74,26 @@ async def upload_report(
     Our own reports say everything themselves, and the query only confirms it; for other tools' files the query says
     project, commit, branch and machine.
     """
-    prepared = await to_thread.run_sync(
-        partial(keeping.prepare_upload, body, stated, limit=settings.max_report_bytes, now=datetime.now(UTC))
-    )
+    prepare = partial(keeping.prepare_upload, body, stated, limit=settings.max_report_bytes, now=datetime.now(UTC))
+    prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
     if not stated.allow_dirty:
         refuse_dirty(prepared.read)
     if prepared.body_bytes > LARGE_BODY_BYTES:
         background.add_task(give_back_memory)  # when this function and all it holds are gone
-    kept = await (keeping.try_out if stated.dry_run else keeping.keep)(session, prepared, idempotency_key)
-    head = prepared.read.head
+    upload = Upload.of(prepared, idempotency_key)
+    head = upload.head
+    if stated.dry_run:
+        kept = await intake.try_out(caller, upload)
+    else:
+        line = Line(
+            caller,
+            action=request.scope["route"].name,
+            subject=f"report {head.id}",
+            project=head.project,
+            address=address_of(request),
+            details={"commit": head.commit.sha},
+        )
+        kept = await intake.keep(upload, line)
     members = receipt_of(kept.report, head.project, head.commit.sha).model_dump()
     if stated.dry_run and kept.created:
         members |= {"url": None, "status": "would be accepted"}
@@ -98,10 +108,6 @@ async def upload_report(
     response.status_code = 201 if is_stored else 200
     if receipt.url is not None:
         response.headers["Location"] = receipt.url
-    if is_stored:
-        note(session, subject=f"report {receipt.id}", project=receipt.project, commit=receipt.commit)
-    else:
-        note_nothing(session)
     return receipt
 
 

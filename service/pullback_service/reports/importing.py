@@ -17,8 +17,8 @@ from pullback_service.importers.unpacking import SEND_THE_FILE, decompress
 from pullback_service.importers.walking import place_in_words
 from pullback_service.reports.gathering import DoesNotHoldError, gather
 from pullback_service.reports.reading import WRAPPER, ReadReport, parse_json, read_parsed
-from pullback_service.reports.receiving import Stated, refuse_contradictions
 from pullback_service.reports.schemas import FORMAT
+from pullback_service.reports.stated import Stated, refuse_contradictions
 
 _LONGEST_UNIT = 32
 _MACHINE_REMEDY = "machine=NAME, a name that stays the same from run to run, such as machine=ci"

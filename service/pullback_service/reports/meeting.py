@@ -1,8 +1,9 @@
-"""What an upload meets: mostly everything but its points is there already, and one statement says so.
+"""What uploads meet: mostly everything but their points is there already, and one statement says so.
 
 It takes no locks. What it does not find, or finds out of date, is made afterwards, kind by kind.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -16,13 +17,16 @@ from pullback_service.reports.schemas import ReportHead
 
 _MEET = """
 SELECT p.id, m.id,
-       EXISTS (SELECT FROM report WHERE id = %(report)s)
-       OR EXISTS (SELECT FROM report WHERE project_id = p.id AND idempotency_key = %(key)s)
+       EXISTS (SELECT FROM report WHERE id = given.report)
+       OR EXISTS (SELECT FROM report WHERE project_id = p.id AND idempotency_key = given.key)
   FROM project p
-  LEFT JOIN machine m ON m.fingerprint = %(fingerprint)s AND m.name = %(machine)s
-        AND (m.facts = %(facts)s::jsonb OR %(facts)s::jsonb = '{}')
+ CROSS JOIN unnest(%(reports)s::uuid[], %(keys)s::text[], %(fingerprints)s::text[], %(machines)s::text[], %(facts)s::text[])
+       WITH ORDINALITY AS given (report, key, fingerprint, machine, facts, place)
+  LEFT JOIN machine m ON m.fingerprint = given.fingerprint AND m.name = given.machine
+        AND (m.facts = given.facts::jsonb OR given.facts = '{}')
         AND m.last_seen_at >= now() - make_interval(secs => %(seen_again_after_s)s)
  WHERE p.name = %(project)s AND (%(own)s::bigint[] IS NULL OR p.id = ANY (%(own)s))
+ ORDER BY given.place
 """
 
 
@@ -35,24 +39,29 @@ class Met:
     stored: bool
 
 
-async def meet(session: AsyncSession, head: ReportHead, key: str) -> Met:
-    """Look for what a report needs. Index: uq_project_name, uq_machine_fingerprint, pk_report, uq_report_project_id_idempotency_key."""
-    machine = head.machine
-    found = await statements.row(
+async def meet(session: AsyncSession, project: str, uploads: Sequence[tuple[ReportHead, str]]) -> list[Met]:
+    """Look for what reports of a project need, each given with its key.
+
+    Index: uq_project_name, uq_machine_fingerprint, pk_report, uq_report_project_id_idempotency_key.
+    """
+    machines = [head.machine for head, _ in uploads]
+    found = await statements.rows(
         session,
         _MEET,
         {
-            "report": head.id,
-            "key": key,
-            "fingerprint": machine.fingerprint,
-            "machine": machine.name,
-            "facts": orjson.dumps(machine.facts).decode(),
+            "reports": [head.id for head, _ in uploads],
+            "keys": [key for _, key in uploads],
+            "fingerprints": [machine.fingerprint for machine in machines],
+            "machines": [machine.name for machine in machines],
+            "facts": [orjson.dumps(machine.facts).decode() for machine in machines],
             "seen_again_after_s": SEEN_AGAIN_AFTER_S,
-            "project": head.project,
+            "project": project,
             "own": own_projects(session),
         },
     )
-    if found is None:
-        return Met(None, None, stored=True)  # its id may be another project's
-    project_id, machine_id, stored = found
-    return Met(ProjectId(project_id), None if machine_id is None else MachineId(machine_id), stored=stored)
+    if not found:
+        return [Met(None, None, stored=True) for _ in uploads]  # their ids may be another project's
+    return [
+        Met(ProjectId(project_id), None if machine_id is None else MachineId(machine_id), stored=stored)
+        for project_id, machine_id, stored in found
+    ]

@@ -1,21 +1,17 @@
-"""Taking the body of an upload off the wire, and holding it against what the address says."""
+"""Taking the body of an upload off the wire."""
 
-from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Annotated, Any
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError, refuse
-from pullback_service.fields import Name, PlaceName, Sha, Time
+from pullback_service.errors import TooLargeError, UnreadableBodyError, refuse
 from pullback_service.importers.unpacking import SEND_THE_FILE
-from pullback_service.reports.reading import ReadReport
-from pullback_service.reports.schemas import ReportHead
+from pullback_service.reports.stated import Stated
 from pullback_service.runtime import KnownSettings
 
-LONGEST_MACHINE = 180  # its fingerprint is a little longer than its name
+READ_AT_ONCE_BYTES = 16 * 1024
 ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "zstd"})
 
 OPENAPI_BODY: dict[str, Any] = {
@@ -35,48 +31,7 @@ OPENAPI_BODY: dict[str, Any] = {
 }
 
 
-def _grammar(value: str) -> Callable[[dict[str, Any]], None]:
-    """Describes one value, or one for each metric, to whoever reads the schema; errors have more to say than a pattern."""
-    pattern = rf"^({value}|[^,:\s]+:{value})(,[^,:\s]+:{value})*$"
-
-    def describe(schema: dict[str, Any]) -> None:
-        for option in schema["anyOf"]:
-            if option.get("type") == "string":
-                option["pattern"] = pattern
-
-    return describe
-
-
-class Stated(BaseModel):
-    """What the query says of the report. Our own reports it only confirms; of other tools' files it says the rest."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    project: PlaceName | None = None
-    commit: Sha | None = None
-    branch: Name | None = None
-    machine: Name | None = Field(None, max_length=LONGEST_MACHINE)
-    format: Name | None = Field(None, description="The format of the file, where its content does not tell.")
-    variant: Name | None = Field(None, description="How it was executed; `external` unless the file says it.")
-    unit: Name | None = Field(
-        None,
-        json_schema_extra=_grammar(r"[^,:\s]{1,32}"),
-        description="Unit of values whose file has none: `ns`, or `latency:ns,throughput:ops/s`.",
-    )
-    direction: Name | None = Field(
-        None,
-        json_schema_extra=_grammar(r"(smaller|bigger)"),
-        description="Which way is better, where the file does not say: `smaller`, `bigger`, or one per metric.",
-    )
-    authored_at: Time | None = Field(
-        None, description="When the commit was authored: its place in history, where nothing else tells."
-    )
-    dirty: bool = Field(default=False, description="It was measured with uncommitted changes; files may say so too.")
-    allow_dirty: bool = Field(default=False, description="Keep what was measured with uncommitted changes, marked so.")
-    dry_run: bool = Field(default=False, description="Store nothing; answer what would have been stored.")
-
-
-def refuse_unknown_parameters(request: Request) -> None:
+async def refuse_unknown_parameters(request: Request) -> None:
     """Raise where the address says what nobody reads: a name that is misspelt would silently be left out.
 
     Its bytes must be text, for a replacement character would become part of a name.
@@ -117,6 +72,11 @@ async def read_report_body(request: Request, settings: KnownSettings) -> bytes:
 ReportBody = Annotated[bytes, Depends(read_report_body)]
 
 
+def is_read_at_once(body: bytes) -> bool:
+    """Whether reading a body takes less than handing it to a thread: about a millisecond, and what is compressed may be long."""
+    return len(body) <= READ_AT_ONCE_BYTES and body.startswith(b"{")
+
+
 async def read_limited(request: Request, limit: int, what: str, variable: str) -> bytes:
     """A body of at most `limit` bytes."""
     refusal = TooLargeError(f"The {what} is over the limit of {limit} bytes: send less at once, or raise {variable}.")
@@ -130,32 +90,3 @@ async def read_limited(request: Request, limit: int, what: str, variable: str) -
             raise refusal
         pieces.append(piece)
     return b"".join(pieces)
-
-
-def refuse_contradictions(stated: Stated, head: ReportHead, *, of: str = "query") -> None:
-    """Raise where the query, or whatever else states it, and the report disagree."""
-    machine = {head.machine.name, head.machine.fingerprint}
-    told: tuple[tuple[str, str | None, set[str]], ...] = (
-        ("project", stated.project, {head.project}),
-        ("commit", stated.commit, {head.commit.sha}),
-        ("branch", stated.branch, {head.commit.branch} if head.commit.branch else set()),
-        ("machine", stated.machine, machine),
-    )
-    remedy = ": leave it out, or send the report it is for" if of == "query" else ""
-    errors = [
-        FieldError(path=f"{of}.{name}", message=f"is {value}, but the report says {' or '.join(sorted(said))}{remedy}")
-        for name, value, said in told
-        if value is not None and said and value not in said
-    ]
-    if errors:
-        raise InvalidInputError(f"{errors[0]['path']} {errors[0]['message']}.", errors=errors)
-
-
-def refuse_dirty(read: ReadReport) -> None:
-    """Raise where the measured tree had changes that are in no commit: the numbers are not those of the commit."""
-    if read.head.commit.dirty:
-        path = f"{read.root}.commit.dirty"
-        message = "the tree had uncommitted changes: commit them and measure again, or send it with allow_dirty=true"
-        raise InvalidInputError(
-            f"{path}: {message}, which keeps it off the history.", errors=[FieldError(path=path, message=message)]
-        )

@@ -6,6 +6,7 @@ Rows are inserted in one order for everybody, so that two uploads never wait for
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import orjson
 from sqlalchemy import ColumnClause, Text, cast, column, func, literal, select
@@ -19,11 +20,14 @@ from pullback_service.reports.parts import CasePart, SeriesPart
 from pullback_service.series.models import Case, Series
 
 _CASES_AND_SERIES = """
-SELECT c.identity, c.id, s.variant, s.metric, s.id, s.unit, s.direction
-  FROM "case" c
-  LEFT JOIN series s ON s.case_id = c.id AND s.machine_id = %(machine)s
- WHERE c.project_id = %(project)s AND c.identity = ANY (%(identities)s)
+SELECT c.identity, c.id, s.machine_id, s.variant, s.metric, s.id, s.unit, s.direction
+  FROM unnest(%(identities)s::bytea[], %(machines)s::bigint[]) AS given (identity, machine_id)
+  JOIN "case" c ON c.project_id = %(project)s AND c.identity = given.identity
+  LEFT JOIN series s ON s.case_id = c.id AND s.machine_id = given.machine_id
 """
+
+SeriesKey: TypeAlias = tuple[MachineId, bytes, str, str]
+"""What tells the series of a project apart: machine, identity of the case, variant and metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +42,35 @@ class KnownSeries:
 async def ensure_cases_and_series(
     session: AsyncSession,
     project_id: ProjectId,
-    machine_id: MachineId,
     cases: Mapping[bytes, CasePart],
-    series: Mapping[tuple[bytes, str, str], SeriesPart],
-) -> tuple[dict[bytes, CaseId], dict[tuple[bytes, str, str], KnownSeries]]:
-    """Ids of cases and series, made where they are missing: the usual upload misses none and asks once.
+    series: Mapping[SeriesKey, SeriesPart],
+) -> tuple[dict[bytes, CaseId], dict[SeriesKey, KnownSeries]]:
+    """Ids of cases and series, made where they are missing: usual uploads miss none and ask once.
 
     Index: uq_case_project_id_identity, uq_series_case_id_variant_metric_machine_id.
     """
+    measured: dict[tuple[bytes, MachineId | None], None] = {(case, machine): None for machine, case, _, _ in series}
+    unmeasured = cases.keys() - {case for case, _ in measured}
+    pairs = [*measured, *((case, None) for case in unmeasured)]
     found = await statements.rows(
-        session, _CASES_AND_SERIES, {"project": project_id, "machine": machine_id, "identities": list(cases)}
+        session,
+        _CASES_AND_SERIES,
+        {
+            "project": project_id,
+            "identities": [case for case, _ in pairs],
+            "machines": [machine for _, machine in pairs],
+        },
     )
     case_ids: dict[bytes, CaseId] = {}
-    known: dict[tuple[bytes, str, str], KnownSeries] = {}
-    for identity, case_id, variant, metric, series_id, unit, direction in found:
+    known: dict[SeriesKey, KnownSeries] = {}
+    for identity, case_id, machine_id, variant, metric, series_id, unit, direction in found:
         case_ids[identity] = CaseId(case_id)
         if series_id is not None:
-            known[identity, variant, metric] = KnownSeries(SeriesId(series_id), unit, direction)
+            known[machine_id, identity, variant, metric] = KnownSeries(SeriesId(series_id), unit, direction)
     if case_ids.keys() != cases.keys():
         case_ids = await ensure_cases(session, project_id, cases.values())
     if not series.keys() <= known.keys():
-        known = await ensure_series(session, project_id, machine_id, case_ids, series.values())
+        known = await ensure_series(session, project_id, case_ids, series)
     return case_ids, known
 
 
@@ -90,41 +102,45 @@ async def _cases(session: AsyncSession, project_id: ProjectId, identities: Seque
 async def ensure_series(
     session: AsyncSession,
     project_id: ProjectId,
-    machine_id: MachineId,
-    case_ids: dict[bytes, CaseId],
-    parts: Collection[SeriesPart],
-) -> dict[tuple[bytes, str, str], KnownSeries]:
+    case_ids: Mapping[bytes, CaseId],
+    parts: Mapping[SeriesKey, SeriesPart],
+) -> dict[SeriesKey, KnownSeries]:
     """Series by their key. Index: uq_series_case_id_variant_metric_machine_id."""
-    wanted = {(case_ids[part.case], part.variant, part.metric): part for part in parts}
-    known = await _series(session, machine_id, {case_ids[part.case] for part in parts})
-    missing = sorted(key for key in wanted if key not in known)
+    wanted = {(case_ids[key[1]], *key[2:], key[0]): key for key in parts}
+    known = await _series(session, wanted)
+    missing = sorted(place for place in wanted if place not in known)
     if missing:
-        facts = [wanted[key] for key in missing]
+        facts = [parts[wanted[place]] for place in missing]
         await _insert_missing(
             session,
             Series,
-            ("case_id", "variant", "metric", "variant_kind", "unit", "direction", "exact"),
+            ("case_id", "variant", "metric", "machine_id", "variant_kind", "unit", "direction", "exact"),
             [
-                (*key, part.variant_kind, part.unit, part.direction, part.exact)
-                for key, part in zip(missing, facts, strict=True)
+                (*place, part.variant_kind, part.unit, part.direction, part.exact)
+                for place, part in zip(missing, facts, strict=True)
             ],
             project_id=project_id,
-            machine_id=machine_id,
         )
-        known |= await _series(session, machine_id, {case_id for case_id, _, _ in missing})
-    return {part.key: known[key] for key, part in wanted.items()}
+        known |= await _series(session, missing)
+    return {key: known[place] for place, key in wanted.items()}
 
 
-async def _series(
-    session: AsyncSession, machine_id: MachineId, case_ids: Collection[CaseId]
-) -> dict[tuple[CaseId, str, str], KnownSeries]:
+_Place: TypeAlias = tuple[CaseId, str, str, MachineId]
+"""A series' place in uq_series_case_id_variant_metric_machine_id."""
+
+
+async def _series(session: AsyncSession, wanted: Collection[_Place]) -> dict[_Place, KnownSeries]:
     rows = await session.execute(
-        select(Series.case_id, Series.variant, Series.metric, Series.id, Series.unit, Series.direction).where(
-            Series.case_id == func.any(list(case_ids)), Series.machine_id == machine_id
+        select(Series.case_id, Series.variant, Series.metric, Series.machine_id, Series.id, Series.unit, Series.direction)
+        .where(
+            Series.case_id == func.any(list({case_id for case_id, _, _, _ in wanted})),
+            Series.machine_id == func.any(list({machine_id for _, _, _, machine_id in wanted})),
         )
-    )
+    )  # fmt: skip
     return {
-        (CaseId(row.case_id), row.variant, row.metric): KnownSeries(SeriesId(row.id), row.unit, row.direction)
+        (CaseId(row.case_id), row.variant, row.metric, MachineId(row.machine_id)): KnownSeries(
+            SeriesId(row.id), row.unit, row.direction
+        )
         for row in rows
     }
 

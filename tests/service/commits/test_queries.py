@@ -32,8 +32,8 @@ async def test_what_is_told_later_fills_the_gaps_and_overwrites_nothing(session,
 
 async def test_parents_keep_their_order(session, project_id, reports):
     parents = [reports.sha(9), reports.sha(8)]
-    commit = await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=parents))
-    await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=parents))
+    commit = await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=tuple(parents)))
+    await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=tuple(parents)))
     assert await parents_of(session, [commit.id]) == {commit.id: parents}
 
 
@@ -64,7 +64,7 @@ async def test_a_commit_that_comes_late_moves_a_long_line_behind_it_in_few_state
 ):
     """Without dates each stands behind its first parent; the first one is heard of last."""
     await session.commit()
-    line = [ToldCommit(reports.sha(number), parents=[reports.sha(number - 1)]) for number in range(2, 302)]
+    line = [ToldCommit(reports.sha(number), parents=(reports.sha(number - 1),)) for number in range(2, 302)]
     async with database.writing.begin() as early:
         await lock_graph(early, project_id)
         assert await learn_commits(early, project_id, line) == Learnt(new=300, completed=0)

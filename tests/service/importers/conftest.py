@@ -10,7 +10,7 @@ import pytest
 
 from pullback_service.reports.gathering import KeptPoint
 from pullback_service.reports.importing import read_upload
-from pullback_service.reports.receiving import Stated
+from pullback_service.reports.stated import Stated
 
 SAMPLES = Path(__file__).parents[2] / "data" / "importers"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

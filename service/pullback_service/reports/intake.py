@@ -1,0 +1,118 @@
+"""Where uploads are stored: those that come while another is being stored wait for it, and are then stored together.
+
+A transaction costs about the same for one small report as for ten: looking up what is there, the commit's place, the
+audit log, the chore that follows, and waiting for the disk. So nobody waits who comes alone, and the more come at once,
+the less each of them costs. An answer is sent when the transaction is stored, as it is for an upload alone.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from pullback_service.access.caller import Caller
+from pullback_service.access.visibility import belongs_to
+from pullback_service.audit.keeping import Line, write_lines
+from pullback_service.database import AWAY, Database
+from pullback_service.reports.keeping import KeptReport, Upload, keep_together, try_out
+
+MOST_TOGETHER = 32
+LARGEST_TOGETHER_BYTES = 64 * 1024
+"""Of a report that is stored with others: a larger one would keep them waiting."""
+
+
+class _Lane(NamedTuple):
+    """What may be stored together: uploads of one project by one caller, whose session sees what that caller may see."""
+
+    project: str
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    upload: Upload
+    line: Line
+    kept: asyncio.Future[KeptReport]
+
+
+class Intake:
+    """The uploads of one process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lanes: dict[_Lane, list[_Waiting]] = {}
+        self._storing: set[asyncio.Task[None]] = set()
+
+    async def keep(self, upload: Upload, line: Line) -> KeptReport:
+        """Store a report, or find that it is stored; with a line in the audit log where it is new."""
+        if upload.prepared.body_bytes > LARGEST_TOGETHER_BYTES:
+            return (await self._store(line.caller, [(upload, line)]))[0]
+        waiting = _Waiting(upload, line, asyncio.get_running_loop().create_future())
+        lane = _Lane(upload.head.project, line.caller)
+        if lane in self._lanes:
+            self._lanes[lane].append(waiting)
+        else:
+            self._lanes[lane] = [waiting]
+            # In a context of its own: what is logged on the way is no single request's.
+            task = asyncio.get_running_loop().create_task(self._work_off(lane), context=Context())
+            self._storing.add(task)
+            task.add_done_callback(self._storing.discard)
+        return await waiting.kept
+
+    async def try_out(self, caller: Caller, upload: Upload) -> KeptReport:
+        """What keeping a report would do, with every check of the database."""
+        async with self._database.writing.begin() as session:
+            belongs_to(session, caller)
+            return await try_out(session, upload)
+
+    async def close(self) -> None:
+        """Wait until what was begun is stored."""
+        await asyncio.gather(*self._storing)
+
+    async def _work_off(self, lane: _Lane) -> None:
+        """Store until nobody waits."""
+        while self._lanes[lane]:
+            together = _those_of_different_reports(self._lanes[lane])
+            self._lanes[lane] = [waiting for waiting in self._lanes[lane] if waiting not in together]
+            await self._settle(lane.caller, together)
+        del self._lanes[lane]
+
+    async def _settle(self, caller: Caller, together: Sequence[_Waiting]) -> None:
+        """Store uploads and tell those who wait for them; where one of them is refused, each is stored for itself."""
+        try:
+            kept = await self._store(caller, [(waiting.upload, waiting.line) for waiting in together])
+        except Exception as error:  # noqa: BLE001 - whoever waits is told whatever it is
+            if len(together) > 1 and not isinstance(error, AWAY):
+                for waiting in together:
+                    await self._settle(caller, [waiting])
+                return
+            for waiting in together:
+                if not waiting.kept.done():
+                    waiting.kept.set_exception(error)
+        else:
+            for waiting, found in zip(together, kept, strict=True):
+                if not waiting.kept.done():  # whoever waited may have been cut off
+                    waiting.kept.set_result(found)
+
+    async def _store(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:
+        async with self._database.writing.begin() as session:
+            belongs_to(session, caller)
+            kept = await keep_together(session, [upload for upload, _ in uploads])
+            lines = [line for (_, line), found in zip(uploads, kept, strict=True) if found.created]
+            if lines:
+                await write_lines(session, lines)
+        return kept
+
+
+def _those_of_different_reports(waiting: Sequence[_Waiting]) -> list[_Waiting]:
+    """The first of them, without those who repeat a report or a key: they find it stored when their turn comes."""
+    ids, keys, found = set(), set(), []
+    for one in islice(waiting, MOST_TOGETHER):
+        report_id, key = one.upload.head.id, one.upload.key
+        if report_id not in ids and key not in keys:
+            found.append(one)
+        ids.add(report_id)
+        keys.add(key)
+    return found
