@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading, with_exact_ratios
 from pullback_service.errors import NotFoundError
-from pullback_service.ids import MachineId, ProjectId
+from pullback_service.ids import ProjectId
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.series import queries
@@ -29,14 +29,6 @@ async def newest_project(session: AsyncSession) -> Project | None:
     """The project of which a page speaks when its address names none."""
     projects = await list_projects(session)
     return newest_of(projects) if projects else None
-
-
-async def workload_history(
-    session: AsyncSession, project_id: ProjectId, workload: str, machine_id: MachineId, *, commits: int
-) -> History:
-    """One workload over its newest commits."""
-    part = await queries.workload_history(session, project_id, workload, machine_id=machine_id, commits=commits)
-    return as_history([part])
 
 
 def as_history(parts: Sequence[WorkloadHistory]) -> History:

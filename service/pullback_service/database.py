@@ -6,7 +6,7 @@ is stored, and what could not be stored is not acknowledged.
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import orjson
 import psycopg
@@ -49,6 +49,7 @@ class Database:
             pool_pre_ping=True,  # after a restart of Postgres the next request gets a new connection, not an error
             connect_args={
                 "application_name": "pullback",
+                "cursor_factory": _BinaryCursor,
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 "options": f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS} "
                 f"-c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_TIMEOUT_MS}",
@@ -66,6 +67,14 @@ class Database:
     async def close(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
+
+
+class _BinaryCursor(psycopg.AsyncCursor[Any]):
+    """Answers in the binary format: of it numbers, times and arrays are made in a third of the time text takes."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.format = psycopg.pq.Format.BINARY
 
 
 def sync_engine(url: str) -> Engine:

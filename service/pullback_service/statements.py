@@ -1,4 +1,4 @@
-"""Statements as SQL, straight to the driver: for the few that every upload makes.
+"""Statements as SQL, straight to the driver: for those that every upload makes, and for answers of many rows.
 
 Building an expression, its key in SQLAlchemy's cache and its result object takes 0.3 to 0.5 ms of processor time for each
 statement, the driver alone less than 0.1 ms; of a small upload that was half of everything (docs/decisions/0046).

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
-from sqlalchemy import event
+from psycopg import AsyncCursor
 
 from pullback_service.application import create_service
 from pullback_service.database import Database
@@ -77,25 +77,30 @@ async def session(database):
 
 
 @pytest.fixture
-def count_statements(database):
-    """Statements sent to the database inside the block."""
+def count_statements(database, monkeypatch):
+    """Statements sent to the database inside the block, by whichever way."""
 
     @asynccontextmanager
     async def counting():
+        async with database.engine.connect():
+            pass  # the first connection of all asks what it speaks to
         statements = []
+        execute = AsyncCursor.execute
 
-        def note(_connection, _cursor, statement, *_):
-            statements.append(statement)
+        async def noted(cursor, statement, *rest, **options):
+            if statement != PING:
+                statements.append(statement)
+            return await execute(cursor, statement, *rest, **options)
 
-        event.listen(database.engine.sync_engine, "before_cursor_execute", note)
-        try:
+        with monkeypatch.context() as watched:
+            watched.setattr(AsyncCursor, "execute", noted)
             yield statements
-        finally:
-            event.remove(database.engine.sync_engine, "before_cursor_execute", note)
 
     return counting
 
 
+PING = ";"
+"""What the pool asks of a connection before it lends it."""
 FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 

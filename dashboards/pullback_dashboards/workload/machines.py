@@ -61,11 +61,12 @@ def side_by_side(
     places = {place: number for number, place in enumerate(sorted({point.place for point in points}))}
     scale = units.scale_for([point.value for point in points], metric.unit)
     strangers = tuple(v for v in in_reading_order({p.variant for p in points}) if v not in TIERS)
+    of_machine: dict[int, dict[str, list[SketchedPoint]]] = {machine_id: {} for machine_id in names}
+    for point in points:
+        of_machine[point.machine_id].setdefault(point.variant, []).append(point)
     curves = {
-        machine_id: tuple(
-            _curves([p for p in points if p.machine_id == machine_id], places, strangers, scale, relative=relative)
-        )
-        for machine_id in names
+        machine_id: tuple(_curves(of_variant, places, strangers, scale, relative=relative))
+        for machine_id, of_variant in of_machine.items()
     }
     shared = SharedScale.around(list(curves.values()), count=len(places), log=log, baseline=1.0 if relative else None)
 
@@ -91,20 +92,19 @@ def side_by_side(
 
 
 def _curves(
-    points: Sequence[SketchedPoint],
+    of_variant: Mapping[str, Sequence[SketchedPoint]],
     places: Mapping[Place, int],
     strangers: tuple[str, ...],
     scale: units.Scale,
     *,
     relative: bool,
 ) -> Iterator[Curve]:
-    for variant in in_reading_order({point.variant for point in points}):
+    for variant in in_reading_order(of_variant):
         if relative and variant == BASELINE:
             continue
         spots = tuple(
             Spot(places[point.place], height)
-            for point in points
-            if point.variant == variant
+            for point in of_variant[variant]
             for height in [_height(point, scale, relative=relative)]
             if height is not None
         )

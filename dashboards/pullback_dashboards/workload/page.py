@@ -46,14 +46,28 @@ class WorkloadPage:
     later: str | None = None
 
 
-async def _read(project: str, workload: str, session: ReadSession, state: Annotated[State, Depends()]) -> WorkloadPage:
+async def _view(
+    session: ReadSession, project: str, workload: str, state: State, *, curves_alone: bool
+) -> tuple[WorkloadView, Found]:
     known = await project_by_name(session, project)
-    found = await find(session, ProjectId(known.id), project, workload, state)
+    found = await find(session, ProjectId(known.id), project, workload, state, curves_alone=curves_alone)
     view = workload_view(
         found.history, project=project, workload=workload, state=found.state, counts=found.counts, thinned=found.thinned
     )
     if state.page > view.pages:
         raise NotFoundError(f"There is no page {state.page}: the table has {view.pages}.")
+    return view, found
+
+
+async def _read_curves(
+    project: str, workload: str, session: ReadSession, state: Annotated[State, Depends()]
+) -> WorkloadView:
+    view, _ = await _view(session, project, workload, state, curves_alone=True)
+    return view
+
+
+async def _read(project: str, workload: str, session: ReadSession, state: Annotated[State, Depends()]) -> WorkloadPage:
+    view, found = await _view(session, project, workload, state, curves_alone=False)
 
     def page_at(number: int) -> str:
         return links.workload(project, workload, **state.parameters(page=number)) + "#table-title"
@@ -68,6 +82,7 @@ async def _read(project: str, workload: str, session: ReadSession, state: Annota
     )
 
 
+AskedCurves = Annotated[WorkloadView, Depends(_read_curves)]
 AskedPage = Annotated[WorkloadPage, Depends(_read)]
 _PATH = "/projects/{project:path}/workloads/{workload:path}"
 
@@ -91,15 +106,15 @@ async def workload_csv(asked: AskedPage) -> Response:
 
 
 @router.get(_PATH + ".badge.svg")
-async def workload_badge_svg(asked: AskedPage, variant: str | None = None) -> Response:
+async def workload_badge_svg(asked: AskedCurves, variant: str | None = None) -> Response:
     """What the newest commit says of a variant, as a badge."""
-    return svg_twin(workload_badge(asked.view, variant or spoken_of(asked.view)))
+    return svg_twin(workload_badge(asked, variant or spoken_of(asked)))
 
 
 @router.get(_PATH + ".svg")
-async def workload_svg(asked: AskedPage, plot: str | None = None) -> Response:
+async def workload_svg(asked: AskedCurves, plot: str | None = None) -> Response:
     """A metric against unfused across commits, as a chart for a README or a board: time, unless `plot` names another."""
-    return svg_twin(chart(asked.view, plot))
+    return svg_twin(chart(asked, plot))
 
 
 @router.get(_PATH)

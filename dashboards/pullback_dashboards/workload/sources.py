@@ -39,8 +39,16 @@ class Found:
     side_by_side: Machines | None
 
 
-async def find(session: AsyncSession, project_id: ProjectId, project: str, workload: str, state: State) -> Found:
-    """Everything for one state of the page."""
+async def find(
+    session: AsyncSession,
+    project_id: ProjectId,
+    project: str,
+    workload: str,
+    state: State,
+    *,
+    curves_alone: bool = False,
+) -> Found:
+    """Everything for one state of the page; for images the curves alone, without what is told and shown beside them."""
     machines = await sources.machines_of(session, project_id)
     if not machines:
         raise NotFoundError(f"Nothing of project {project!r} has been measured yet: its first report makes this page.")
@@ -56,10 +64,20 @@ async def find(session: AsyncSession, project_id: ProjectId, project: str, workl
     memory = _memory(series)
     full = replace(state, case=case.label, memory=_chosen_memory(memory, state.memory))
     found = await queries.case_history(
-        session, case.id, machine.id, series, [name for name in ("time", full.memory) if name], last=int(state.last)
+        session,
+        case.id,
+        machine.id,
+        series,
+        [name for name in ("time", full.memory) if name],
+        last=int(state.last),
+        changes=not curves_alone,
     )
     history = _as_history(found, case)
-    stated = await comparisons_at(session, machine.id, [commit.id for commit in found.commits], case_id=case.id)
+    stated = (
+        ()
+        if curves_alone
+        else await comparisons_at(session, machine.id, [commit.id for commit in found.commits], case_id=case.id)
+    )
     places = {commit.id: place for place, commit in enumerate(found.commits)}
     return Found(
         project=project,
@@ -75,7 +93,9 @@ async def find(session: AsyncSession, project_id: ProjectId, project: str, workl
         machines=tuple(one.name for one in here),
         with_case=frozenset(one.name for one in here if one.id in where[case.id]),
         memory=memory,
-        side_by_side=await _side_by_side(
+        side_by_side=None
+        if curves_alone
+        else await _side_by_side(
             session, case, [one for one in here if one.id in where[case.id]], machine, series, project, workload, full
         ),
     )

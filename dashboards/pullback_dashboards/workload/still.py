@@ -51,7 +51,8 @@ def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -
     first, last = view.commits[0].short[:7], view.commits[-1].short[:7]
     log = view.state.scale == "log"
     if view.state.y == "absolute":
-        unit = f" {_scale(plot).unit}" if _scale(plot).unit else ""
+        scale = _scale(plot)
+        unit = f" {scale.unit}" if scale.unit else ""
         return Axes(title, unit, len(view.commits), first, last, log=log, notes=notes)
     return Axes(
         f"{title}, variant ÷ {BASELINE}", "×", len(view.commits), first, last,
@@ -67,17 +68,17 @@ def _scale(plot: Plot) -> units.Scale:
 def _curves(view: WorkloadView, plot: Plot) -> tuple[Curve, ...]:
     strangers = tuple(v for v in view.variants if v not in TIERS)
     relative = view.state.y == "relative"
+    divisor = 1.0 if relative else _scale(plot).divisor
     return tuple(
-        Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, plot, track.marks)))
+        Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, track.marks, divisor)))
         for track in plot.tracks
         if not (relative and track.variant == BASELINE)
     )
 
 
-def _spots(view: WorkloadView, plot: Plot, marks: tuple[Mark, ...]) -> Iterator[Spot | None]:
+def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float) -> Iterator[Spot | None]:
     """The marks of a curve, of many of them those that are not to be seen apart left out; None breaks the line."""
     log = view.state.scale == "log"
-    divisor = _scale(plot).divisor
     for mark in sparse(marks):
         if mark.failure:
             yield None

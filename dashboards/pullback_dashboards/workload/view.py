@@ -5,7 +5,7 @@ The table and the figure are two forms of the same marks, so what is drawn can b
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from fastapi import Query
 
@@ -53,31 +53,113 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Mark:
-    """One variant at one commit in one metric: the numbers, and the words for them."""
+class Mark(NamedTuple):
+    """One variant at one commit in one metric: the numbers, and the words for them.
+
+    Words are made when somebody asks for them: a plot of a hundred commits draws a thousand marks, and the page puts a
+    fifth of them into words.
+    """
 
     place: int
     sha: str
-    variant: str
-    metric: str
-    value: float | None
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    groups: int | None
-    outcome: str | None
-    failure: str | None
-    remark: str
-    tone: str
-    sign: str
-    shown: str
-    factor: str
-    doubt: str
-    words: str
-    since: str
-    since_tone: str
-    report_href: str | None
+    line: Line
+    reading: Reading
+    before: Reading | None
+
+    @property
+    def variant(self) -> str:
+        """Of which variant."""
+        return self.line.variant
+
+    @property
+    def metric(self) -> str:
+        """In which metric."""
+        return self.line.metric.name
+
+    @property
+    def value(self) -> float | None:
+        """What was measured."""
+        return self.reading.value
+
+    @property
+    def log_ratio(self) -> float | None:
+        """The ratio to the baseline."""
+        return self.reading.log_ratio
+
+    @property
+    def low(self) -> float | None:
+        """Its lower end."""
+        return self.reading.low
+
+    @property
+    def high(self) -> float | None:
+        """Its upper end."""
+        return self.reading.high
+
+    @property
+    def groups(self) -> int | None:
+        """How many groups are behind it."""
+        return self.reading.groups
+
+    @property
+    def outcome(self) -> str | None:
+        """How it stands against the baseline, or that it failed."""
+        return "failed" if self.reading.failure else self.reading.outcome
+
+    @property
+    def failure(self) -> str | None:
+        """Why there are no numbers."""
+        return self.reading.failure
+
+    @property
+    def remark(self) -> str:
+        """What else a reader must know of it."""
+        return _remark(self.reading)
+
+    @property
+    def tone(self) -> str:
+        """Better, worse or neither."""
+        return factors.tone(self.outcome)
+
+    @property
+    def sign(self) -> str:
+        """The same without colour."""
+        return factors.mark(self.outcome)
+
+    @property
+    def shown(self) -> str:
+        """The value with its unit."""
+        return units.quantity(self.reading.value, self.line.metric.unit)
+
+    @property
+    def factor(self) -> str:
+        """The ratio as a factor."""
+        return "" if self.reading.log_ratio is None else factors.factor(self.reading.log_ratio)
+
+    @property
+    def doubt(self) -> str:
+        """Between which factors it lies."""
+        return _doubt(self.reading, self.line.metric)
+
+    @property
+    def words(self) -> str:
+        """What it says against the baseline."""
+        return _words(self.reading, self.line.metric, self.line.variant)
+
+    @property
+    def since(self) -> str:
+        """What changed since the commit measured before."""
+        return _since(self.reading, self.before, self.line.metric)
+
+    @property
+    def since_tone(self) -> str:
+        """Whether that is better or worse."""
+        return _since_tone(self.reading, self.before, self.line.metric)
+
+    @property
+    def report_href(self) -> str | None:
+        """Where its report is."""
+        return links.report(self.reading.report) if self.reading.report else None
 
     @property
     def compares(self) -> bool:
@@ -88,6 +170,16 @@ class Mark:
     def said(self) -> str:
         """Its words, or the value where there is nothing to hold it against."""
         return self.words if self.compares or self.failure else self.shown
+
+    def plain(self) -> dict[str, str | float | None]:
+        """All of it, for JSON."""
+        return {name: getattr(self, name) for name in _SAID}
+
+
+_SAID = (
+    "place", "sha", "variant", "metric", "value", "log_ratio", "low", "high", "groups", "outcome", "failure", "remark",
+    "tone", "sign", "shown", "factor", "doubt", "words", "since", "since_tone", "report_href",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -211,37 +303,9 @@ def _marks(line: Line, commits: tuple[Commit, ...]) -> Iterator[Mark]:
     for place, reading in enumerate(line.readings):
         if reading is None:
             continue
-        yield _mark(place, commits[place].sha, line, reading, reading.previous or before)
+        yield Mark(place, commits[place].sha, line, reading, reading.previous or before)
         if not reading.failure:
             before = reading
-
-
-def _mark(place: int, sha: str, line: Line, reading: Reading, before: Reading | None) -> Mark:
-    metric = line.metric
-    ratio = reading.log_ratio
-    return Mark(
-        place=place,
-        sha=sha,
-        variant=line.variant,
-        metric=metric.name,
-        value=reading.value,
-        log_ratio=ratio,
-        low=reading.low,
-        high=reading.high,
-        groups=reading.groups,
-        outcome="failed" if reading.failure else reading.outcome,
-        failure=reading.failure,
-        remark=_remark(reading),
-        tone=factors.tone("failed" if reading.failure else reading.outcome),
-        sign=factors.mark("failed" if reading.failure else reading.outcome),
-        shown=units.quantity(reading.value, metric.unit),
-        factor="" if ratio is None else factors.factor(ratio),
-        doubt=_doubt(reading, metric),
-        words=_words(reading, metric, line.variant),
-        since=_since(reading, before, metric),
-        since_tone=_since_tone(reading, before, metric),
-        report_href=links.report(reading.report) if reading.report else None,
-    )
 
 
 def _remark(reading: Reading) -> str:

@@ -18,6 +18,7 @@ from pullback_service.fields import Name
 from pullback_service.ids import ProjectId
 from pullback_service.machines.queries import machines_called
 from pullback_service.matrix import queries
+from pullback_service.matrix.plain import plain_workload
 from pullback_service.matrix.schemas import WorkloadSummary
 from pullback_service.matrix.tables import MATRIX, ExportedCell, exported_cells
 from pullback_service.paging import Cursor, Page, read_cursor, write_cursor
@@ -73,9 +74,9 @@ async def read_matrix(
         return await send(form, MATRIX, in_batches(opened, read), name=project, headers=answer.headers)
     place = read_cursor(cursor, WorkloadPlace)
     found, following = await workloads(session, place[0] if place else None, limit)
-    return answer(
-        Page[WorkloadSummary](
-            items=[WorkloadSummary.of(workload) for workload in found],
-            next=None if following is None else write_cursor((following,)),
-        )
+    return answer.plain(
+        {
+            "items": [*map(plain_workload, found)],
+            "next": None if following is None else write_cursor((following,)),
+        }
     )

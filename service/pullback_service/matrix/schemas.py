@@ -1,21 +1,17 @@
 """What the API says about the newest state of a project."""
 
 from datetime import datetime
-from typing import Literal, Self
+from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from pullback_service.matrix.queries import MatrixRow, MatrixWorkload
 from pullback_service.series.pooling import Spread
-from pullback_service.series.queries import FailedCase, MeasuredCell
 from pullback_service.series.schemas import CaseSummary
 
 
 class MatrixCommit(BaseModel):
     """The commit of a row."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     sha: str = Field(examples=["c0ffee0000000000000000000000000000000001"])
     title: str | None
@@ -48,32 +44,6 @@ class MatrixCell(BaseModel):
     program_hash: str | None
     report_ids: list[UUID]
 
-    @classmethod
-    def of(cls, cell: MeasuredCell) -> Self:
-        """A measured cell."""
-        return cls(
-            series_id=cell.series_id,
-            variant=cell.variant,
-            kind=cell.variant_kind,
-            metric=cell.metric,
-            unit=cell.unit,
-            direction="bigger" if cell.direction == "bigger" else "smaller",
-            exact=cell.exact,
-            value=cell.value,
-            spread=cell.spread,
-            baseline=cell.baseline,
-            log_ratio=cell.log_ratio,
-            low=cell.low,
-            high=cell.high,
-            n=cell.n,
-            outcome=cell.outcome,
-            quality=cell.quality,
-            dirty=cell.dirty,
-            method=cell.method,
-            program_hash=cell.program_hash,
-            report_ids=list(cell.report_ids),
-        )
-
 
 class MatrixFailure(BaseModel):
     """Why the case, or one variant of it, gave nothing at a commit."""
@@ -83,17 +53,6 @@ class MatrixFailure(BaseModel):
     message: str
     commit: str
     report_id: UUID
-
-    @classmethod
-    def of(cls, failed: FailedCase) -> Self:
-        """A failed case."""
-        return cls(
-            variant=failed.variant,
-            kind=failed.kind,
-            message=failed.message,
-            commit=failed.commit.sha,
-            report_id=failed.report_id,
-        )
 
 
 class MatrixCase(BaseModel):
@@ -109,26 +68,9 @@ class MatrixCase(BaseModel):
     cells: list[MatrixCell]
     failures: list[MatrixFailure]
 
-    @classmethod
-    def of(cls, row: MatrixRow) -> Self:
-        """A row."""
-        return cls(
-            case=CaseSummary.model_validate(row.case),
-            machine=row.machine.name,
-            machine_fingerprint=row.machine.fingerprint,
-            commit=None if row.commit is None else MatrixCommit.model_validate(row.commit),
-            cells=[MatrixCell.of(cell) for cell in row.cells],
-            failures=[MatrixFailure.of(failed) for failed in row.failures],
-        )
-
 
 class WorkloadSummary(BaseModel):
     """A workload and its cases."""
 
     workload: str = Field(examples=["dense_bias_act"])
     cases: list[MatrixCase]
-
-    @classmethod
-    def of(cls, workload: MatrixWorkload) -> Self:
-        """A workload with its rows."""
-        return cls(workload=workload.workload, cases=[MatrixCase.of(row) for row in workload.rows])

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import BigInteger, Row, and_, cast, func, lateral, select, true
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.commits import history
 from pullback_service.commits.models import Commit
 from pullback_service.errors import NotFoundError
@@ -30,6 +31,7 @@ from pullback_service.series.queries import (
     FailedCase,
     MeasuredCell,
     failed_case,
+    measured_points,
     pooled_cells,
     select_failures,
     select_points,
@@ -46,6 +48,28 @@ Light: TypeAlias = Row[Any]
 """A point with its place in history, value, ratio and interval, and what pooling reads."""
 
 
+_SKETCHES = """
+SELECT series.machine_id, series.variant, newest.*
+  FROM series, LATERAL (
+    SELECT ordered_at, commit_id, value, log_ratio
+      FROM point
+     WHERE series_id = series.id
+     ORDER BY ordered_at DESC, commit_id DESC, id DESC
+     LIMIT %(last)s) newest
+ WHERE series.case_id = %(case)s AND series.metric = %(metric)s AND series.machine_id = ANY (%(machines)s)
+ ORDER BY newest.ordered_at, newest.commit_id
+"""
+_PLACES = """
+SELECT series.id, newest.*
+  FROM unnest(%(series)s::bigint[]) series(id), LATERAL (
+    SELECT DISTINCT ordered_at, commit_id
+      FROM point
+     WHERE series_id = series.id
+     ORDER BY ordered_at DESC, commit_id DESC
+     LIMIT %(last)s) newest
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class CaseSeries:
     """A series of a case."""
@@ -58,8 +82,7 @@ class CaseSeries:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(NamedTuple):
     """What a series said at the commit measured before."""
 
     value: float
@@ -82,7 +105,7 @@ class CountChange:
 class CaseHistory:
     """Commits of a window, oldest first, with the points that are to be drawn and what each of these followed.
 
-    `thinned` says that there are more points than `cells`.
+    `thinned` says that there are more points than `cells`, and only then what each of these followed is told.
     """
 
     commits: Sequence[CommitFacts]
@@ -93,8 +116,7 @@ class CaseHistory:
     thinned: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SketchedPoint:
+class SketchedPoint(NamedTuple):
     """A point of a sketch, in which machines are put side by side."""
 
     machine_id: int
@@ -147,16 +169,19 @@ async def case_history(
     metrics: Collection[str],
     *,
     last: int,
+    changes: bool = True,
 ) -> CaseHistory:
-    """The newest `last` commits of a case with its series in some metrics; changes are of all exact metrics.
+    """The newest `last` commits of a case with its series in some metrics; changes, if wanted, are of all exact metrics.
 
     Index: ix_point_series_history, ix_failure_case_history, pk_commit; thinned ix_point_commit_id_series_id.
     """
     last = min(last, MOST_COMMITS)
     drawn = [one.id for one in series if one.metric in metrics]
-    light = await _light(session, drawn, last)
+    # So few commits are all drawn: of their points only the places must be known before they are read.
+    light = await _light(session, drawn, last) if last > MOST_MARKS else []
+    measured = [[_place(row) for row in group] for group in _by_series(light)] or await _places(session, drawn, last)
     failures = await _failures(session, case_id, machine_id, last)
-    places = _window(light, failures, last)
+    places = _window(measured, failures, last)
     if not places:
         return CaseHistory([], [], [], {}, [], thinned=False)
     oldest, known = places[0], {commit_id for _, commit_id in places}
@@ -177,13 +202,13 @@ async def case_history(
         points = points.join(pairs, and_(pairs.c.series_id == Point.series_id, pairs.c.commit_id == Point.commit_id))
     else:
         points = points.where(Point.series_id.in_(drawn), history.since(Point, *oldest))
-    cells = await pooled_cells(session, (await session.execute(points)).all()) if drawn else []
+    cells = await pooled_cells(session, await measured_points(session, points)) if drawn else []
     return CaseHistory(
         commits=await _commits(session, known),
         cells=[cell for cell in cells if cell.commit.id in known],
         failures=[failure for failure in failures if failure.commit.id in known],
         before=before,
-        changes=await _changes(session, [one for one in series if one.exact], oldest, known),
+        changes=await _changes(session, [one for one in series if one.exact and changes], oldest, known),
         thinned=thinned and len(kept) < total,
     )
 
@@ -192,19 +217,12 @@ async def sketches(
     session: AsyncSession, case_id: int, metric: str, machine_ids: Collection[int], *, last: int
 ) -> Sequence[SketchedPoint]:
     """The newest commits of a case in one metric on several machines, oldest first. Index: ix_point_series_history."""
-    newest = lateral(
-        select(Point.ordered_at, Point.commit_id, Point.value, Point.log_ratio)
-        .where(Point.series_id == Series.id)
-        .order_by(*history.newest_first(Point), Point.id.desc())
-        .limit(last)
+    rows = await statements.rows(
+        session, _SKETCHES, {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last}
     )
-    rows = await session.execute(
-        select(Series.machine_id, Series.variant, newest)
-        .join_from(Series, newest, true())
-        .where(Series.case_id == case_id, Series.metric == metric, Series.machine_id.in_(machine_ids))
-        .order_by(newest.c.ordered_at, newest.c.commit_id)
-    )
-    return [SketchedPoint(row[0], row[1], (row[2], row[3]), row[4], row[5]) for row in rows]
+    return [
+        SketchedPoint(machine_id, variant, (at, commit_id), *rest) for machine_id, variant, at, commit_id, *rest in rows
+    ]
 
 
 async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> Mapping[int, str]:
@@ -255,12 +273,23 @@ async def _failures(session: AsyncSession, case_id: int, machine_id: MachineId, 
     return [failed_case(row) for row in reversed(rows.all())]
 
 
-def _window(light: Sequence[Light], failures: Sequence[FailedCase], last: int) -> list[Place]:
+async def _places(session: AsyncSession, series_ids: Collection[int], last: int) -> list[list[Place]]:
+    """Where series were measured, series by series; of each the newest commits."""
+    found: dict[int, list[Place]] = {}
+    for id_, *place in await statements.rows(session, _PLACES, {"series": list(series_ids), "last": last}):
+        found.setdefault(id_, []).append((place[0], place[1]))
+    return list(found.values())
+
+
+def _window(measured: Sequence[Sequence[Place]], failures: Sequence[FailedCase], last: int) -> list[Place]:
     """Places of the commits, oldest first: no older than where a series had more than could be read."""
-    places = {_place(row) for row in light} | {(f.commit.ordered_at, f.commit.id) for f in failures}
-    newest = sorted(places)[-last:]
-    begins = [_place(group[0]) for group in _by_series(light) if len(group) >= last]
-    return [place for place in newest if not begins or place >= max(begins)] or newest
+    places = {place for of_series in measured for place in of_series}
+    newest = sorted(places | {(failure.commit.ordered_at, failure.commit.id) for failure in failures})[-last:]
+    begins = [min(of_series) for of_series in measured if len(of_series) >= last]
+    if not begins:
+        return newest
+    first = max(begins)
+    return [place for place in newest if place >= first] or newest
 
 
 def _kept(light: Sequence[Light], oldest: Place) -> tuple[list[tuple[int, int]], dict[tuple[int, int], Before]]:

@@ -18,14 +18,15 @@ from pullback_service.exports.formats import EXPORTED, WantedFormat
 from pullback_service.exports.sending import in_batches, send
 from pullback_service.fields import KnownId, Name, Time
 from pullback_service.ids import ProjectId, SeriesId
-from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, Page, page_of, read_cursor, write_cursor
+from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, Page, read_cursor, write_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series import finding
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.finding import StoredSeries
+from pullback_service.series.plain import plain_point, plain_series
 from pullback_service.series.queries import series_by_id
-from pullback_service.series.schemas import FacetsSummary, PointPage, PointSummary, SeriesPoint, SeriesSummary
+from pullback_service.series.schemas import FacetsSummary, PointPage, SeriesPoint, SeriesSummary
 from pullback_service.series.tables import (
     FACETS,
     POINTS,
@@ -122,7 +123,8 @@ async def list_series(
         return await send(form, SERIES, in_batches(opened, read), name=name, headers=answer.headers)
     place = read_cursor(cursor, SeriesPlace)
     rows = await finding.list_series(session, choice, after_id=place[0] if place else None, limit=limit + 1)
-    return answer(page_of(rows, limit, item=SeriesSummary.of, key=lambda row: (row.series.id,)))
+    following = write_cursor((rows[limit - 1].series.id,)) if len(rows) > limit else None
+    return answer.plain({"items": [*map(plain_series, rows[:limit])], "next": following})
 
 
 @router.get(
@@ -204,13 +206,10 @@ async def list_points(
             refuse("marks", "Marks are all on one page: leave out the cursor, or `marks`.")
         shown, of = await marks_in(session, SeriesId(series.id), window, at_most=marks, raw=raw)
         thinned = of if of > len(shown) else None
-        return answer(PointPage(items=[PointSummary.of(point) for point in shown], thinned_from=thinned))
+        return answer.plain({"items": [*map(plain_point, shown)], "next": None, "thinned_from": thinned})
     points, more = await points_in(session, SeriesId(series.id), window, after=after, limit=limit, raw=raw)
-    return answer(
-        PointPage(
-            items=[PointSummary.of(point) for point in points], next=write_cursor(points[-1].place) if more else None
-        )
-    )
+    following = write_cursor(points[-1].place) if more else None
+    return answer.plain({"items": [*map(plain_point, points)], "next": following, "thinned_from": None})
 
 
 @router.get(
@@ -250,13 +249,12 @@ async def list_points_of_series(
         return await send(form, table, in_batches(opened, read), name=choice.project, headers=answer.headers)
     at = read_cursor(cursor, SeriesPointPlace)
     found, following = await points_of_series(session, choice, window, at=at, limit=limit, raw=raw)
-    return answer(
-        Page[SeriesPoint](
-            items=[
-                SeriesPoint(series=SeriesSummary.of(stored), point=PointSummary.of(point)) for stored, point in found
-            ],
-            next=None if following is None else write_cursor(following),
-        )
+    series = {stored.series.id: plain_series(stored) for stored, _ in found}
+    return answer.plain(
+        {
+            "items": [{"series": series[stored.series.id], "point": plain_point(point)} for stored, point in found],
+            "next": None if following is None else write_cursor(following),
+        }
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, exists, func, lateral, or_, select, true, tuple_
@@ -28,6 +29,7 @@ from pullback_service.series.queries import (
     MeasuredCell,
     commit_facts,
     failed_case,
+    measured_points,
     pooled_cells,
     select_failures,
     select_points,
@@ -70,8 +72,7 @@ class KnownMetric:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StandingPoint:
+class StandingPoint(NamedTuple):
     """A series at its newest commit, its reports pooled; without the values of processes."""
 
     series_id: int
@@ -88,8 +89,7 @@ class StandingPoint:
     quality: str
 
 
-@dataclass(frozen=True, slots=True)
-class SparkPoint:
+class SparkPoint(NamedTuple):
     """A point of a series as a line a few pixels high needs it."""
 
     series_id: int
@@ -240,7 +240,7 @@ async def standings(
         .order_by(Series.id, there.c.id)
     )
     found = []
-    for _, group in groupby(rows, key=attrgetter("series_id")):
+    for _, group in groupby(rows.all(), key=itemgetter(0)):
         points = list(group)
         spoken = points[0] if len(points) == 1 else speaker(points)
         found.append(
@@ -272,7 +272,7 @@ async def lines_of(session: AsyncSession, series_ids: Collection[int], since: Co
         .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
         .limit(MOST_HISTORY_POINTS)
     )
-    return await pooled_cells(session, (await session.execute(points)).all())
+    return await pooled_cells(session, await measured_points(session, points))
 
 
 async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[SparkPoint]:
@@ -288,7 +288,7 @@ async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: C
         .order_by(*history.oldest_first(Point), Point.id)
         .limit(MOST_HISTORY_POINTS)
     )
-    return [SparkPoint(*row) for row in await (await session.connection()).execute(statement)]
+    return [*map(SparkPoint._make, (await (await session.connection()).execute(statement)).all())]
 
 
 async def failures_at(

@@ -1,14 +1,14 @@
 """Reading cases, series and points. Pages and API share these; every function is bounded and names its index."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from operator import attrgetter
-from typing import Any, TypeVar
+from operator import itemgetter
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, case, exists, func, lateral, or_, select, true, union
+from sqlalchemy import Row, Select, Subquery, and_, case, exists, func, lateral, or_, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
@@ -20,18 +20,16 @@ from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure, Report
 from pullback_service.series.models import ROLLED_UP, Case, Point, Series
-from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker
+from pullback_service.series.pooling import Spread, point_spread, pooled_spread, pooled_value, speaker
 
 MOST_MATRIX_POINTS = 50_000
-MOST_HISTORY_COMMITS = 1_000
 MOST_HISTORY_POINTS = 200_000
 MOST_FAILURES = 5_000
 MOST_WORKLOADS = 1_000
 LAST_UPLOADS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class CommitFacts:
+class CommitFacts(NamedTuple):
     """A commit as pages show it. `ordered_at` is its place in history; `authored_at` may not be known."""
 
     id: int
@@ -43,8 +41,7 @@ class CommitFacts:
     ordered_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class CaseFacts:
+class CaseFacts(NamedTuple):
     """A case: the structured form and the derived label."""
 
     id: int
@@ -55,8 +52,7 @@ class CaseFacts:
     device: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class MachineFacts:
+class MachineFacts(NamedTuple):
     """A machine as pages show it."""
 
     id: int
@@ -64,8 +60,7 @@ class MachineFacts:
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredCell:
+class MeasuredCell(NamedTuple):
     """What one variant of a case gave for one metric at one commit on one machine, all its reports pooled.
 
     `value` is in `unit`; `spread` is over processes, None for exact metrics. The ratio is natural-log variant/baseline,
@@ -195,93 +190,13 @@ async def latest_matrix(
         failures = failures.where(
             Failure.commit_id.in_(select(BranchCommit.commit_id).where(BranchCommit.branch_id == branch_id))
         )
-    rows = (await session.execute(points)).all()
+    rows = await measured_points(session, points)
     return Matrix(
         cells=sorted(
             await pooled_cells(session, rows[:MOST_MATRIX_POINTS]), key=lambda cell: (cell.case.workload, cell.case.id)
         ),
         failures=[failed_case(row) for row in (await session.execute(failures)).all()],
         complete=len(rows) <= MOST_MATRIX_POINTS,
-    )
-
-
-async def workload_history(
-    session: AsyncSession,
-    project_id: ProjectId,
-    workload: str,
-    *,
-    machine_id: MachineId | None = None,
-    commits: int = 200,
-) -> WorkloadHistory:
-    """The newest `commits` commits at which a workload was measured or failed, with everything measured there.
-
-    Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id, ix_point_series_history,
-    ix_failure_case_history.
-    """
-    wanted = min(commits, MOST_HISTORY_COMMITS)
-    known = (
-        select(Series.id)
-        .join(Case, Case.id == Series.case_id)
-        .where(Case.project_id == project_id, Case.workload == workload)
-    )
-    failing = (
-        select(Failure.ordered_at, Failure.commit_id)
-        .join(Case, Case.id == Failure.case_id)
-        .where(Case.project_id == project_id, Case.workload == workload)
-    )
-    if machine_id is not None:
-        known = known.where(Series.machine_id == machine_id)
-        failing = failing.where(Failure.machine_id == machine_id)
-    known_series = known.subquery("known")
-    newest_of_series = lateral(
-        select(Point.ordered_at, Point.commit_id)
-        .where(Point.series_id == known_series.c.id)
-        .distinct()
-        .order_by(*history.newest_first(Point))
-        .limit(wanted)
-    )
-    measured = select(newest_of_series.c.ordered_at, newest_of_series.c.commit_id).join_from(
-        known_series, newest_of_series, true()
-    )
-    newest_failing = failing.distinct().order_by(*history.newest_first(Failure)).limit(wanted).subquery("failing")
-    places = union(measured, select(newest_failing.c.ordered_at, newest_failing.c.commit_id)).subquery("places")
-    rows = (
-        await session.scalars(
-            select(Commit)
-            .join(places, places.c.commit_id == Commit.id)
-            .order_by(*history.newest_first(Commit))
-            .limit(wanted)
-        )
-    ).all()
-    if not rows:
-        await _refuse_unknown_workload(session, project_id, workload)
-        return WorkloadHistory([], [], [])
-    oldest = rows[-1]
-    points = (
-        select_points()
-        .where(
-            Series.id.in_(known),
-            history.since(Point, oldest.ordered_at, oldest.id),
-        )
-        .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
-        .limit(MOST_HISTORY_POINTS)
-    )
-    failures = (
-        select_failures()
-        .where(
-            Case.project_id == project_id,
-            Case.workload == workload,
-            history.since(Failure, oldest.ordered_at, oldest.id),
-        )
-        .order_by(*history.oldest_first(Failure), Failure.id)
-        .limit(MOST_FAILURES)
-    )
-    if machine_id is not None:
-        failures = failures.where(Failure.machine_id == machine_id)
-    return WorkloadHistory(
-        commits=[commit_facts(commit) for commit in reversed(rows)],
-        cells=await pooled_cells(session, (await session.execute(points)).all()),
-        failures=[failed_case(row) for row in (await session.execute(failures)).all()],
     )
 
 
@@ -329,12 +244,6 @@ async def workloads(session: AsyncSession, project_id: ProjectId) -> Sequence[st
     return (await session.scalars(statement.limit(MOST_WORKLOADS))).all()
 
 
-async def _refuse_unknown_workload(session: AsyncSession, project_id: ProjectId, workload: str) -> None:
-    known = select(Case.id).where(Case.project_id == project_id, Case.workload == workload).limit(1)
-    if await session.scalar(known) is None:
-        raise NotFoundError(f"No upload of this project has a workload named {workload!r}.")
-
-
 def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
     """(case_id, machine_id, ordered_at, commit_id) of the newest commit with a point, for the given series."""
     newest = (
@@ -362,10 +271,42 @@ def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
     )
 
 
+class MeasuredPoint(NamedTuple):
+    """A point as `select_points` reads it, with what its series is."""
+
+    series_id: int
+    commit_id: int
+    report_id: UUID
+    value: float
+    process_values: Sequence[float] | None
+    process_count: int | None
+    process_low: float | None
+    process_q25: float | None
+    process_q75: float | None
+    process_high: float | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    method: str | None
+    program_hash: str | None
+    case_id: int
+    machine_id: int
+    variant: str
+    variant_kind: str
+    metric: str
+    unit: str
+    direction: str
+    exact: bool
+
+
 def select_points(
     *, spread: bool = True, of: type[Point] = Point, after: Subquery | None = None
 ) -> Select[*tuple[Any, ...]]:
-    """Points with what their series are: columns, because 2,000 of them as objects of the ORM take 100 ms to make.
+    """Points with what their series are, for `measured_points`.
 
     Without `spread` the values of processes are left where they are unless several points of a commit must be pooled.
     `after` the newest commits of cases, points are those that `of` finds for each of their series.
@@ -395,17 +336,23 @@ def select_points(
         Series.unit,
         Series.direction,
         Series.exact,
-        Report.dirty,
     )
     if after is None:
-        found = columns.select_from(of).join(Series, Series.id == of.series_id)
-    else:
-        found = (
-            columns.select_from(after)
-            .join(Series, and_(Series.case_id == after.c.case_id, Series.machine_id == after.c.machine_id))
-            .join(of, true())
-        )
-    return found.join(Report, Report.id == of.report_id)
+        return columns.select_from(of).join(Series, Series.id == of.series_id)
+    return (
+        columns.select_from(after)
+        .join(Series, and_(Series.case_id == after.c.case_id, Series.machine_id == after.c.machine_id))
+        .join(of, true())
+    )
+
+
+async def measured_points(session: AsyncSession, statement: Select[*tuple[Any, ...]]) -> list[MeasuredPoint]:
+    """The points of a statement of `select_points`.
+
+    Past the session, whose loading takes longer than reading them, and its rule of what callers see: points are asked for
+    by a project, a case or a series that was found where the rule is.
+    """
+    return [*map(MeasuredPoint._make, (await (await session.connection()).execute(statement)).all())]
 
 
 def select_failures() -> Select[Failure, Case, Commit, Machine]:
@@ -419,60 +366,67 @@ def select_failures() -> Select[Failure, Case, Commit, Machine]:
     )
 
 
-async def pooled_cells(session: AsyncSession, rows: Sequence[Row[*tuple[Any, ...]]]) -> list[MeasuredCell]:
+async def pooled_cells(session: AsyncSession, rows: Sequence[MeasuredPoint]) -> list[MeasuredCell]:
     """One cell per series and commit; the rows of one cell stand together, oldest report first.
 
-    What many cells share (cases, commits, machines) is read once each. Index: pk_case, pk_commit, pk_machine.
+    What many cells share (cases, commits, machines, reports) is read once each. Index: pk_case, pk_commit, pk_machine,
+    pk_report.
     """
-    cases = await _facts(session, Case, {row.case_id for row in rows}, _case_facts)
-    commits = await _facts(session, Commit, {row.commit_id for row in rows}, commit_facts)
-    machines = await _facts(session, Machine, {row.machine_id for row in rows}, _machine_facts)
+    cases = {row[0]: CaseFacts(*row) for row in await _of_ids(session, _CASE, {row.case_id for row in rows})}
+    commits = {row[0]: CommitFacts(*row) for row in await _of_ids(session, _COMMIT, {row.commit_id for row in rows})}
+    machines = {row[0]: MachineFacts(*row) for row in await _of_ids(session, _MACHINE, {r.machine_id for r in rows})}
+    dirty = {row[0] for row in await _of_ids(session, _DIRTY, {row.report_id for row in rows})}
     cells = []
-    for _, group in groupby(rows, key=attrgetter("series_id", "commit_id")):
+    for _, group in groupby(rows, key=itemgetter(0, 1)):
         points = list(group)
-        spoken = speaker(points)
+        alone = len(points) == 1
+        spoken = points[0] if alone else speaker(points)
         cells.append(
             MeasuredCell(
-                series_id=spoken.series_id,
-                case=cases[spoken.case_id],
-                machine=machines[spoken.machine_id],
-                commit=commits[spoken.commit_id],
-                variant=spoken.variant,
-                variant_kind=spoken.variant_kind,
-                metric=spoken.metric,
-                unit=spoken.unit,
-                direction=spoken.direction,
-                exact=spoken.exact,
-                value=pooled_value(points),
-                spread=pooled_spread(points),
-                baseline=spoken.baseline,
-                log_ratio=spoken.log_ratio,
-                low=spoken.low,
-                high=spoken.high,
-                n=spoken.n,
-                outcome=spoken.outcome,
-                quality=spoken.quality,
-                dirty=any(point.dirty for point in points),
-                method=spoken.method,
-                program_hash=spoken.program_hash,
-                report_ids=tuple(point.report_id for point in points),
+                spoken.series_id,
+                cases[spoken.case_id],
+                machines[spoken.machine_id],
+                commits[spoken.commit_id],
+                spoken.variant,
+                spoken.variant_kind,
+                spoken.metric,
+                spoken.unit,
+                spoken.direction,
+                spoken.exact,
+                spoken.value if alone else pooled_value(points),
+                point_spread(spoken) if alone else pooled_spread(points),
+                spoken.baseline,
+                spoken.log_ratio,
+                spoken.low,
+                spoken.high,
+                spoken.n,
+                spoken.outcome,
+                spoken.quality,
+                bool(dirty) and any(point.report_id in dirty for point in points),
+                spoken.method,
+                spoken.program_hash,
+                (spoken.report_id,) if alone else tuple(point.report_id for point in points),
             )
         )
     return cells
 
 
-T = TypeVar("T", Case, Commit, Machine)
-F = TypeVar("F")
+_CASE = select(Case.id, Case.workload, Case.label, Case.params, Case.dtype, Case.device)
+_COMMIT = select(
+    Commit.id, Commit.sha, Commit.title, Commit.author, Commit.branch, Commit.authored_at, Commit.ordered_at
+)
+_MACHINE = select(Machine.id, Machine.name, Machine.fingerprint)
+_DIRTY = select(Report.id).where(Report.dirty)
 
 
-async def _facts(session: AsyncSession, table: type[T], ids: Collection[int], made: Callable[[T], F]) -> dict[int, F]:
+async def _of_ids(
+    session: AsyncSession, columns: Select[*tuple[Any, ...]], ids: Collection[Any]
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """Rows of a table of which the first column is the key."""
     if not ids:
-        return {}
-    return {one.id: made(one) for one in await session.scalars(select(table).where(table.id.in_(ids)))}
-
-
-def _case_facts(case: Case) -> CaseFacts:
-    return CaseFacts(case.id, case.workload, case.label, case.params, case.dtype, case.device)
+        return ()
+    key = columns.selected_columns[0]
+    return (await session.execute(columns.where(key.in_(ids)))).all()
 
 
 def commit_facts(commit: Commit) -> CommitFacts:
@@ -482,16 +436,12 @@ def commit_facts(commit: Commit) -> CommitFacts:
     )
 
 
-def _machine_facts(machine: Machine) -> MachineFacts:
-    return MachineFacts(machine.id, machine.name, machine.fingerprint)
-
-
 def failed_case(row: Row[Failure, Case, Commit, Machine]) -> FailedCase:
     """A row of `select_failures`."""
     failure, case, commit, machine = row
     return FailedCase(
-        case=_case_facts(case),
-        machine=_machine_facts(machine),
+        case=CaseFacts(case.id, case.workload, case.label, case.params, case.dtype, case.device),
+        machine=MachineFacts(machine.id, machine.name, machine.fingerprint),
         commit=commit_facts(commit),
         variant=failure.variant,
         kind=failure.kind,

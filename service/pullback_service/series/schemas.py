@@ -7,9 +7,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.paging import Page
-from pullback_service.series.finding import Facets, StoredSeries
+from pullback_service.series.finding import Facets
 from pullback_service.series.pooling import Spread
-from pullback_service.series.windows import PooledPoint
 
 
 class CaseSummary(BaseModel):
@@ -38,24 +37,6 @@ class SeriesSummary(BaseModel):
     exact: bool
     machine: str = Field(examples=["box"])
     machine_fingerprint: str
-
-    @classmethod
-    def of(cls, stored: StoredSeries) -> Self:
-        """A stored series."""
-        series = stored.series
-        return cls(
-            id=series.id,
-            project=stored.project,
-            case=CaseSummary.model_validate(stored.case),
-            variant=series.variant,
-            kind=series.variant_kind,
-            metric=series.metric,
-            unit=series.unit,
-            direction="smaller" if series.direction == "smaller" else "bigger",
-            exact=series.exact,
-            machine=stored.machine.name,
-            machine_fingerprint=stored.machine.fingerprint,
-        )
 
 
 class FacetValue(BaseModel):
@@ -148,31 +129,6 @@ class PointSummary(BaseModel):
     program_hash: str | None
     report_ids: list[UUID] = Field(description="Reports behind the point, oldest first.")
     raw: list[RawPointSummary] | None = Field(None, description="What each report measured, with `raw=true`.")
-
-    @classmethod
-    def of(cls, pooled: PooledPoint) -> Self:
-        """A pooled point."""
-        return cls(
-            commit=pooled.commit,
-            title=pooled.title,
-            ordered_at=pooled.place[0],
-            position=pooled.position,
-            after_gap=pooled.after_gap,
-            value=pooled.value,
-            spread=pooled.spread,
-            baseline=pooled.baseline,
-            log_ratio=pooled.log_ratio,
-            low=pooled.low,
-            high=pooled.high,
-            n=pooled.n,
-            outcome=pooled.outcome,
-            quality=pooled.quality,
-            dirty=pooled.dirty,
-            method=pooled.method,
-            program_hash=pooled.program_hash,
-            report_ids=list(pooled.reports),
-            raw=[RawPointSummary.model_validate(raw) for raw in pooled.raw] or None,
-        )
 
 
 class PointPage(Page[PointSummary]):

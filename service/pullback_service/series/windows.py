@@ -1,23 +1,19 @@
 """Points of one series in a window of history, pooled by commit: pages of them, or few enough marks for a plot."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, and_, case, func, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.commits import history
-from pullback_service.commits.models import BranchCommit, Commit
+from pullback_service import statements
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
-from pullback_service.reports.models import Report
-from pullback_service.series.models import ROLLED_UP, Point
-from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker
+from pullback_service.series.pooling import Spread, point_spread, pooled_spread, pooled_value, speaker
 from pullback_service.series.thinning import thin
 
 MOST_IN_WINDOW = 50_000
@@ -43,8 +39,7 @@ class Window:
     branch_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawPoint:
+class RawPoint(NamedTuple):
     """What one report measured."""
 
     report_id: UUID
@@ -59,8 +54,7 @@ class RawPoint:
     n: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PooledPoint:
+class PooledPoint(NamedTuple):
     """A series at a commit, all its reports pooled (`pooling.py`).
 
     `position` is the commit's place among the first parents of the branch that was asked for; `after_gap`: what lies
@@ -85,7 +79,52 @@ class PooledPoint:
     method: str | None
     program_hash: str | None
     reports: tuple[UUID, ...]
-    raw: tuple[RawPoint, ...] = field(default=())
+    raw: tuple[RawPoint, ...] = ()
+
+
+class _Stored(NamedTuple):
+    """A point as `_COLUMNS` are read."""
+
+    ordered_at: datetime
+    commit_id: int
+    id: int
+    report_id: UUID
+    value: float
+    process_values: Sequence[float] | None
+    process_count: int | None
+    process_low: float | None
+    process_q25: float | None
+    process_q75: float | None
+    process_high: float | None
+    baseline: str | None
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    method: str | None
+    program_hash: str | None
+    sha: str
+    title: str | None
+    dirty: bool
+    position: int | None
+    after_gap: bool | None
+
+
+_COLUMNS: LiteralString = """
+SELECT point.ordered_at, point.commit_id, point.id, point.report_id, point.value, point.process_values,
+       point.process_count, point.process_low, point.process_q25, point.process_q75, point.process_high,
+       point.baseline, point.log_ratio, point.low, point.high, point.n, point.outcome, point.quality, point.method,
+       point.program_hash, commit.sha, commit.title, (SELECT dirty FROM report WHERE report.id = point.report_id),
+"""
+_LIGHT: LiteralString = "SELECT point.ordered_at, point.commit_id, point.value, point.log_ratio FROM point"
+_COMMITS: LiteralString = "SELECT DISTINCT point.ordered_at, point.commit_id FROM point"
+_ON_BRANCH: LiteralString = """
+  JOIN branch_commit ON branch_commit.branch_id = %(branch)s AND branch_commit.commit_id = point.commit_id
+"""
+_OLDEST_FIRST: LiteralString = " ORDER BY point.ordered_at, point.commit_id, point.id"
+_NEWEST_FIRST: LiteralString = " ORDER BY point.ordered_at DESC, point.commit_id DESC, point.id DESC"
 
 
 async def points_in(
@@ -97,24 +136,17 @@ async def points_in(
     """
     if after is None and window.last is not None:
         after = await _before_last(session, series_id, window)
-    statement = (
-        _detailed(window)
-        .where(Point.series_id == series_id, *_inside(window))
-        .order_by(*history.oldest_first(Point), Point.id)
-        .limit(limit + SPARE_ROWS)
-    )
-    behind = () if after is None else (tuple_(*history.place(Point)) > after,)
-    rows: list[Row[*tuple[Any, ...]]] = []
+    behind: tuple[Any, ...] | None = after
+    rows: list[_Stored] = []
     while True:
-        piece = await _rows(session, statement.where(*behind))
+        piece = await _read_behind(session, series_id, window, behind, limit + SPARE_ROWS)
         rows += piece
-        commits = len({_commit(row) for row in rows})
+        commits = len({row[:2] for row in rows})
         more = len(piece) == limit + SPARE_ROWS
         if not more or commits > limit or len(rows) >= MOST_REPORTS_OF_A_PAGE:
             break
-        last = rows[-1]
-        behind = (tuple_(*history.place(Point), Point.id) > (*_commit(last), last.id),)
-    groups = [list(group) for _, group in groupby(rows, key=_commit)]
+        behind = rows[-1][:3]
+    groups = [list(group) for _, group in groupby(rows, key=_place)]
     if more and len(groups) > 1:
         groups.pop()  # not all of its reports may have been read
     return [_pooled(group, raw=raw) for group in groups[:limit]], more or len(groups) > limit
@@ -128,162 +160,168 @@ async def marks_in(
     Values and ratios keep their extremes (`thinning.py`). Index: as `points_in`, read once for values and once for the
     rest of the points that are kept.
     """
-    after = await _before_last(session, series_id, window)
-    several = func.count().over(partition_by=history.place(Point)) > 1
-    statement = (
-        _on_branch(
-            select(
-                Point.ordered_at,
-                Point.commit_id,
-                Point.value,
-                case((several, Point.process_values)).label("process_values"),
-                Point.quality,
-                Point.n,
-                Point.log_ratio,
-                *ROLLED_UP,
-            ),
-            window,
-        )
-        .where(Point.series_id == series_id, *_inside(window))
-        .order_by(*history.oldest_first(Point), Point.id)
-        .limit(MOST_IN_WINDOW + 1)
-    )
-    if after is not None:
-        statement = statement.where(tuple_(*history.place(Point)) > after)
-    rows = await _rows(session, statement)
+    drawn = await _drawn(session, series_id, window)
+    if not drawn:
+        return [], 0
+    values, ratios = [value for _, value, _ in drawn], [ratio for _, _, ratio in drawn]
+    traces: list[Sequence[float | None]] = [values]
+    if any(ratio is not None for ratio in ratios):
+        traces.append(ratios)
+    kept = [drawn[place][0] for place in thin(traces, at_most)]
+    found = await _read_at(session, series_id, window, kept)
+    return [_pooled(list(group), raw=raw) for _, group in groupby(found, key=_place)], len(drawn)
+
+
+async def _drawn(
+    session: AsyncSession, series_id: SeriesId, window: Window
+) -> Sequence[tuple[Place, float, float | None]]:
+    """The commits of a window, oldest first, each with its value and its ratio, its reports pooled."""
+    rows = await _read_light(session, series_id, window)
+    found: dict[Place, list[tuple[float, float | None]]] = {}
+    for at, commit_id, value, log_ratio in reversed(rows):
+        found.setdefault((at, commit_id), []).append((value, log_ratio))
+    places = list(found) if window.last is None else list(found)[-window.last :]
+    several = [place for place in places if len(found[place]) > 1]
+    if several:
+        for place, group in groupby(await _read_at(session, series_id, window, several), key=_place):
+            points = list(group)
+            found[place] = [(pooled_value(points), speaker(points).log_ratio)]
+    return [(place, *found[place][0]) for place in places]
+
+
+async def _read_light(session: AsyncSession, series_id: SeriesId, window: Window) -> Sequence[tuple[Any, ...]]:
+    """Place, value and ratio of the points of a window, newest first; perhaps a few more than of its `last` commits."""
+
+    async def read(behind: Place | None, limit: int) -> Sequence[tuple[Any, ...]]:
+        statement = _LIGHT + _kept_to(window, behind=behind) + _NEWEST_FIRST + " LIMIT %(limit)s"
+        return await statements.rows(session, statement, _values(series_id, window, behind) | {"limit": limit})
+
+    if window.last is not None and window.last + SPARE_ROWS <= MOST_IN_WINDOW:
+        rows = await read(None, window.last + SPARE_ROWS)
+        # Of the oldest commit that was read there may be more reports.
+        if len(rows) < window.last + SPARE_ROWS or len({row[:2] for row in rows}) > window.last:
+            return rows
+    rows = await read(await _before_last(session, series_id, window), MOST_IN_WINDOW + 1)
     if len(rows) > MOST_IN_WINDOW:
         refuse(
             "marks",
             f"This window has more than {MOST_IN_WINDOW} points: narrow it, for example with last={MOST_IN_WINDOW // 2}.",
         )
-    commits = [(key, list(group)) for key, group in groupby(rows, key=_commit)]
-    if not commits:
-        return [], 0
-    value, log_ratio = itemgetter(2), itemgetter(6)
-    values = [value(group[0]) if len(group) == 1 else pooled_value(group) for _, group in commits]
-    ratios = [log_ratio(group[0] if len(group) == 1 else speaker(group)) for _, group in commits]
-    traces = [values] if all(ratio is None for ratio in ratios) else [values, ratios]
-    kept = [commits[place][0] for place in thin(traces, at_most)]
-    detailed = (
-        _detailed(window)
-        .where(
-            Point.series_id == series_id,
-            tuple_(*history.place(Point)).between(kept[0], kept[-1]),
-            Point.commit_id.in_([commit_id for _, commit_id in kept]),
-        )
-        .order_by(*history.oldest_first(Point), Point.id)
-    )
-    found = await _rows(session, detailed)
-    return [_pooled(list(group), raw=raw) for _, group in groupby(found, key=_commit)], len(commits)
+    return rows
 
 
 async def _before_last(session: AsyncSession, series_id: SeriesId, window: Window) -> Place | None:
     """The place behind which the newest commits of a window begin; None when it has no more of them than wanted."""
     if window.last is None:
         return None
-    places = (
-        _on_branch(select(Point.ordered_at, Point.commit_id), window)
-        .where(Point.series_id == series_id, *_inside(window))
-        .distinct()
-        .order_by(*history.newest_first(Point))
-        .offset(window.last)
-        .limit(1)
+    statement = (
+        _COMMITS + _kept_to(window) + " ORDER BY point.ordered_at DESC, point.commit_id DESC OFFSET %(last)s LIMIT 1"
     )
-    row = (await session.execute(places)).one_or_none()
-    return None if row is None else (row.ordered_at, row.commit_id)
+    found = await statements.row(session, statement, _values(series_id, window) | {"last": window.last})
+    return None if found is None else (found[0], found[1])
 
 
-def _inside(window: Window) -> Iterable[ColumnElement[bool]]:
+async def _read_behind(
+    session: AsyncSession, series_id: SeriesId, window: Window, behind: Sequence[Any] | None, limit: int
+) -> list[_Stored]:
+    """The oldest points of a window behind a place, or behind one point there."""
+    statement = _COLUMNS + _of(window) + _kept_to(window, behind=behind) + _OLDEST_FIRST + " LIMIT %(limit)s"
+    rows = await statements.rows(session, statement, _values(series_id, window, behind) | {"limit": limit})
+    return [*map(_Stored._make, rows)]
+
+
+async def _read_at(
+    session: AsyncSession, series_id: SeriesId, window: Window, places: Sequence[Place]
+) -> list[_Stored]:
+    """The points at some places, oldest first."""
+    statement = (
+        _COLUMNS
+        + _of(window)
+        + """
+  JOIN unnest(%(at)s::timestamptz[], %(commits)s::bigint[]) AS kept(ordered_at, commit_id)
+    ON kept.ordered_at = point.ordered_at AND kept.commit_id = point.commit_id
+"""
+        + _kept_to(window)
+        + _OLDEST_FIRST
+    )
+    kept = {"at": [at for at, _ in places], "commits": [commit_id for _, commit_id in places]}
+    return [*map(_Stored._make, await statements.rows(session, statement, _values(series_id, window) | kept))]
+
+
+def _of(window: Window) -> LiteralString:
+    """What `_COLUMNS` are read from, and the two that only a branch has."""
+    columns = "NULL, NULL" if window.branch_id is None else "branch_commit.position, branch_commit.after_gap"
+    return columns + " FROM point JOIN commit ON commit.id = point.commit_id"
+
+
+def _kept_to(window: Window, behind: Sequence[Any] | None = None) -> LiteralString:
+    """The conditions of a window, and behind a place or behind a point there."""
+    conditions: list[LiteralString] = [" WHERE point.series_id = %(series)s"]
     if window.since is not None:
-        yield tuple_(*history.place(Point)) >= window.since
+        conditions.append("(point.ordered_at, point.commit_id) >= (%(since_at)s, %(since_id)s)")
     if window.until is not None:
-        yield tuple_(*history.place(Point)) <= window.until
+        conditions.append("(point.ordered_at, point.commit_id) <= (%(until_at)s, %(until_id)s)")
     if window.start is not None:
-        yield Point.ordered_at >= window.start
+        conditions.append("point.ordered_at >= %(start)s")
     if window.end is not None:
-        yield Point.ordered_at <= window.end
-
-
-def _on_branch(statement: Select[*tuple[Any, ...]], window: Window) -> Select[*tuple[Any, ...]]:
-    if window.branch_id is None:
-        return statement
-    return statement.join(
-        BranchCommit, and_(BranchCommit.branch_id == window.branch_id, BranchCommit.commit_id == Point.commit_id)
-    )
-
-
-def _detailed(window: Window) -> Select[*tuple[Any, ...]]:
-    on_branch = window.branch_id is not None
-    return _on_branch(
-        select(
-            Point.ordered_at,
-            Point.commit_id,
-            Point.id,
-            Point.report_id,
-            Point.value,
-            Point.process_values,
-            *ROLLED_UP,
-            Point.baseline,
-            Point.log_ratio,
-            Point.low,
-            Point.high,
-            Point.n,
-            Point.outcome,
-            Point.quality,
-            Point.method,
-            Point.program_hash,
-            Commit.sha,
-            Commit.title,
-            Report.dirty,
-            (BranchCommit.position if on_branch else literal(None)).label("position"),
-            (BranchCommit.after_gap if on_branch else literal(None)).label("after_gap"),
+        conditions.append("point.ordered_at <= %(end)s")
+    if behind is not None:
+        conditions.append(
+            "(point.ordered_at, point.commit_id) > (%(behind_at)s, %(behind_id)s)"
+            if len(behind) == 2
+            else "(point.ordered_at, point.commit_id, point.id) > (%(behind_at)s, %(behind_id)s, %(behind_point)s)"
         )
-        .select_from(Point)
-        .join(Commit, Commit.id == Point.commit_id)
-        .join(Report, Report.id == Point.report_id),
-        window,
-    )
+    return ("" if window.branch_id is None else _ON_BRANCH) + " AND ".join(conditions)
 
 
-_commit: Callable[[Sequence[Any]], Place] = itemgetter(0, 1)
+def _values(series_id: SeriesId, window: Window, behind: Sequence[Any] | None = None) -> dict[str, Any]:
+    """What the conditions of `_kept_to` name."""
+    values: dict[str, Any] = {
+        "series": series_id,
+        "branch": window.branch_id,
+        "start": window.start,
+        "end": window.end,
+    }
+    for name, place in (("since", window.since), ("until", window.until), ("behind", behind)):
+        if place is not None:
+            values |= {f"{name}_at": place[0], f"{name}_id": place[1]}
+    if behind is not None and len(behind) > 2:
+        values["behind_point"] = behind[2]
+    return values
+
+
+_place: Callable[[Sequence[Any]], Place] = itemgetter(0, 1)
 """The place of a row: every statement here selects that first, and by number it is found several times as fast."""
 
 
-async def _rows(session: AsyncSession, statement: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Rows without the session's loading of objects, a third of the time of large pages.
-
-    Its rule of what callers see is not applied here: who has the id of a series has found it where the rule is.
-    """
-    return (await (await session.connection()).execute(statement)).all()
-
-
-def _pooled(rows: Sequence[Row[*tuple[Any, ...]]], *, raw: bool) -> PooledPoint:
+def _pooled(rows: Sequence[_Stored], *, raw: bool) -> PooledPoint:
     first = rows[0]
-    spoken = first if len(rows) == 1 else speaker(rows)
+    alone = len(rows) == 1
+    spoken = first if alone else speaker(rows)
     return PooledPoint(
-        place=_commit(first),
-        commit=first.sha,
-        title=first.title,
-        position=first.position,
-        after_gap=first.after_gap,
-        value=pooled_value(rows),
-        spread=pooled_spread(rows),
-        baseline=spoken.baseline,
-        log_ratio=spoken.log_ratio,
-        low=spoken.low,
-        high=spoken.high,
-        n=spoken.n,
-        outcome=spoken.outcome,
-        quality=spoken.quality,
-        dirty=any(row.dirty for row in rows),
-        method=spoken.method,
-        program_hash=spoken.program_hash,
-        reports=tuple(row.report_id for row in rows),
-        raw=tuple(_raw(row) for row in rows) if raw else (),
+        first[:2],
+        first.sha,
+        first.title,
+        first.position,
+        first.after_gap,
+        first.value if alone else pooled_value(rows),
+        point_spread(first) if alone else pooled_spread(rows),
+        spoken.baseline,
+        spoken.log_ratio,
+        spoken.low,
+        spoken.high,
+        spoken.n,
+        spoken.outcome,
+        spoken.quality,
+        first.dirty if alone else any(row.dirty for row in rows),
+        spoken.method,
+        spoken.program_hash,
+        (first.report_id,) if alone else tuple(row.report_id for row in rows),
+        tuple(map(_raw, rows)) if raw else (),
     )
 
 
-def _raw(row: Row[*tuple[Any, ...]]) -> RawPoint:
+def _raw(row: _Stored) -> RawPoint:
     return RawPoint(
         report_id=row.report_id,
         value=row.value,

@@ -3,7 +3,6 @@
 import pytest
 from sqlalchemy import select, text
 
-from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.models import Machine, Project
 from pullback_service.series import queries
@@ -96,49 +95,13 @@ async def test_other_projects_are_not_seen(client, reports, session):
     assert await queries.workloads(session, here) == ["dense_bias_act"]
 
 
-async def test_history_comes_in_the_order_of_commits_however_it_arrived(client, reports, session):
-    await upload(client, *(reports.report(number) for number in (4, 1, 3, 2)))
-    history = await queries.workload_history(session, await project_id(session), "dense_bias_act")
-    assert [commit.sha for commit in history.commits] == [reports.sha(number) for number in (1, 2, 3, 4)]
-    assert [cell.commit.sha for cell in history.cells] == [reports.sha(n) for n in (1, 2, 3, 4) for _ in range(4)]
-
-
-async def test_history_is_bounded_by_its_newest_commits(client, reports, session):
-    await upload(client, *(reports.report(number) for number in range(1, 6)))
-    history = await queries.workload_history(session, await project_id(session), "dense_bias_act", commits=2)
-    assert [commit.sha for commit in history.commits] == [reports.sha(4), reports.sha(5)]
-    assert {cell.commit.sha for cell in history.cells} == {reports.sha(4), reports.sha(5)}
-
-
-async def test_history_has_the_commits_at_which_everything_failed(client, reports, session):
-    broken = reports.case(gradient={"ok": False}, variants=[], paired=[])
-    await upload(client, reports.report(1), reports.report(2, cases=[broken]))
-    history = await queries.workload_history(session, await project_id(session), "dense_bias_act")
-    assert [commit.sha for commit in history.commits] == [reports.sha(1), reports.sha(2)]
-    (failure,) = history.failures
-    assert (failure.commit.sha, failure.kind, failure.message) == (
-        reports.sha(2),
-        "gradient",
-        "The gradient was wrong.",
-    )
-
-
-async def test_an_unknown_workload_is_not_an_empty_history(client, reports, session):
-    await upload(client, reports.report(1))
-    with pytest.raises(NotFoundError, match="'nothing'"):
-        await queries.workload_history(session, await project_id(session), "nothing")
-
-
-async def test_pages_take_a_fixed_number_of_statements(client, reports, session, count_statements):
+async def test_a_matrix_takes_a_fixed_number_of_statements(client, reports, session, count_statements):
     cases = [reports.case(f"workload {index}") for index in range(10)]
     await upload(client, *(reports.report(number, cases=cases) for number in range(1, 6)))
     here = await project_id(session)
     async with count_statements() as statements:
         await queries.latest_matrix(session, here)
-    assert len(statements) == 5  # points, failures, and the cases, commits and machines of them
-    async with count_statements() as statements:
-        await queries.workload_history(session, here, "workload 3")
-    assert len(statements) == 6
+    assert len(statements) == 6  # points, failures, and the cases, commits, machines and dirty reports of them
 
 
 async def test_the_newest_point_of_a_series_is_found_by_its_index(client, reports, session):
