@@ -7,6 +7,7 @@ from uuid import UUID
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
@@ -47,7 +48,9 @@ from pullback_service.jobs.schemas import (
     LogReceipt,
 )
 from pullback_service.jobs.streaming import EventStream, Reader
-from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.jobs.tables import JOBS
+from pullback_service.listing import LISTED, KnownListing
+from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping
 from pullback_service.reports.endpoints import IdempotencyKey, receipt_of
@@ -147,28 +150,22 @@ def _chosen(
 ChosenJobs = Annotated[JobChoice, Depends(_chosen)]
 
 
-@router.get("", responses=documented(InvalidInputError))
-async def list_jobs(
-    session: ReadSession,
-    chosen: ChosenJobs,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-) -> Page[JobSummary]:
+@router.get("", response_model=Page[JobSummary], responses=LISTED)
+async def list_jobs(asked: KnownListing, chosen: ChosenJobs) -> Response:
     """Jobs, newest first, by any of their properties."""
-    place = read_cursor(cursor, Place)
-    rows = await queries.list_jobs(
-        session,
-        choice=chosen,
-        before_id=place[0] if place else None,
-        limit=limit + 1,
-    )
-    parents = await parents_of(session, [row.commit.id for row in rows])
-    return page_of(
-        rows,
-        limit,
-        item=lambda row: _summary(row, parents.get(row.commit.id, [])),
-        key=lambda row: (row.job.id,),
-    )
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[JobSummary]:
+        place = read_cursor(cursor, Place)
+        rows = await queries.list_jobs(session, choice=chosen, before_id=place[0] if place else None, limit=limit + 1)
+        parents = await parents_of(session, [row.commit.id for row in rows])
+        return page_of(
+            rows,
+            limit,
+            item=lambda row: _summary(row, parents.get(row.commit.id, [])),
+            key=lambda row: (row.job.id,),
+        )
+
+    return await asked.give(read, JOBS, name=chosen.project)
 
 
 @router.get("/{job_id}", responses=documented(NotFoundError))
