@@ -24,7 +24,7 @@ LISTS = {
     "commits": "/api/v1/commits?project=demo&branch=main",
     "branches": "/api/v1/branches?project=demo",
     "machines": "/api/v1/machines",
-    "changes": "/api/v1/machines/1/changes",
+    "facts": "/api/v1/machines/1/changes",
     "reports": "/api/v1/reports?project=demo",
     "agents": "/api/v1/agents",
     "jobs": "/api/v1/jobs?project=demo",

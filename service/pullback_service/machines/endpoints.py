@@ -24,7 +24,7 @@ from pullback_service.machines.schemas import (
     MetricNoise,
     WorkloadNoise,
 )
-from pullback_service.machines.tables import MACHINES, changes_of
+from pullback_service.machines.tables import MACHINES, facts_of
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.runtime import KnownNoise
@@ -97,4 +97,4 @@ async def list_machine_changes(session: ReadSession, asked: KnownListing, machin
         )
         return page_of(rows, limit, item=FactsChange.model_validate, key=lambda row: (row.id,))
 
-    return await asked.give(read, changes_of(machine), name=f"machine-{machine_id}")
+    return await asked.give(read, facts_of(machine), name=f"machine-{machine_id}")

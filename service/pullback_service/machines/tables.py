@@ -18,10 +18,10 @@ MACHINES: Table[MachineSummary] = Table(
 )
 
 
-def changes_of(machine: Machine) -> Table[FactsChange]:
-    """Changes of one machine, a row each."""
+def facts_of(machine: Machine) -> Table[FactsChange]:
+    """How the facts of one machine changed, a row a change."""
     return Table(
-        "changes",
+        "facts",
         [
             Column("machine_id", "integer", lambda _: machine.id),
             Column("machine", "text", lambda _: machine.name),
