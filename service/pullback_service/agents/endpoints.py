@@ -32,6 +32,7 @@ from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs import leases
 from pullback_service.jobs.bell import Seat
+from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines.queries import ensure_machine
@@ -151,6 +152,7 @@ async def _claim_once(
                 commit=CommitSummary.of(stored.commit, parents.get(stored.commit.id, [])),
                 suite=stored.job.suite,
                 kind=stored.job.kind,
+                requires=with_device(stored.job.requires),
                 timeout_s=stored.job.timeout_s,
                 reference=CommitSummary.of(reference, parents.get(reference.id, [])) if reference is not None else None,
             ),

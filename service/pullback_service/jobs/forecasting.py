@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pullback_service.jobs.offers import contains
+from pullback_service.jobs.labels import suits, with_device
 
 Work = tuple[int, str, str]
 """What takes about the same time on one machine: project, suite and kind."""
@@ -111,7 +111,7 @@ def may_take(job: WaitingJob, bench: Bench) -> bool:
     return (
         job.machine_id in {None, bench.machine_id}
         and (job.trusted or bench.accepts_untrusted)
-        and any(contains(labels, job.requires) for labels in bench.offers)
+        and any(suits(labels, job.requires) for labels in bench.offers)
     )
 
 
@@ -182,13 +182,13 @@ def _obstacle(job: WaitingJob, mine: Sequence[Bench], only: str | None) -> Forec
     if silent:
         words = "and it is silent." if only else f"The agents that could do it are silent: {', '.join(silent)}."
         return Forecast("silent", f"{only or ''}{words}")
-    wanted = labels_in_words(job.requires)
+    wanted = labels_in_words(with_device(job.requires))
     words = f"and its agents lack the labels {wanted}." if only else f"No agent has the labels it requires: {wanted}."
     return Forecast("labels", f"{only or ''}{words}")
 
 
 def _offers(offers: Sequence[Mapping[str, Any]], job: WaitingJob) -> bool:
-    return any(contains(labels, job.requires) for labels in offers)
+    return any(suits(labels, job.requires) for labels in offers)
 
 
 def labels_in_words(labels: Mapping[str, Any]) -> str:

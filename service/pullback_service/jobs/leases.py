@@ -23,6 +23,7 @@ from sqlalchemy.sql.functions import now
 from pullback_service.errors import ConflictError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
 from pullback_service.jobs.bell import ring
+from pullback_service.jobs.labels import column_with_device, with_device
 from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
 from pullback_service.machines.models import Machine
@@ -76,7 +77,7 @@ async def claim(
         select(Job.id)
         .where(
             text(CLAIMABLE),
-            Job.requires.contained_by(cast(dict(labels), JSONB)),
+            column_with_device(Job.requires).contained_by(cast(with_device(labels), JSONB)),
             Job.kind.in_(kinds),
             or_(Job.machine_id.is_(None), Job.machine_id == machine_id),
             # Read with the machine's row locked when it counts: who lowers or raises it waits for this claim.

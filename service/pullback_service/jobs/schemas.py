@@ -51,7 +51,9 @@ class JobRequest(BaseModel):
     kind: JobKind = "run"
     reference: CommitStatement | None = Field(None, description="Of the kind `compare`: the older of the two commits.")
     priority: Priority = 0
-    requires: JsonObject = Field(default={}, examples=[{"device": "cpu"}])
+    requires: JsonObject = Field(
+        default={}, description="A job that names no `device` is for the CPU.", examples=[{"device": "cpu"}]
+    )
     timeout_s: Timeout = 3600
     machine_id: KnownId | None = Field(None, description="The one machine that may take it.")
 

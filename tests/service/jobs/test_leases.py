@@ -71,6 +71,26 @@ async def test_a_job_is_given_only_to_agents_with_the_labels_it_requires(enroll,
     assert (await (await enroll(labels={"gpu": "h200", "site": "here"})).claim()).status_code == 200
 
 
+async def test_a_job_that_names_no_device_is_for_the_cpu(client, enroll, queue):
+    job = await queue(requires={"site": "here"})
+    on_gpu = await enroll(labels={"device": "cuda", "site": "here"})
+    assert (await on_gpu.claim()).status_code == 204
+    assert (await on_gpu.claim(labels={"device": "cuda", "site": "here"})).status_code == 204
+    assert (await client.get("/status")).json()["jobs"]["unservable"] == 1
+    assert (await queue(requires={"site": "here", "device": "cpu"}))["id"] == job["id"]  # the same, in more words
+    silent = await enroll(labels={"site": "here"})
+    assert (await client.get("/status")).json()["jobs"]["unservable"] == 0
+    claimed = (await silent.take()).claim["job"]
+    assert (claimed["id"], claimed["requires"]) == (job["id"], {"site": "here", "device": "cpu"})
+
+
+async def test_a_gpus_agent_is_given_what_asks_for_its_device(enroll, queue):
+    await queue(1)
+    wanted = await queue(2, requires={"device": "cuda"})
+    lease = await (await enroll(labels={"device": "cuda"})).take()
+    assert (lease.claim["job"]["id"], lease.claim["job"]["requires"]) == (wanted["id"], {"device": "cuda"})
+
+
 async def test_asking_twice_for_a_job_gives_the_standing_one(client, queue, enroll, reports):
     first = await queue()
     assert (await queue())["id"] == first["id"]
