@@ -134,7 +134,7 @@ def _class(name: str, schema: Schema, base: str) -> list[str]:
         default = ""
         if optional:
             value = described.get("default") if base == "Answer" else None
-            default = " = Field(default_factory=list)" if value == [] else f" = {value!r}"
+            default = f" = Field(default_factory={type(value).__name__})" if value in ([], {}) else f" = {value!r}"
         attribute = f"{member}_" if keyword.iskeyword(member) else member
         if attribute != member:
             default = f' = Field({"None, " if optional else ""}alias="{member}")'

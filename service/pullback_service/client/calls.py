@@ -562,7 +562,8 @@ class Client(SyncSender):
     def retry_job(self, job_id: int) -> models.JobDetail:
         """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
-        One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+        One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the
+        request is harmless; one that is done is a conflict.
         """
         return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 
@@ -646,7 +647,7 @@ class Client(SyncSender):
         )
 
     def fail_attempt(self, job_id: int, number: int, statement: models.FailureStatement) -> models.FailureAnswer:
-        """End an attempt without a result. Only `infra` faults called retryable are tried again."""
+        """End an attempt without a result. Only `infra` faults called retryable are tried again, after a pause."""
         return self._ask(
             models.FailureAnswer,
             Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/fail", body=statement, repeatable=True),
@@ -1288,7 +1289,8 @@ class AsyncClient(AsyncSender):
     async def retry_job(self, job_id: int) -> models.JobDetail:
         """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
-        One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+        One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the
+        request is harmless; one that is done is a conflict.
         """
         return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 
@@ -1374,7 +1376,7 @@ class AsyncClient(AsyncSender):
         )
 
     async def fail_attempt(self, job_id: int, number: int, statement: models.FailureStatement) -> models.FailureAnswer:
-        """End an attempt without a result. Only `infra` faults called retryable are tried again."""
+        """End an attempt without a result. Only `infra` faults called retryable are tried again, after a pause."""
         return await self._ask(
             models.FailureAnswer,
             Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/fail", body=statement, repeatable=True),

@@ -298,7 +298,7 @@ class ClaimedJob(Answer):
     commit: CommitSummary
     suite: str
     kind: str
-    requires: dict[str, Any] = {}
+    requires: dict[str, Any] = Field(default_factory=dict)
     """What was asked of the agent's labels. `device` is where to measure; it is always said."""
     timeout_s: float
     reference: CommitSummary | None = None
@@ -649,6 +649,8 @@ class JobDetail(Answer):
     awaits_approval: bool
     approved_at: datetime | None
     approved_by: str | None
+    not_before: datetime | None = None
+    """While it pauses because an attempt failed: when it may be given out again."""
     history: list[AttemptSummary]
     report_id: UUID | None
 
@@ -723,6 +725,8 @@ class JobSummary(Answer):
     awaits_approval: bool
     approved_at: datetime | None
     approved_by: str | None
+    not_before: datetime | None = None
+    """While it pauses because an attempt failed: when it may be given out again."""
 
 
 class LogReceipt(Answer):

@@ -184,7 +184,8 @@ async def cancel_job(session: WriteSession, job_id: KnownId) -> JobDetail:
 async def retry_job(session: WriteSession, job_id: KnownId) -> JobDetail:
     """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
-    One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+    One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the request
+    is harmless; one that is done is a conflict.
     """
     return await _steered(session, job_id, changed=await steering.retry(session, JobId(job_id)))
 
@@ -381,12 +382,17 @@ async def report_result(
 
 @router.post("/{job_id}/attempts/{number}/fail", tags=["agents"], responses=documented(NotFoundError, ConflictError))
 async def fail_attempt(
-    statement: FailureStatement, session: WriteSession, job_id: KnownId, number: AttemptNumber
+    statement: FailureStatement, session: WriteSession, settings: KnownSettings, job_id: KnownId, number: AttemptNumber
 ) -> FailureAnswer:
-    """End an attempt without a result. Only `infra` faults called retryable are tried again."""
+    """End an attempt without a result. Only `infra` faults called retryable are tried again, after a pause."""
     held = await leases.hold(session, JobId(job_id), number, statement.lease_token)
     answer = await leases.fail(
-        session, held, kind=statement.kind, message=statement.message, retryable=statement.retryable
+        session,
+        held,
+        kind=statement.kind,
+        message=statement.message,
+        retryable=statement.retryable,
+        pause_s=settings.retry_pause_s,
     )
     await session.flush()
     return FailureAnswer(answer=answer, job_state=held.job.state)
@@ -445,6 +451,7 @@ def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
         awaits_approval=job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
         approved_at=job.approved_at,
         approved_by=job.approved_by,
+        not_before=job.not_before if job.state == "queued" else None,
     )
 
 

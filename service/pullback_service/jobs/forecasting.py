@@ -15,7 +15,7 @@ from pullback_service.jobs.labels import suits, with_device
 
 Work = tuple[int, str, str]
 """What takes about the same time on one machine: project, suite and kind."""
-Reason = Literal["approval", "nobody", "refused", "silent", "labels", "trust", "turn"]
+Reason = Literal["approval", "nobody", "refused", "silent", "labels", "trust", "pause", "turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class WaitingJob:
     machine_id: int | None = None
     trusted: bool = True
     approved: bool = True
+    pauses_s: float = 0.0
+    """How long it is given to nobody, because an attempt failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,11 @@ def _play(
 
 
 def _why(job: WaitingJob, benches: Sequence[Bench], takers: Sequence[int]) -> Forecast | None:
-    """Why nobody will be given a job as things are, or None where somebody will."""
+    """Why nobody will be given a job as things are, or not yet; None where somebody will."""
     if not job.trusted and not job.approved:
         return Forecast("approval", "A commit of a fork: it waits for an administrator to approve it.")
+    if takers and job.pauses_s > 0:
+        return Forecast("pause", "An attempt failed: it is tried again after a pause.", starts_in_s=job.pauses_s)
     if takers:
         return None
     mine = [bench for bench in benches if job.machine_id in {None, bench.machine_id}]

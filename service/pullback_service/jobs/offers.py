@@ -11,14 +11,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.jobs.labels import suits
-from pullback_service.jobs.models import CLAIMABLE
+from pullback_service.jobs.models import CLAIMABLE, DUE
 from pullback_service.jobs.trust import TrustLevel
 
 # Of the best jobs only, those alike together: a thousand for a machine that is away must not hide one for somebody who waits.
 _WAITING: LiteralString = f"""
   WITH best AS (
        SELECT requires, kind, trust, project_id, machine_id, row_number() OVER () AS place
-         FROM (SELECT * FROM job WHERE {CLAIMABLE} ORDER BY priority DESC, attempts, id LIMIT 2000) queued)
+         FROM (SELECT * FROM job WHERE {CLAIMABLE} AND {DUE} ORDER BY priority DESC, attempts, id LIMIT 2000) queued)
 SELECT requires, kind, trust, project_id, machine_id, count(*)
   FROM best
  GROUP BY requires, kind, trust, project_id, machine_id

@@ -119,6 +119,9 @@ class JobSummary(BaseModel):
     awaits_approval: bool
     approved_at: datetime | None
     approved_by: str | None
+    not_before: datetime | None = Field(
+        None, description="While it pauses because an attempt failed: when it may be given out again."
+    )
 
 
 class JobDetail(JobSummary):

@@ -32,5 +32,6 @@ JOBS: Table[JobSummary] = Table(
         Column("approved_by", "text", lambda row: row.approved_by),
         Column("created_at", "time", lambda row: row.created_at),
         Column("finished_at", "time", lambda row: row.finished_at),
+        Column("not_before", "time", lambda row: row.not_before),
     ],
 )

@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from pullback_service import worker
+from pullback_service.jobs.waiting import outlook
 from pullback_service.models import Attempt, Job, Report
 
 pytestmark = pytest.mark.anyio
@@ -226,6 +227,51 @@ async def test_only_passing_faults_of_the_machine_are_tried_again(
     assert await state_of(job) == state
     assert (await lease.fail(kind, retryable=retryable))["answer"] == "lost"
     assert await state_of(job) == state
+
+
+@pytest.fixture
+async def service_that_pauses(start_service):
+    async with start_service(retry_pause_s=30) as client:
+        yield client
+
+
+async def test_pauses_between_attempts_grow(service_that_pauses, reports, database):
+    client = service_that_pauses
+    machine = {"fingerprint": "m", "name": "m"}
+    agent = (await client.post("/api/v1/agents/enroll", json={"name": "a", "machine": machine})).json()["agent_id"]
+    wanted = {"project": "demo", "commit": {"sha": reports.sha(1)}, "suite": "quick"}
+    job = (await client.post("/api/v1/jobs", json=wanted)).json()
+
+    async def fails():
+        claim = (await client.post(f"/api/v1/agents/{agent}/claim", json={})).json()
+        statement = {"lease_token": claim["lease_token"], "kind": "infra", "message": "no commit", "retryable": True}
+        await client.post(f"{job['url']}/attempts/{claim['attempt']}/fail", json=statement)
+        return (await client.get(job["url"])).json()
+
+    async def pause():
+        async with database.reading() as reading:
+            return (await outlook(reading)).waiting[job["id"]]
+
+    async def let_it_end():
+        async with database.writing.begin() as writing:
+            await writing.execute(text("UPDATE job SET not_before = now()"))
+
+    assert job["not_before"] is None
+    for about_s in (30, 120):
+        assert (await fails())["not_before"] is not None
+        assert (await client.post(f"/api/v1/agents/{agent}/claim", json={})).status_code == 204
+        told = await pause()
+        assert (told.reason, about_s - 10 < told.starts_in_s <= about_s) == ("pause", True)
+        await let_it_end()
+        assert (await pause()).reason == "turn"
+    lost = await fails()
+    assert (lost["state"], lost["not_before"]) == ("lost", None)
+    await client.post(f"{job['url']}/retry")
+    await fails()
+    assert 20 < (await pause()).starts_in_s <= 30  # as after a first attempt
+    again = (await client.post(f"{job['url']}/retry")).json()  # somebody who says so waits for nothing
+    assert (again["not_before"], again["attempts"], again["max_attempts"]) == (None, 4, 6)
+    assert (await client.post(f"/api/v1/agents/{agent}/claim", json={})).status_code == 200
 
 
 async def test_a_waiting_job_is_cancelled_at_once(client, enroll, queue):
