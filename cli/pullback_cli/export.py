@@ -18,6 +18,17 @@ class Exported(StrEnum):
     FACETS = "facets"
     COMPARISON = "comparison"
     MATRIX = "matrix"
+    PROJECTS = "projects"
+    COMMITS = "commits"
+    BRANCHES = "branches"
+    REPORTS = "reports"
+    MACHINES = "machines"
+    FACTS = "facts"
+    AGENTS = "agents"
+    JOBS = "jobs"
+    BOARDS = "boards"
+    TOKENS = "tokens"
+    AUDIT = "audit"
 
 
 class Form(StrEnum):
@@ -34,18 +45,24 @@ Names = list[str] | None
 @needs("runner")
 def export(
     what: Annotated[
-        Exported, typer.Argument(help="Points of series over commits, series, counts, two commits, newest.")
+        Exported,
+        typer.Argument(
+            help="Points of series over commits, series, counts of them, two commits, the newest state; "
+            "or a list. facts: how those of a machine changed."
+        ),
     ],
     *,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; default: to a pipe.")] = None,
     form: Annotated[Form | None, typer.Option("--format", help="Default: by the file's name; csv to a pipe.")] = None,
-    project: Annotated[str | None, typer.Option(help="Needed for all but series and facets.")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="Needed for points, comparison, matrix, commits and branches.")
+    ] = None,
     workload: Annotated[Names, typer.Option(help="May be repeated, as most of these: any of them.")] = None,
     case: Annotated[Names, typer.Option(help="Label of a case.")] = None,
     variant: Annotated[Names, typer.Option(help="native, jax, external, …")] = None,
-    kind: Annotated[Names, typer.Option(help="tier, peer or external.")] = None,
+    kind: Annotated[Names, typer.Option(help="tier, peer or external. jobs: run or compare.")] = None,
     metric: Annotated[Names, typer.Option(help="time, array_bytes, …")] = None,
-    machine: Annotated[Names, typer.Option(help="Name or fingerprint.")] = None,
+    machine: Annotated[Names, typer.Option(help="Name or fingerprint. jobs, facts: the id.")] = None,
     device: Annotated[Names, typer.Option(help="cpu, gpu, …")] = None,
     dtype: Annotated[Names, typer.Option(help="f4, f8, …")] = None,
     param: Annotated[Names, typer.Option(help="A parameter of the case, n=1000.")] = None,
@@ -65,6 +82,13 @@ def export(
         bool, typer.Option("--merge-base", help="comparison: from where --head left --base.")
     ] = False,
     outcome: Annotated[Names, typer.Option(help="comparison: slower, more, ambiguous, …")] = None,
+    commit: Annotated[str | None, typer.Option(help="jobs, reports: only at this commit, by its full hash.")] = None,
+    state: Annotated[str | None, typer.Option(help="jobs: queued, running, done, failed, lost, …")] = None,
+    suite: Annotated[str | None, typer.Option(help="jobs: only of this suite.")] = None,
+    origin: Annotated[str | None, typer.Option(help="jobs: asked, backfill or idle.")] = None,
+    awaiting_approval: Annotated[
+        bool, typer.Option("--awaiting-approval", help="jobs: those of forks that wait for an administrator.")
+    ] = False,
     server: Annotated[
         str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")
     ] = "http://127.0.0.1:8000",
@@ -85,41 +109,50 @@ def export(
     pullback export comparison --project demo --base main --head topic --merge-base --outcome slower -o slower.csv
 
     pullback export matrix --project demo --metric time --format json | jq -r .case
+
+    pullback export jobs --project demo --state failed -o failed.csv
+
+    pullback export commits --project demo --branch main -o history.parquet
+
+    pullback export facts --machine 3 --format json | jq -r .after
     """
-    from pullback_cli.exporting.asking import ADDRESSES, format_of, parameters  # noqa: PLC0415 - only when it runs
+    from pullback_cli.exporting.asking import address, format_of, parameters  # noqa: PLC0415 - only when it runs
     from pullback_cli.exporting.downloading import download  # noqa: PLC0415 - httpx is of an extra
 
-    said = parameters(
-        what.value,
-        {
-            "project": project,
-            "workload": workload,
-            "case": case,
-            "variant": variant,
-            "kind": kind,
-            "metric": metric,
-            "machine": machine,
-            "device": device,
-            "dtype": dtype,
-            "param": param,
-            "q": search,
-            "branch": branch,
-            "from": since,
-            "to": until,
-            "start": start,
-            "end": end,
-            "last": last,
-            "raw": raw,
-            "base": base,
-            "head": head,
-            "merge_base": merge_base,
-            "outcome": outcome,
-        },
-    )
+    given = {
+        "project": project,
+        "workload": workload,
+        "case": case,
+        "variant": variant,
+        "kind": kind,
+        "metric": metric,
+        "machine": machine,
+        "device": device,
+        "dtype": dtype,
+        "param": param,
+        "q": search,
+        "branch": branch,
+        "from": since,
+        "to": until,
+        "start": start,
+        "end": end,
+        "last": last,
+        "raw": raw,
+        "base": base,
+        "head": head,
+        "merge_base": merge_base,
+        "outcome": outcome,
+        "commit": commit,
+        "state": state,
+        "suite": suite,
+        "origin": origin,
+        "awaiting_approval": awaiting_approval,
+    }
+    said = parameters(what.value, given)
     written = format_of(output, None if form is None else form.value)
     if output is None and written == "parquet" and sys.stdout.isatty():
         raise RefusalError("Parquet is not for a terminal: name a file with -o")
-    got = download(server, token_file, ADDRESSES[what.value], [*said, ("format", written)], output)
+    got = download(server, token_file, address(what.value, given), [*said, ("format", written)], output)
     rows = {"csv": got.lines - 1, "json": got.lines}.get(written)  # Parquet's are known only to who can read it
     if output is not None:
         typer.echo(f"{output}: {'' if rows is None else f'{rows} rows, '}{got.size} bytes of {written}")

@@ -10,6 +10,7 @@ import typer
 
 from pullback_cli.jobs.completing import ids_that, suites
 from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.suites import refuse_unknown_suite
 from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 from pullback_cli.uploading.gitlog import first_parents, reason_of
 
@@ -175,7 +176,7 @@ def create(
     from pullback_cli.services import asking  # noqa: PLC0415 - as above
     from pullback_service.client import models  # noqa: PLC0415 - as above
 
-    _check_suite(suite)
+    refuse_unknown_suite(suite)
     wanted: dict[str, object] = {
         "project": project,
         "commit": {**_commit(repository, commit), **({} if fork is None else {"fork": fork})},
@@ -311,7 +312,7 @@ def backfill(
     from pullback_cli.services import asking  # noqa: PLC0415 - as above
     from pullback_service.client import models  # noqa: PLC0415 - as above
 
-    _check_suite(suite)
+    refuse_unknown_suite(suite)
     wanted = models.BackfillRequest(
         project=project,
         branch=branch,
@@ -399,13 +400,6 @@ def _commit(repository: Path, revision: str) -> dict[str, object]:
         return {"sha": revision}
     reason = reason_of(repository, "rev-parse", revision)
     raise RefusalError(f"git cannot read {repository} ({reason}): name a branch or commit this clone has")
-
-
-def _check_suite(text: str) -> None:
-    """An agent would find out, when somebody has waited for it."""
-    from pullback_runners.suites import find_suite, narrowed_suite  # noqa: PLC0415 - of an extra
-
-    find_suite(narrowed_suite(text)[0])
 
 
 def _pair(text: str) -> tuple[str, str]:

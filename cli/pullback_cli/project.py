@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pullback_cli.completions import suites
 from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, in_database
 from pullback_cli.refusals import RefusalError, needs
+from pullback_cli.suites import refuse_unknown_suite
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession
@@ -111,7 +113,11 @@ def set_(
     ] = None,
     backfill: Annotated[
         str | None,
-        typer.Option(metavar="SUITE", help="Measure commits nobody measured with this suite, by and by; '': none."),
+        typer.Option(
+            metavar="SUITE",
+            help="Measure commits nobody measured with this suite, by and by; '': none.",
+            autocompletion=suites,
+        ),
     ] = None,
     backfill_branch: Annotated[str, typer.Option(help="Of this branch.")] = "main",
     backfill_order: Annotated[
@@ -142,6 +148,8 @@ def set_(
     for column, days in (("raw_days", raw_days), ("body_days", body_days)):
         if days is not None:
             changes[column] = days or None
+    if backfill:
+        refuse_unknown_suite(backfill)
     if backfill is not None:
         policy = BackfillPolicy(branch=backfill_branch, suite=backfill, order=backfill_order) if backfill else None
         changes["backfill"] = policy.model_dump() if policy else None

@@ -47,6 +47,8 @@ class Settings(BaseSettings):
     """Logs that one process sends as streams at the same time; a quarter of them to one token or address."""
     lease_s: float = Field(90.0, gt=0)
     """How long an agent may be silent before its job goes back to the queue."""
+    retry_pause_s: float = Field(30.0, ge=0, le=3600)
+    """How long a job pauses whose attempt failed through no fault of its own; four times as long after each further one."""
     heartbeat_s: float = Field(15.0, gt=0)
     """How often agents are asked to say that they are at work."""
     idle_noise_hours: float = Field(12.0, ge=0)

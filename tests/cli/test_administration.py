@@ -104,6 +104,10 @@ def test_projects_are_made_listed_and_opened(pullback, database_url):
         (["token", "create", " x", "--scope", "read"], "cannot be a name"),
         (["project", "set", "nowhere", "--public"], "no project 'nowhere'"),
         (["project", "set", "nowhere"], "--public or --private"),
+        (
+            ["project", "set", "nowhere", "--backfill", "nightly:poly9*"],
+            "no suite 'nightly'; known: quick, standard, full",
+        ),
         (["db", "restore", "nothing.backup"], "no file nothing.backup"),
         (["db", "backup", "no/such/folder/file"], "no/such/folder/file cannot be written"),
     ],

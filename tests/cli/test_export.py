@@ -104,6 +104,12 @@ def test_a_pipe_gets_every_kind(measured, tmp_path):
         (["points", "--project", "demo", "--raw", "--from", f"{2:040x}"], 2),
         (["matrix", "--project", "demo", "--branch", "main"], 1),
         (["comparison", "--project", "demo", "--base", f"{1:040x}", "--head", "main"], 1),
+        (["commits", "--project", "demo", "--branch", "main"], 3),
+        (["reports", "--project", "demo", "--commit", f"{2:040x}"], 1),
+        (["jobs", "--state", "queued", "--kind", "run", "--machine", 1, "--awaiting-approval"], 0),
+        (["facts", "--machine", 1], 0),
+        (["machines"], 1),
+        (["audit", "--project", "demo"], 3),
     ):
         done = pullback_export(*what, "--format", "json", "--server", measured, folder=tmp_path)
         assert done.returncode == 0, done.stderr
@@ -125,6 +131,10 @@ def test_what_does_not_hold_is_one_sentence_and_leaves_the_file_alone(measured, 
         (["series", "-o", "missing/out.csv"], "cannot be written"),
         (["series", "--base", "main"], "--base says nothing about series: it is for comparison"),
         (["comparison", "--project", "demo"], "comparison needs --head"),
+        (["facts"], "facts needs --machine"),
+        (["facts", "--machine", "box"], "machine_id"),
+        (["jobs", "--machine", "1", "--machine", "2"], "jobs takes one --machine"),
+        (["agents", "--state", "queued"], "--state says nothing about agents: it is for jobs"),
         (["series", "-o", "out.csv", "--token-file", "none"], "token file"),
         (["series", "-o", "out.csv", "--server", "http://127.0.0.1:1"], "does not answer"),
         (["series", "-o", "out.csv", "--server", "nowhere"], "is not an address"),

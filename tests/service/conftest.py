@@ -46,7 +46,9 @@ def start_service(database_url):
 
 @pytest.fixture
 async def client(start_service):
-    async with start_service(heartbeat_s=0.05, lease_s=30, max_report_bytes=2**20, max_log_bytes=2**16) as client:
+    async with start_service(
+        heartbeat_s=0.05, lease_s=30, retry_pause_s=0, max_report_bytes=2**20, max_log_bytes=2**16
+    ) as client:
         yield client
 
 

@@ -395,6 +395,7 @@ def cluster(start_cluster, postgres):
             "DATABASE_URL": postgres.url(),
             "PULLBACK_LEASE_S": str(LEASE_S),
             "PULLBACK_HEARTBEAT_S": "1",
+            "PULLBACK_RETRY_PAUSE_S": "0.1",
             "PULLBACK_LOG_LEVEL": "warning",
         },
         replicas=2,

@@ -32,6 +32,7 @@ def secrets(folder, bare_database_url):
         "PULLBACK_TOKEN_FILE": str(folder / "token"),
         "PULLBACK_LEASE_S": "6",
         "PULLBACK_HEARTBEAT_S": "1",
+        "PULLBACK_RETRY_PAUSE_S": "0",
     }
 
 

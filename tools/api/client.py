@@ -134,7 +134,7 @@ def _class(name: str, schema: Schema, base: str) -> list[str]:
         default = ""
         if optional:
             value = described.get("default") if base == "Answer" else None
-            default = " = Field(default_factory=list)" if value == [] else f" = {value!r}"
+            default = f" = Field(default_factory={type(value).__name__})" if value in ([], {}) else f" = {value!r}"
         attribute = f"{member}_" if keyword.iskeyword(member) else member
         if attribute != member:
             default = f' = Field({"None, " if optional else ""}alias="{member}")'
@@ -165,9 +165,18 @@ def type_of(schema: Schema, models: str = "") -> str:
     return formats.get(schema.get("format", ""), plain.get(str(kind), "Any"))
 
 
+def understood(operation: Schema) -> Iterator[Schema]:
+    """Parameters of a call: without those that ask for another answer than the model it returns, a file or a 304."""
+    is_file = "text/csv" in operation["responses"].get("200", {}).get("content", {})
+    others = {"if-none-match", *(("format", "accept") if is_file else ())}
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] not in others:
+            yield parameter
+
+
 def _method(method: str, path: str, operation: Schema, *, asynchronous: bool) -> list[str]:
     of_path, keywords, query, headers = [], [], [], []
-    for parameter in operation.get("parameters", ()):
+    for parameter in understood(operation):
         name = _python_name(parameter["name"])
         kind = type_of(parameter["schema"], "models.")
         if parameter["in"] == "path":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tools.api.client import PREFIX, type_of
+from tools.api.client import PREFIX, type_of, understood
 
 from pullback_service.description import operations_of
 from pullback_service.paging import DEFAULT_LIMIT, HIGHEST_LIMIT
@@ -42,7 +42,10 @@ URL=https://pullback.example   TOKEN=plb_…
 `PULLBACK_AUTH` none is needed.
 
 **Lists** are pages: `{{"items": […], "next": cursor}}`. Ask again with `cursor=` until `next` is null; `limit=` is
-{DEFAULT_LIMIT} unless said, at most {HIGHEST_LIMIT}.
+{DEFAULT_LIMIT} unless said, at most {HIGHEST_LIMIT}. With `format=csv`, `json` (an object a line) or `parquet`, or an `Accept`
+header that prefers their media types, a list is a file with all rows, and `limit` and `cursor` mean nothing; columns keep
+their order, and new ones are added behind the others. `pullback export` writes such files. A page has an `ETag`: sent back
+in `If-None-Match`, it is answered with an empty 304 while it holds. [queries.md](queries.md) has more.
 
 **Errors** are problem documents (RFC 9457, `application/problem+json`): `type`, `title`, `status`, `detail` in one
 sentence with the remedy, `request_id` as in the logs and in the header `X-Request-Id`, and `errors` with a place each
@@ -124,7 +127,7 @@ def _operation(method: str, path: str, operation: Schema, description: Schema) -
     yield f"{operation['description'].strip()}\n"
     repeatable = " · safe to repeat" if operation["x-repeatable"] else ""
     yield f"Scope: {_scope(operation)}{repeatable}\n"
-    parameters = operation.get("parameters", ())
+    parameters = list(understood(operation))  # of files and tags the beginning of the page tells
     body = _body_members(operation, description)
     if parameters or body:
         yield "| | in | type | |\n|---|---|---|---|"

@@ -3,10 +3,28 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
+from urllib.parse import quote
 
 from pullback_cli.refusals import RefusalError
 
-What: TypeAlias = Literal["points", "series", "facets", "comparison", "matrix"]
+What: TypeAlias = Literal[
+    "points",
+    "series",
+    "facets",
+    "comparison",
+    "matrix",
+    "projects",
+    "commits",
+    "branches",
+    "reports",
+    "machines",
+    "facts",
+    "agents",
+    "jobs",
+    "boards",
+    "tokens",
+    "audit",
+]
 Given: TypeAlias = str | int | bool | Sequence[str] | None
 
 ADDRESSES: Mapping[str, str] = {
@@ -15,6 +33,17 @@ ADDRESSES: Mapping[str, str] = {
     "facets": "/api/v1/series/facets",
     "comparison": "/api/v1/comparisons",
     "matrix": "/api/v1/matrix",
+    "projects": "/api/v1/projects",
+    "commits": "/api/v1/commits",
+    "branches": "/api/v1/branches",
+    "reports": "/api/v1/reports",
+    "machines": "/api/v1/machines",
+    "facts": "/api/v1/machines/{machine}/changes",
+    "agents": "/api/v1/agents",
+    "jobs": "/api/v1/jobs",
+    "boards": "/api/v1/boards",
+    "tokens": "/api/v1/tokens",
+    "audit": "/api/v1/audit",
 }
 _SERIES = frozenset(
     {"project", "workload", "case", "variant", "kind", "metric", "machine", "device", "dtype", "param", "q"}
@@ -26,8 +55,30 @@ UNDERSTOOD: Mapping[str, frozenset[str]] = {
     "facets": _SERIES | {"branch"},
     "comparison": _SERIES | {"base", "head", "merge_base", "outcome"},
     "matrix": frozenset({"project", "machine", "metric", "branch"}),
+    "projects": frozenset(),
+    "commits": frozenset({"project", "branch"}),
+    "branches": frozenset({"project"}),
+    "reports": frozenset({"project", "commit"}),
+    "machines": frozenset(),
+    "facts": frozenset({"machine"}),
+    "agents": frozenset(),
+    "jobs": frozenset({"project", "commit", "state", "suite", "kind", "origin", "machine", "awaiting_approval"}),
+    "boards": frozenset(),
+    "tokens": frozenset(),
+    "audit": frozenset({"project"}),
 }
-NEEDED: Mapping[str, Sequence[str]] = {"points": ["project"], "comparison": ["project", "head"], "matrix": ["project"]}
+NEEDED: Mapping[str, Sequence[str]] = {
+    "points": ["project"],
+    "comparison": ["project", "head"],
+    "matrix": ["project"],
+    "commits": ["project"],
+    "branches": ["project"],
+    "facts": ["machine"],
+}
+# Of these one value alone is understood.
+ONE: Mapping[str, Sequence[str]] = {"matrix": ["machine", "metric"], "jobs": ["kind", "machine"], "facts": ["machine"]}
+# What the service calls them, where that is not the option's name.
+NAMED: Mapping[str, Mapping[str, str]] = {"jobs": {"machine": "machine_id", "awaiting_approval": "awaits_approval"}}
 ENDINGS: Mapping[str, str] = {
     ".csv": "csv",
     ".json": "json",
@@ -47,10 +98,21 @@ def parameters(what: What, given: Mapping[str, Given]) -> list[tuple[str, str]]:
     for name in NEEDED.get(what, ()):
         if name not in said:
             raise RefusalError(f"{what} needs {_option(name)}")
-    for name in ("machine", "metric"):
-        if what == "matrix" and len(_several(said.get(name))) > 1:
-            raise RefusalError(f"matrix takes one {_option(name)}")
-    return [(name, text) for name, value in said.items() for text in _several(value)]
+    for name in ONE.get(what, ()):
+        if len(_several(said.get(name))) > 1:
+            raise RefusalError(f"{what} takes one {_option(name)}")
+    named = NAMED.get(what, {})
+    return [
+        (named.get(name, name), text)
+        for name, value in said.items()
+        if f"{{{name}}}" not in ADDRESSES[what]
+        for text in _several(value)
+    ]
+
+
+def address(what: What, given: Mapping[str, Given]) -> str:
+    """Where it is, with what the address itself names."""
+    return ADDRESSES[what].format(machine=quote("".join(_several(given.get("machine"))), safe=""))
 
 
 def format_of(output: Path | None, said: str | None) -> str:

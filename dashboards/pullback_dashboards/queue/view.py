@@ -12,6 +12,10 @@ from pullback_service.jobs.waiting import Outlook
 NO_ESTIMATE = "no estimate"
 
 
+MOVING = frozenset({"turn", "pause"})
+"""Of the reasons to wait, those that pass by themselves."""
+
+
 @dataclass(frozen=True)
 class WaitingLine:
     """A job that waits: why, and when and for how long it will run as far as that is known."""
@@ -28,7 +32,7 @@ class WaitingLine:
     @property
     def stuck(self) -> bool:
         """Whether nobody will take it as things are."""
-        return self.reason != "turn"
+        return self.reason not in MOVING
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ def ends_in_words(remaining_s: float | None) -> str:
 
 
 def _starts(told: Forecast) -> str:
-    if told.reason != "turn":
+    if told.reason not in MOVING:
         return "not as things are"
     if told.starts_in_s is None:
         return NO_ESTIMATE

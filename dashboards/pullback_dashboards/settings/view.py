@@ -11,7 +11,7 @@ from pullback_service import outcomes
 from pullback_service.access.caller import Caller, Scope
 from pullback_service.audit.models import Audit
 from pullback_service.comparisons.judging import PROVISIONAL_FLOOR
-from pullback_service.jobs.steering import ATTEMPTS
+from pullback_service.jobs.leases import ATTEMPTS
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
 from pullback_service.settings import Settings

@@ -67,6 +67,8 @@ class Job:
     timeout_s: Seconds
     reference: Mapping[str, Any] | None = None
     """The commit to compare with; the same one is A/A, which shows the noise of the machine."""
+    device: str | None = None
+    """Where to measure; None where the service does not say: where the agent does."""
 
     @property
     def suite_as_asked(self) -> str:
@@ -151,6 +153,7 @@ class ServiceClient:
                 cases=tuple(globs),
                 timeout_s=job.timeout_s,
                 reference=_of_report(job.reference) if job.reference is not None else None,
+                device=job.requires.get("device"),
             ),
             Lease(
                 job_id=str(job.id), attempt=claim.attempt, token=str(claim.lease_token), heartbeat_s=claim.heartbeat_s

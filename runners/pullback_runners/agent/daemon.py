@@ -197,7 +197,7 @@ class _Agent:
                 folder,
                 key,
                 reference=reference,
-                device=self._options.device,
+                device=claim.job.device or self._options.device,
                 exact=self._engines.is_exact,
                 cpus=self._cpus,
                 tell=heartbeat.report,

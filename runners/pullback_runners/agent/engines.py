@@ -85,8 +85,11 @@ class FolderEngine:
     def extract(self, sha: str, target: Path) -> Path:  # noqa: ARG002 - the files are used where they are
         """Return the folder itself, if the commit asked for is its content."""
         if sha != content_hash(self.engine):
+            # As of a clone without it: another agent may have the commit.
             raise JobFailedError(
-                "build", f"{self.engine} is not under git and its files are not those of {sha}; give a clone instead"
+                "infra",
+                f"{self.engine} is not under git and its files are not those of {sha}; give a clone instead",
+                retryable=True,
             )
         return _checked(self.engine, f"folder {self.engine}")
 

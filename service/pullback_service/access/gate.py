@@ -162,7 +162,8 @@ class Gate:
         now = (await session.scalars(select(func.now()))).one()
         for ended, how in ((token.revoked_at, "was revoked"), (token.expires_at, "expired")):
             if ended is not None and ended <= now:
-                raise AuthenticationError(f"Token {token.name!r} {how} at {ended:%Y-%m-%d %H:%M} UTC: {MAKE_ONE}.")
+                remedy = MAKE_ONE if token.agent_id is None else f"to enrol the agent anew, {ENROL_ONE}"
+                raise AuthenticationError(f"Token {token.name!r} {how} at {ended:%Y-%m-%d %H:%M} UTC: {remedy}.")
         if token.last_used_at is None or token.last_used_at < now - USED_AGAIN_AFTER:
             await note_used(session, TokenId(token.id))
         return Caller(

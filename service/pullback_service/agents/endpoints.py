@@ -4,6 +4,7 @@ import time
 
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.caller import Caller
 from pullback_service.access.gate import KnownCaller, enrolment_code_of
@@ -21,18 +22,21 @@ from pullback_service.agents.schemas import (
     Enrolment,
     SpoolStatement,
 )
+from pullback_service.agents.tables import AGENTS
 from pullback_service.audit.keeping import note
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
-from pullback_service.database import Database, KnownDatabase, ReadSession, WriteSession
+from pullback_service.database import Database, KnownDatabase, WriteSession
 from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs import leases
 from pullback_service.jobs.bell import Seat
+from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
+from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines.queries import ensure_machine
-from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.settings import Settings
@@ -73,12 +77,16 @@ async def enroll_agent(
     )
 
 
-@router.get("", responses=documented(InvalidInputError))
-async def list_agents(session: ReadSession, limit: Limit = 100, cursor: Cursor = None) -> Page[AgentSummary]:
+@router.get("", response_model=Page[AgentSummary], responses=LISTED)
+async def list_agents(asked: KnownListing) -> Response:
     """Agents in the order of their enrolment, and what they are doing."""
-    place = read_cursor(cursor, Place)
-    rows = await queries.list_agents(session, after_id=place[0] if place else None, limit=limit + 1)
-    return page_of(rows, limit, item=_summary, key=lambda row: (row.agent.id,))
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[AgentSummary]:
+        place = read_cursor(cursor, Place)
+        rows = await queries.list_agents(session, after_id=place[0] if place else None, limit=limit + 1)
+        return page_of(rows, limit, item=_summary, key=lambda row: (row.agent.id,))
+
+    return await asked.give(read, AGENTS)
 
 
 @router.post(
@@ -144,6 +152,7 @@ async def _claim_once(
                 commit=CommitSummary.of(stored.commit, parents.get(stored.commit.id, [])),
                 suite=stored.job.suite,
                 kind=stored.job.kind,
+                requires=with_device(stored.job.requires),
                 timeout_s=stored.job.timeout_s,
                 reference=CommitSummary.of(reference, parents.get(reference.id, [])) if reference is not None else None,
             ),

@@ -16,7 +16,8 @@ from pullback_service.agents.models import Agent
 from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import AgentId, MachineId
-from pullback_service.jobs.models import CLAIMABLE, Attempt
+from pullback_service.jobs.labels import UNSAID_SQL
+from pullback_service.jobs.models import CLAIMABLE, DUE, Attempt
 from pullback_service.jobs.offers import Abilities
 from pullback_service.jobs.queries import ACTIVE
 from pullback_service.machines.models import Machine
@@ -83,7 +84,8 @@ _LOOK: LiteralString = f"""
 SELECT coalesce(%(labels)s::jsonb, a.labels), a.machine_id, m.accepts,
        EXISTS (SELECT FROM attempt t WHERE t.machine_id = a.machine_id AND t.state IN ('leased', 'running'))
        OR EXISTS (SELECT FROM job j
-                   WHERE {CLAIMABLE} AND j.requires <@ coalesce(%(labels)s::jsonb, a.labels) AND j.kind = ANY(%(kinds)s)
+                   WHERE {CLAIMABLE} AND {DUE} AND j.kind = ANY(%(kinds)s)
+                     AND ({UNSAID_SQL} || j.requires) <@ ({UNSAID_SQL} || coalesce(%(labels)s::jsonb, a.labels))
                      AND (j.machine_id IS NULL OR j.machine_id = a.machine_id)
                      AND (j.trust = 'trusted' OR m.accepts = 'untrusted')
                      AND (%(projects)s::bigint[] IS NULL OR j.project_id = ANY(%(projects)s)))

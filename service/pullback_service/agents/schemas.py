@@ -17,7 +17,9 @@ class Enrolment(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     name: Name
-    labels: JsonObject = {}
+    labels: JsonObject = Field(
+        default={}, description="What jobs may ask for. `device` says where the agent measures: the CPU, if left out."
+    )
     machine: MachineStatement
 
 
@@ -66,6 +68,9 @@ class ClaimedJob(BaseModel):
     commit: CommitSummary
     suite: str
     kind: str
+    requires: dict[str, Any] = Field(
+        default={}, description="What was asked of the agent's labels. `device` is where to measure; it is always said."
+    )
     timeout_s: float
     reference: CommitSummary | None = Field(None, description="Of the kind `compare`: the commit to compare with.")
 

@@ -19,13 +19,13 @@ from pullback_service.commits.models import Branch, BranchCommit, Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 from pullback_service.jobs.bell import ring
+from pullback_service.jobs.labels import DEVICE, column_with_device, with_device
 from pullback_service.jobs.models import Job
 from pullback_service.jobs.queries import UNFINISHED, take_turns
 from pullback_service.projects.models import Project
 from pullback_service.reports.models import Report
 from pullback_service.series.models import Case, Point, Series
 
-DEVICE = "device"  # the label of agents that says what a report says as the device of its cases
 KIND = "run"
 
 
@@ -130,28 +130,27 @@ async def _known(
                 Job.commit_id == func.any(list(commit_ids)),
                 Job.suite == wanted.suite,
                 Job.kind == KIND,
-                Job.requires == dict(wanted.requires),
+                column_with_device(Job.requires) == with_device(wanted.requires),
                 Job.machine_id.is_(None),
             )
         )
     )
     if ":" in wanted.suite:
         return known  # a part of a suite: reports name the suite alone, so only jobs tell
+    device = with_device(wanted.requires)[DEVICE]
+    measured = (
+        select(Point.id)
+        .join(Series, Series.id == Point.series_id)
+        .join(Case, Case.id == Series.case_id)
+        .where(Point.report_id == Report.id, Case.device == str(device))
+    )
     uploaded = select(Report.commit_id).where(
         Report.commit_id == func.any(list(commit_ids)),
         Report.suite == wanted.suite,
         Report.job_id.is_(None),
         Report.points > 0,
+        measured.exists(),
     )
-    device = wanted.requires.get(DEVICE)
-    if device is not None:
-        measured = (
-            select(Point.id)
-            .join(Series, Series.id == Point.series_id)
-            .join(Case, Case.id == Series.case_id)
-            .where(Point.report_id == Report.id, Case.device == str(device))
-        )
-        uploaded = uploaded.where(measured.exists())
     return known | set(await session.scalars(uploaded))
 
 
@@ -163,7 +162,7 @@ async def _under_way(session: AsyncSession, project_id: ProjectId, wanted: Wante
             Job.origin == "backfill",
             Job.project_id == project_id,
             Job.suite == wanted.suite,
-            Job.requires == dict(wanted.requires),
+            column_with_device(Job.requires) == with_device(wanted.requires),
         )
     )
     return counted or 0

@@ -22,7 +22,9 @@ class BackfillPolicy(BaseModel):
     branch: Name = Field(examples=["main"])
     suite: Name = Field(examples=["standard"])
     requires: JsonObject = Field(
-        default={}, description="Labels of the agents, as in jobs: the device, for one.", examples=[{"device": "cpu"}]
+        default={},
+        description="Labels of the agents, as in jobs: without `device`, those of the CPU.",
+        examples=[{"device": "cpu"}],
     )
     order: Literal["newest", "bisect"] = "newest"
     limit: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] = Field(

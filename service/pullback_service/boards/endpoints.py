@@ -1,8 +1,10 @@
 """Making, reading and changing boards, and pinning to them."""
 
+from typing import Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Response
+from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.caller import Caller
@@ -21,21 +23,30 @@ from pullback_service.boards.schemas import (
     ChartSummary,
     PinReceipt,
 )
+from pullback_service.boards.tables import BOARDS
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from pullback_service.fields import KnownId
+from pullback_service.fields import KnownId, Name
 from pullback_service.ids import ProjectId
-from pullback_service.paging import Page
+from pullback_service.listing import LISTED, KnownListing
+from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 
 router = APIRouter(prefix=f"{API}/boards", tags=["boards"])
 
+Place = TypeAdapter(tuple[bool, Name | Literal[""], Name])
 
-@router.get("")
-async def list_boards(session: ReadSession, caller: KnownCaller) -> Page[BoardSummary]:
-    """The caller's own boards, then those of projects, by name, on one page."""
-    return Page(items=[BoardSummary.of(stored) for stored in await queries.list_boards(session, caller)])
+
+@router.get("", response_model=Page[BoardSummary], responses=LISTED)
+async def list_boards(asked: KnownListing, caller: KnownCaller) -> Response:
+    """The caller's own boards, then those of projects, by name."""
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[BoardSummary]:
+        rows = await queries.list_boards(session, caller, after=read_cursor(cursor, Place), limit=limit + 1)
+        return page_of(rows, limit, item=BoardSummary.of, key=lambda row: row.place)
+
+    return await asked.give(read, BOARDS)
 
 
 @router.post("", status_code=201, responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError))

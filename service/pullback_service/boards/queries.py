@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import Row, Select, and_, delete, func, or_, select, update
+from sqlalchemy import Row, Select, and_, delete, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -34,6 +34,11 @@ class StoredBoard:
     charts: int
     own: bool
     may_change: bool
+
+    @property
+    def place(self) -> tuple[bool, str, str]:
+        """Where it stands in lists: one's own before those of projects, these by project, then by name."""
+        return self.project is not None, self.project or "", self.board.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +65,26 @@ def owner_of(caller: Caller) -> str:
     return caller.name if caller.token_id is None else f"token {caller.token_id}"
 
 
-async def list_boards(session: AsyncSession, caller: Caller) -> Sequence[StoredBoard]:
+async def list_boards(
+    session: AsyncSession,
+    caller: Caller,
+    *,
+    after: tuple[bool, str, str] | None = None,
+    limit: int = MOST_BOARDS * 5,
+) -> Sequence[StoredBoard]:
     """The caller's own boards, then those of projects, by name.
 
     Index: uq_board_owner_name, uq_board_project_name, ix_board_chart_board_id.
     """
+    place = (Board.project_id.is_not(None), func.coalesce(Project.name, ""), Board.name)
     statement = (
         _select()
         .where(or_(Board.project_id.is_not(None), and_(Board.owner == owner_of(caller), Board.project_id.is_(None))))
-        .order_by(Board.project_id.is_not(None), Project.name, Board.name)
-        .limit(MOST_BOARDS * 5)
+        .order_by(*place)
+        .limit(limit)
     )
+    if after is not None:
+        statement = statement.where(tuple_(*place) > after)
     return [_stored(row, caller) for row in (await session.execute(statement)).all()]
 
 

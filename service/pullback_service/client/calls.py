@@ -14,9 +14,12 @@ from pullback_service.client.sending import AsyncSender, Body, Call, SyncSender
 class Client(SyncSender):
     """Every operation of the API."""
 
-    def list_projects(self) -> models.PageOfProjectSummary:
-        """All projects by name, on one page."""
-        return self._ask(models.PageOfProjectSummary, Call("GET", "/api/v1/projects", repeatable=True))
+    def list_projects(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfProjectSummary:
+        """Projects by name."""
+        return self._ask(
+            models.PageOfProjectSummary,
+            Call("GET", "/api/v1/projects", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
 
     def create_project(self, statement: models.ProjectRequest) -> models.ProjectSummary:
         """Make a project before its first upload."""
@@ -55,10 +58,15 @@ class Client(SyncSender):
         """
         return self._ask(models.BranchReceipt, Call("POST", "/api/v1/commits", body=statement, repeatable=True))
 
-    def list_branches(self, *, project: str) -> models.PageOfBranchSummary:
-        """Branches of a project by name, on one page."""
+    def list_branches(
+        self, *, project: str, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfBranchSummary:
+        """Branches of a project by name."""
         return self._ask(
-            models.PageOfBranchSummary, Call("GET", "/api/v1/branches", query={"project": project}, repeatable=True)
+            models.PageOfBranchSummary,
+            Call(
+                "GET", "/api/v1/branches", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True
+            ),
         )
 
     def find_merge_base(self, *, project: str, one: str, other: str) -> models.MergeBaseAnswer:
@@ -187,7 +195,6 @@ class Client(SyncSender):
         branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -199,8 +206,6 @@ class Client(SyncSender):
         machine: list[str] | None = None,
         param: list[str] | None = None,
         q: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.PageOfSeriesSummary:
         """Series by any composition of their dimensions; a dimension that is repeated takes any of its values.
 
@@ -215,7 +220,6 @@ class Client(SyncSender):
                     "branch": branch,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -228,7 +232,6 @@ class Client(SyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -237,7 +240,6 @@ class Client(SyncSender):
         self,
         *,
         branch: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -249,8 +251,6 @@ class Client(SyncSender):
         machine: list[str] | None = None,
         param: list[str] | None = None,
         q: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.FacetsSummary:
         """Which values of each dimension there are under a choice of series, and how many series each of them has."""
         return self._ask(
@@ -260,7 +260,6 @@ class Client(SyncSender):
                 "/api/v1/series/facets",
                 query={
                     "branch": branch,
-                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -273,7 +272,6 @@ class Client(SyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -286,15 +284,12 @@ class Client(SyncSender):
         raw: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         from_: str | None = None,
         to: str | None = None,
         start: datetime | None = None,
         end: datetime | None = None,
         last: int | None = None,
         branch: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.PointPage:
         """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
 
@@ -310,7 +305,6 @@ class Client(SyncSender):
                     "raw": raw,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                     "from": from_,
                     "to": to,
                     "start": start,
@@ -318,7 +312,6 @@ class Client(SyncSender):
                     "last": last,
                     "branch": branch,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -329,7 +322,6 @@ class Client(SyncSender):
         raw: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -347,8 +339,6 @@ class Client(SyncSender):
         end: datetime | None = None,
         last: int | None = None,
         branch: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.PageOfSeriesPoint:
         """Points of all chosen series in a window of history, series by series, then oldest commit first.
 
@@ -363,7 +353,6 @@ class Client(SyncSender):
                     "raw": raw,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -382,7 +371,6 @@ class Client(SyncSender):
                     "last": last,
                     "branch": branch,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -399,7 +387,6 @@ class Client(SyncSender):
         merge_base: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -411,8 +398,6 @@ class Client(SyncSender):
         machine: list[str] | None = None,
         param: list[str] | None = None,
         q: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.ComparisonPage:
         """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
 
@@ -431,7 +416,6 @@ class Client(SyncSender):
                     "merge_base": merge_base,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -444,7 +428,6 @@ class Client(SyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -458,9 +441,6 @@ class Client(SyncSender):
         branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.PageOfWorkloadSummary:
         """Every case of a project, each at the newest commit that has it on that machine, by workload."""
         return self._ask(
@@ -475,16 +455,17 @@ class Client(SyncSender):
                     "branch": branch,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
 
-    def list_boards(self) -> models.PageOfBoardSummary:
-        """The caller's own boards, then those of projects, by name, on one page."""
-        return self._ask(models.PageOfBoardSummary, Call("GET", "/api/v1/boards", repeatable=True))
+    def list_boards(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfBoardSummary:
+        """The caller's own boards, then those of projects, by name."""
+        return self._ask(
+            models.PageOfBoardSummary,
+            Call("GET", "/api/v1/boards", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
 
     def create_board(self, statement: models.BoardRequest) -> models.BoardSummary:
         """Make a board, one's own or a project's."""
@@ -581,7 +562,8 @@ class Client(SyncSender):
     def retry_job(self, job_id: int) -> models.JobDetail:
         """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
-        One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+        One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the
+        request is harmless; one that is done is a conflict.
         """
         return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 
@@ -665,7 +647,7 @@ class Client(SyncSender):
         )
 
     def fail_attempt(self, job_id: int, number: int, statement: models.FailureStatement) -> models.FailureAnswer:
-        """End an attempt without a result. Only `infra` faults called retryable are tried again."""
+        """End an attempt without a result. Only `infra` faults called retryable are tried again, after a pause."""
         return self._ask(
             models.FailureAnswer,
             Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/fail", body=statement, repeatable=True),
@@ -751,9 +733,14 @@ class Client(SyncSender):
 class AsyncClient(AsyncSender):
     """Every operation of the API, to await."""
 
-    async def list_projects(self) -> models.PageOfProjectSummary:
-        """All projects by name, on one page."""
-        return await self._ask(models.PageOfProjectSummary, Call("GET", "/api/v1/projects", repeatable=True))
+    async def list_projects(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfProjectSummary:
+        """Projects by name."""
+        return await self._ask(
+            models.PageOfProjectSummary,
+            Call("GET", "/api/v1/projects", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
 
     async def create_project(self, statement: models.ProjectRequest) -> models.ProjectSummary:
         """Make a project before its first upload."""
@@ -792,10 +779,15 @@ class AsyncClient(AsyncSender):
         """
         return await self._ask(models.BranchReceipt, Call("POST", "/api/v1/commits", body=statement, repeatable=True))
 
-    async def list_branches(self, *, project: str) -> models.PageOfBranchSummary:
-        """Branches of a project by name, on one page."""
+    async def list_branches(
+        self, *, project: str, limit: int | None = None, cursor: str | None = None
+    ) -> models.PageOfBranchSummary:
+        """Branches of a project by name."""
         return await self._ask(
-            models.PageOfBranchSummary, Call("GET", "/api/v1/branches", query={"project": project}, repeatable=True)
+            models.PageOfBranchSummary,
+            Call(
+                "GET", "/api/v1/branches", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True
+            ),
         )
 
     async def find_merge_base(self, *, project: str, one: str, other: str) -> models.MergeBaseAnswer:
@@ -928,7 +920,6 @@ class AsyncClient(AsyncSender):
         branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -940,8 +931,6 @@ class AsyncClient(AsyncSender):
         machine: list[str] | None = None,
         param: list[str] | None = None,
         q: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.PageOfSeriesSummary:
         """Series by any composition of their dimensions; a dimension that is repeated takes any of its values.
 
@@ -956,7 +945,6 @@ class AsyncClient(AsyncSender):
                     "branch": branch,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -969,7 +957,6 @@ class AsyncClient(AsyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -978,7 +965,6 @@ class AsyncClient(AsyncSender):
         self,
         *,
         branch: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -990,8 +976,6 @@ class AsyncClient(AsyncSender):
         machine: list[str] | None = None,
         param: list[str] | None = None,
         q: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.FacetsSummary:
         """Which values of each dimension there are under a choice of series, and how many series each of them has."""
         return await self._ask(
@@ -1001,7 +985,6 @@ class AsyncClient(AsyncSender):
                 "/api/v1/series/facets",
                 query={
                     "branch": branch,
-                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -1014,7 +997,6 @@ class AsyncClient(AsyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -1027,15 +1009,12 @@ class AsyncClient(AsyncSender):
         raw: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         from_: str | None = None,
         to: str | None = None,
         start: datetime | None = None,
         end: datetime | None = None,
         last: int | None = None,
         branch: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.PointPage:
         """Points of one series in a window of history, oldest commit first, one for each commit: its reports are pooled.
 
@@ -1051,7 +1030,6 @@ class AsyncClient(AsyncSender):
                     "raw": raw,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                     "from": from_,
                     "to": to,
                     "start": start,
@@ -1059,7 +1037,6 @@ class AsyncClient(AsyncSender):
                     "last": last,
                     "branch": branch,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -1070,7 +1047,6 @@ class AsyncClient(AsyncSender):
         raw: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -1088,8 +1064,6 @@ class AsyncClient(AsyncSender):
         end: datetime | None = None,
         last: int | None = None,
         branch: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.PageOfSeriesPoint:
         """Points of all chosen series in a window of history, series by series, then oldest commit first.
 
@@ -1104,7 +1078,6 @@ class AsyncClient(AsyncSender):
                     "raw": raw,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -1123,7 +1096,6 @@ class AsyncClient(AsyncSender):
                     "last": last,
                     "branch": branch,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -1140,7 +1112,6 @@ class AsyncClient(AsyncSender):
         merge_base: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
         project: str | None = None,
         workload: list[str] | None = None,
         case: list[str] | None = None,
@@ -1152,8 +1123,6 @@ class AsyncClient(AsyncSender):
         machine: list[str] | None = None,
         param: list[str] | None = None,
         q: str | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.ComparisonPage:
         """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
 
@@ -1172,7 +1141,6 @@ class AsyncClient(AsyncSender):
                     "merge_base": merge_base,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                     "project": project,
                     "workload": workload,
                     "case": case,
@@ -1185,7 +1153,6 @@ class AsyncClient(AsyncSender):
                     "param": param,
                     "q": q,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
@@ -1199,9 +1166,6 @@ class AsyncClient(AsyncSender):
         branch: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        format: Literal["csv", "json", "parquet"] | None = None,
-        if_none_match: str | None = None,
-        accept: str | None = None,
     ) -> models.PageOfWorkloadSummary:
         """Every case of a project, each at the newest commit that has it on that machine, by workload."""
         return await self._ask(
@@ -1216,16 +1180,17 @@ class AsyncClient(AsyncSender):
                     "branch": branch,
                     "limit": limit,
                     "cursor": cursor,
-                    "format": format,
                 },
-                headers={"if-none-match": if_none_match, "accept": accept},
                 repeatable=True,
             ),
         )
 
-    async def list_boards(self) -> models.PageOfBoardSummary:
-        """The caller's own boards, then those of projects, by name, on one page."""
-        return await self._ask(models.PageOfBoardSummary, Call("GET", "/api/v1/boards", repeatable=True))
+    async def list_boards(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfBoardSummary:
+        """The caller's own boards, then those of projects, by name."""
+        return await self._ask(
+            models.PageOfBoardSummary,
+            Call("GET", "/api/v1/boards", query={"limit": limit, "cursor": cursor}, repeatable=True),
+        )
 
     async def create_board(self, statement: models.BoardRequest) -> models.BoardSummary:
         """Make a board, one's own or a project's."""
@@ -1324,7 +1289,8 @@ class AsyncClient(AsyncSender):
     async def retry_job(self, job_id: int) -> models.JobDetail:
         """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
-        One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+        One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the
+        request is harmless; one that is done is a conflict.
         """
         return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 
@@ -1410,7 +1376,7 @@ class AsyncClient(AsyncSender):
         )
 
     async def fail_attempt(self, job_id: int, number: int, statement: models.FailureStatement) -> models.FailureAnswer:
-        """End an attempt without a result. Only `infra` faults called retryable are tried again."""
+        """End an attempt without a result. Only `infra` faults called retryable are tried again, after a pause."""
         return await self._ask(
             models.FailureAnswer,
             Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/fail", body=statement, repeatable=True),

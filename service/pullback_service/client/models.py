@@ -109,7 +109,7 @@ class BackfillPolicy(Statement):
     branch: str
     suite: str
     requires: dict[str, JsonValue] | None = None
-    """Labels of the agents, as in jobs: the device, for one."""
+    """Labels of the agents, as in jobs: without `device`, those of the CPU."""
     order: Literal["newest", "bisect"] | None = None
     limit: int | None = None
     """Most jobs of this backfill that wait or run at once: asking again only tops them up."""
@@ -127,7 +127,7 @@ class BackfillRequest(Statement):
     branch: str
     suite: str
     requires: dict[str, JsonValue] | None = None
-    """Labels of the agents, as in jobs: the device, for one."""
+    """Labels of the agents, as in jobs: without `device`, those of the CPU."""
     order: Literal["newest", "bisect"] | None = None
     limit: int | None = None
     """Most jobs of this backfill that wait or run at once: asking again only tops them up."""
@@ -298,6 +298,8 @@ class ClaimedJob(Answer):
     commit: CommitSummary
     suite: str
     kind: str
+    requires: dict[str, Any] = Field(default_factory=dict)
+    """What was asked of the agent's labels. `device` is where to measure; it is always said."""
     timeout_s: float
     reference: CommitSummary | None = None
     """Of the kind `compare`: the commit to compare with."""
@@ -507,6 +509,7 @@ class Enrolment(Statement):
 
     name: str
     labels: dict[str, JsonValue] | None = None
+    """What jobs may ask for. `device` says where the agent measures: the CPU, if left out."""
     machine: MachineStatement
 
 
@@ -646,6 +649,8 @@ class JobDetail(Answer):
     awaits_approval: bool
     approved_at: datetime | None
     approved_by: str | None
+    not_before: datetime | None = None
+    """While it pauses because an attempt failed: when it may be given out again."""
     history: list[AttemptSummary]
     report_id: UUID | None
 
@@ -681,6 +686,7 @@ class JobRequest(Statement):
     priority: int | None = None
     """Higher ones are given out first, among equals older ones."""
     requires: dict[str, JsonValue] | None = None
+    """A job that names no `device` is for the CPU."""
     timeout_s: float | None = None
     """The work is ended after so many seconds."""
     machine_id: int | None = None
@@ -719,6 +725,8 @@ class JobSummary(Answer):
     awaits_approval: bool
     approved_at: datetime | None
     approved_by: str | None
+    not_before: datetime | None = None
+    """While it pauses because an attempt failed: when it may be given out again."""
 
 
 class LogReceipt(Answer):

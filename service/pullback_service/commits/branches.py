@@ -97,7 +97,9 @@ async def place_again(session: AsyncSession, project_id: ProjectId, shas: set[st
         await _write(session, branch_id, on)
 
 
-async def list_branches(session: AsyncSession, project_id: ProjectId) -> Sequence[StoredBranch]:
+async def list_branches(
+    session: AsyncSession, project_id: ProjectId, *, after: str | None = None, limit: int = MOST_BRANCHES
+) -> Sequence[StoredBranch]:
     """Branches of a project by name. Index: uq_branch_project_id_name, pk_branch_commit."""
     counted = (
         select(
@@ -111,15 +113,17 @@ async def list_branches(session: AsyncSession, project_id: ProjectId) -> Sequenc
         .group_by(BranchCommit.branch_id)
         .subquery()
     )
-    rows = await session.execute(
+    statement = (
         select(Branch, Commit.sha, counted.c.commits, counted.c.gaps)
         .join(counted, counted.c.branch_id == Branch.id)
         .join(BranchCommit, and_(BranchCommit.branch_id == Branch.id, BranchCommit.position == counted.c.top))
         .join(Commit, Commit.id == BranchCommit.commit_id)
         .order_by(Branch.name)
-        .limit(MOST_BRANCHES)
+        .limit(limit)
     )
-    return [StoredBranch(*row) for row in rows]
+    if after is not None:
+        statement = statement.where(Branch.name > after)
+    return [StoredBranch(*row) for row in await session.execute(statement)]
 
 
 def _place(member: Member) -> tuple[datetime, int]:

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note
@@ -12,45 +13,52 @@ from pullback_service.commits.branches import StoredBranch
 from pullback_service.commits.models import Commit
 from pullback_service.commits.placing import lock_graph
 from pullback_service.commits.schemas import BranchReceipt, BranchSummary, CommitSummary, LogStatement, MergeBaseAnswer
+from pullback_service.commits.tables import branches_of, commits_of
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name, Sha
 from pullback_service.ids import ProjectId
-from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.listing import LISTED, KnownListing
+from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import ensure_project, project_by_name
 
 router = APIRouter(prefix=API, tags=["commits"])
 
 Place = TypeAdapter(tuple[datetime, KnownId])
+BranchPlace = TypeAdapter(tuple[Name])
 
 
-@router.get("/commits", responses=documented(NotFoundError, InvalidInputError))
+@router.get("/commits", response_model=Page[CommitSummary], responses={**LISTED, **documented(NotFoundError)})
 async def list_commits(
-    session: ReadSession, project: Name, branch: Name | None = None, limit: Limit = 100, cursor: Cursor = None
-) -> Page[CommitSummary]:
+    session: ReadSession, asked: KnownListing, project: Name, branch: Name | None = None
+) -> Response:
     """Commits of a project, newest in history first."""
     project_id = ProjectId((await project_by_name(session, project)).id)
-    rows = await queries.list_commits(
-        session, project_id, branch=branch, before=read_cursor(cursor, Place), limit=limit + 1
-    )
-    ids = [commit.id for commit in rows]
-    parents = await queries.parents_of(session, ids)
-    unknown = await queries.unknown_among(session, project_id, [sha for shas in parents.values() for sha in shas])
-    places = await queries.positions_on(session, project_id, branch, ids) if branch is not None else {}
 
-    def summary(commit: Commit) -> CommitSummary:
-        of_commit = parents.get(commit.id, [])
-        position, after_gap = places.get(commit.id, (None, None))
-        return CommitSummary.of(commit, of_commit).model_copy(
-            update={
-                "position": position,
-                "after_gap": after_gap,
-                "unknown_parents": [sha for sha in of_commit if sha in unknown],
-            }
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[CommitSummary]:
+        rows = await queries.list_commits(
+            session, project_id, branch=branch, before=read_cursor(cursor, Place), limit=limit + 1
         )
+        ids = [commit.id for commit in rows]
+        parents = await queries.parents_of(session, ids)
+        unknown = await queries.unknown_among(session, project_id, [sha for shas in parents.values() for sha in shas])
+        places = await queries.positions_on(session, project_id, branch, ids) if branch is not None else {}
 
-    return page_of(rows, limit, item=summary, key=lambda commit: (commit.ordered_at, commit.id))
+        def summary(commit: Commit) -> CommitSummary:
+            of_commit = parents.get(commit.id, [])
+            position, after_gap = places.get(commit.id, (None, None))
+            return CommitSummary.of(commit, of_commit).model_copy(
+                update={
+                    "position": position,
+                    "after_gap": after_gap,
+                    "unknown_parents": [sha for sha in of_commit if sha in unknown],
+                }
+            )
+
+        return page_of(rows, limit, item=summary, key=lambda commit: (commit.ordered_at, commit.id))
+
+    return await asked.give(read, commits_of(project), name=project)
 
 
 @router.post("/commits", responses=documented(NotFoundError, InvalidInputError))
@@ -81,11 +89,17 @@ async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
     return BranchReceipt(new_commits=learnt.new, completed_commits=learnt.completed, branch=_branch(found))
 
 
-@router.get("/branches", responses=documented(NotFoundError, InvalidInputError))
-async def list_branches(session: ReadSession, project: Name) -> Page[BranchSummary]:
-    """Branches of a project by name, on one page."""
+@router.get("/branches", response_model=Page[BranchSummary], responses={**LISTED, **documented(NotFoundError)})
+async def list_branches(session: ReadSession, asked: KnownListing, project: Name) -> Response:
+    """Branches of a project by name."""
     project_id = ProjectId((await project_by_name(session, project)).id)
-    return Page(items=[_branch(branch) for branch in await branches.list_branches(session, project_id)])
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[BranchSummary]:
+        place = read_cursor(cursor, BranchPlace)
+        rows = await branches.list_branches(session, project_id, after=place[0] if place else None, limit=limit + 1)
+        return page_of(rows, limit, item=_branch, key=lambda row: (row.branch.name,))
+
+    return await asked.give(read, branches_of(project), name=project)
 
 
 @router.get("/merge-base", responses=documented(NotFoundError, InvalidInputError))

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from pullback_service.comparisons.schemas import ComparedSeries
-from pullback_service.exports.tables import Column, Table
-from pullback_service.series.tables import factor, written
+from pullback_service.exports.tables import Column, Table, written
+from pullback_service.series.tables import factor
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import orjson
 
 Row = TypeVar("Row")
 ColumnKind: TypeAlias = Literal["text", "number", "integer", "flag", "time", "numbers"]
@@ -27,3 +29,8 @@ class Table(Generic[Row]):
     def cells(self, row: Row) -> list[object]:
         """What a row says, column by column."""
         return [column.value(row) for column in self.columns]
+
+
+def written(document: Any) -> str | None:
+    """A document in a cell: JSON text, with its members in one order. None says nothing."""
+    return None if document is None else orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()

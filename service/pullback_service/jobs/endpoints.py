@@ -7,6 +7,7 @@ from uuid import UUID
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
@@ -47,7 +48,9 @@ from pullback_service.jobs.schemas import (
     LogReceipt,
 )
 from pullback_service.jobs.streaming import EventStream, Reader
-from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.jobs.tables import JOBS
+from pullback_service.listing import LISTED, KnownListing
+from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping
 from pullback_service.reports.endpoints import IdempotencyKey, receipt_of
@@ -142,28 +145,22 @@ def _chosen(
 ChosenJobs = Annotated[JobChoice, Depends(_chosen)]
 
 
-@router.get("", responses=documented(InvalidInputError))
-async def list_jobs(
-    session: ReadSession,
-    chosen: ChosenJobs,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-) -> Page[JobSummary]:
+@router.get("", response_model=Page[JobSummary], responses=LISTED)
+async def list_jobs(asked: KnownListing, chosen: ChosenJobs) -> Response:
     """Jobs, newest first, by any of their properties."""
-    place = read_cursor(cursor, Place)
-    rows = await queries.list_jobs(
-        session,
-        choice=chosen,
-        before_id=place[0] if place else None,
-        limit=limit + 1,
-    )
-    parents = await parents_of(session, [row.commit.id for row in rows])
-    return page_of(
-        rows,
-        limit,
-        item=lambda row: _summary(row, parents.get(row.commit.id, [])),
-        key=lambda row: (row.job.id,),
-    )
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[JobSummary]:
+        place = read_cursor(cursor, Place)
+        rows = await queries.list_jobs(session, choice=chosen, before_id=place[0] if place else None, limit=limit + 1)
+        parents = await parents_of(session, [row.commit.id for row in rows])
+        return page_of(
+            rows,
+            limit,
+            item=lambda row: _summary(row, parents.get(row.commit.id, [])),
+            key=lambda row: (row.job.id,),
+        )
+
+    return await asked.give(read, JOBS, name=chosen.project)
 
 
 @router.get("/{job_id}", responses=documented(NotFoundError))
@@ -182,7 +179,8 @@ async def cancel_job(session: WriteSession, job_id: KnownId) -> JobDetail:
 async def retry_job(session: WriteSession, job_id: KnownId) -> JobDetail:
     """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
-    One that waits or runs stays as it is, so repeating the request is harmless; one that is done is a conflict.
+    One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the request
+    is harmless; one that is done is a conflict.
     """
     return await _steered(session, job_id, changed=await steering.retry(session, JobId(job_id)))
 
@@ -379,12 +377,17 @@ async def report_result(
 
 @router.post("/{job_id}/attempts/{number}/fail", tags=["agents"], responses=documented(NotFoundError, ConflictError))
 async def fail_attempt(
-    statement: FailureStatement, session: WriteSession, job_id: KnownId, number: AttemptNumber
+    statement: FailureStatement, session: WriteSession, settings: KnownSettings, job_id: KnownId, number: AttemptNumber
 ) -> FailureAnswer:
-    """End an attempt without a result. Only `infra` faults called retryable are tried again."""
+    """End an attempt without a result. Only `infra` faults called retryable are tried again, after a pause."""
     held = await leases.hold(session, JobId(job_id), number, statement.lease_token)
     answer = await leases.fail(
-        session, held, kind=statement.kind, message=statement.message, retryable=statement.retryable
+        session,
+        held,
+        kind=statement.kind,
+        message=statement.message,
+        retryable=statement.retryable,
+        pause_s=settings.retry_pause_s,
     )
     await session.flush()
     return FailureAnswer(answer=answer, job_state=held.job.state)
@@ -443,6 +446,7 @@ def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
         awaits_approval=job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
         approved_at=job.approved_at,
         approved_by=job.approved_by,
+        not_before=job.not_before if job.state == "queued" else None,
     )
 
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pullback_service.jobs.offers import contains
+from pullback_service.jobs.labels import suits, with_device
 
 Work = tuple[int, str, str]
 """What takes about the same time on one machine: project, suite and kind."""
-Reason = Literal["approval", "nobody", "refused", "silent", "labels", "trust", "turn"]
+Reason = Literal["approval", "nobody", "refused", "silent", "labels", "trust", "pause", "turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class WaitingJob:
     machine_id: int | None = None
     trusted: bool = True
     approved: bool = True
+    pauses_s: float = 0.0
+    """How long it is given to nobody, because an attempt failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def may_take(job: WaitingJob, bench: Bench) -> bool:
     return (
         job.machine_id in {None, bench.machine_id}
         and (job.trusted or bench.accepts_untrusted)
-        and any(contains(labels, job.requires) for labels in bench.offers)
+        and any(suits(labels, job.requires) for labels in bench.offers)
     )
 
 
@@ -150,9 +152,11 @@ def _play(
 
 
 def _why(job: WaitingJob, benches: Sequence[Bench], takers: Sequence[int]) -> Forecast | None:
-    """Why nobody will be given a job as things are, or None where somebody will."""
+    """Why nobody will be given a job as things are, or not yet; None where somebody will."""
     if not job.trusted and not job.approved:
         return Forecast("approval", "A commit of a fork: it waits for an administrator to approve it.")
+    if takers and job.pauses_s > 0:
+        return Forecast("pause", "An attempt failed: it is tried again after a pause.", starts_in_s=job.pauses_s)
     if takers:
         return None
     mine = [bench for bench in benches if job.machine_id in {None, bench.machine_id}]
@@ -182,13 +186,13 @@ def _obstacle(job: WaitingJob, mine: Sequence[Bench], only: str | None) -> Forec
     if silent:
         words = "and it is silent." if only else f"The agents that could do it are silent: {', '.join(silent)}."
         return Forecast("silent", f"{only or ''}{words}")
-    wanted = labels_in_words(job.requires)
+    wanted = labels_in_words(with_device(job.requires))
     words = f"and its agents lack the labels {wanted}." if only else f"No agent has the labels it requires: {wanted}."
     return Forecast("labels", f"{only or ''}{words}")
 
 
 def _offers(offers: Sequence[Mapping[str, Any]], job: WaitingJob) -> bool:
-    return any(contains(labels, job.requires) for labels in offers)
+    return any(suits(labels, job.requires) for labels in offers)
 
 
 def labels_in_words(labels: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from pullback_service.agents.models import Agent
 from pullback_service.agents.queries import SILENT_AFTER_S
 from pullback_service.ids import JobId, MachineId
 from pullback_service.jobs.bell import ring
+from pullback_service.jobs.labels import CPU, DEVICE, column_with_device
 from pullback_service.jobs.models import Attempt, Job
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED
 from pullback_service.machines.models import Machine
@@ -126,6 +127,8 @@ async def _to_repeat(session: AsyncSession, machine_id: MachineId) -> Repeated |
                 Attempt.state == "done",
                 Job.kind == "run",
                 Job.trust == "trusted",
+                func.jsonb_extract_path_text(column_with_device(Job.requires), DEVICE)
+                == CPU,  # as two commits are compared
                 Report.status == "accepted",
                 Report.points > 0,
                 ~Report.dirty,  # files without git: the commit cannot be had again by its name

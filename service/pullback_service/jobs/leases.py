@@ -1,7 +1,8 @@
 """The life of a job between agents and the service: claim, heartbeat, fail, finish, cancel, expire.
 
     queued → leased → running → done | failed | cancelled | lost
-       ↑________________|  a lost lease or a passing fault of the machine, `max_attempts` times in all, then lost
+       ↑________________|  a lost lease, or after a pause a passing fault of the machine; `max_attempts` times in all,
+                           then lost
 
 Rules that hold whatever agents and networks do:
 - The job's row is locked before anything about it changes, so its steps happen one after the other.
@@ -23,12 +24,16 @@ from sqlalchemy.sql.functions import now
 from pullback_service.errors import ConflictError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
 from pullback_service.jobs.bell import ring
-from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
+from pullback_service.jobs.labels import column_with_device, with_device
+from pullback_service.jobs.models import CLAIMABLE, DUE, Attempt, Job
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
 from pullback_service.machines.models import Machine
 
 # After its own time limit a job gets this long to wind up before it is told to stop.
 GRACE_S = 60
+ATTEMPTS = 3
+PAUSES_GROW = 4
+LONGEST_PAUSE_S = 3600.0
 MOST_EXPIRED_AT_ONCE = 100
 
 HeartbeatVerdict = Literal["continue", "cancel", "lost"]
@@ -76,7 +81,8 @@ async def claim(
         select(Job.id)
         .where(
             text(CLAIMABLE),
-            Job.requires.contained_by(cast(dict(labels), JSONB)),
+            text(DUE),
+            column_with_device(Job.requires).contained_by(cast(with_device(labels), JSONB)),
             Job.kind.in_(kinds),
             or_(Job.machine_id.is_(None), Job.machine_id == machine_id),
             # Read with the machine's row locked when it counts: who lowers or raises it waits for this claim.
@@ -161,12 +167,13 @@ async def heartbeat(
 
 
 async def fail(
-    session: AsyncSession, held: HeldAttempt, *, kind: str, message: str, retryable: bool
+    session: AsyncSession, held: HeldAttempt, *, kind: str, message: str, retryable: bool, pause_s: float = 0.0
 ) -> Literal["failed", "cancelled", "queued", "lost"]:
     """End an attempt without a result.
 
     Only a passing fault of the machine (`infra`, retryable) is tried again: a commit that does not build or a workload
-    that breaks is a result. Saying it twice changes nothing.
+    that breaks is a result. What failed fails again a second later (a clone without the commit, a full disk), so the job pauses for `pause_s`,
+    and `PAUSES_GROW` times as long after every further attempt. Saying it twice changes nothing.
     """
     if not held.is_active:
         return "lost"
@@ -177,7 +184,9 @@ async def fail(
         _finish(job, "cancelled", "cancelled", message)
         return "cancelled"
     if kind == "infra" and retryable:
-        return await _try_again(session, job, kind, message)
+        tries = job.attempts - (job.max_attempts - ATTEMPTS)  # since it was queued, or queued again by somebody
+        pause_s = min(pause_s * PAUSES_GROW ** (tries - 1), LONGEST_PAUSE_S)
+        return await _try_again(session, job, kind, message, pause_s=pause_s)
     _finish(job, "failed", kind, message)
     return "failed"
 
@@ -254,13 +263,18 @@ async def expire_leases(session: AsyncSession) -> Sequence[JobId]:
     return expired
 
 
-async def _try_again(session: AsyncSession, job: Job, kind: str, message: str) -> Literal["queued", "lost"]:
+async def _try_again(
+    session: AsyncSession, job: Job, kind: str, message: str, *, pause_s: float = 0.0
+) -> Literal["queued", "lost"]:
     if job.attempts >= job.max_attempts:
         _finish(job, "lost", kind, f"{message} That was attempt {job.attempts} of {job.max_attempts}.")
         return "lost"
     job.state, job.failure_kind, job.failure_message = "queued", kind, message
+    # Nobody rings when a pause is over: waiting agents are called by the bell's next look, a few seconds later.
+    job.not_before = await session.scalar(select(_from_now(pause_s))) if pause_s else None
     await session.flush()
-    await ring(session)
+    if job.not_before is None:
+        await ring(session)
     return "queued"
 
 

@@ -17,6 +17,8 @@ ORIGINS = ("asked", "backfill", "idle")
 
 # What a claim may take. Written out, so that the planner sees that the index below is enough, whatever is a parameter.
 CLAIMABLE: LiteralString = "state = 'queued' AND (trust = 'trusted' OR approved_at IS NOT NULL)"
+# And what of that does not pause. Not in the index, which cannot hold what depends on the time.
+DUE: LiteralString = "(not_before IS NULL OR not_before <= now())"
 
 
 def _one_of(column: str, values: tuple[str, ...]) -> str:
@@ -82,6 +84,8 @@ class Job(Base):
     trust: Mapped[str] = mapped_column(server_default="trusted")
     approved_at: Mapped[Instant | None]
     approved_by: Mapped[str | None]
+    not_before: Mapped[Instant | None]
+    """While it pauses after a failed attempt: when it may be given out again."""
 
 
 class Attempt(Base):

@@ -10,14 +10,15 @@ from typing import Any, LiteralString
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.jobs.models import CLAIMABLE
+from pullback_service.jobs.labels import suits
+from pullback_service.jobs.models import CLAIMABLE, DUE
 from pullback_service.jobs.trust import TrustLevel
 
 # Of the best jobs only, those alike together: a thousand for a machine that is away must not hide one for somebody who waits.
 _WAITING: LiteralString = f"""
   WITH best AS (
        SELECT requires, kind, trust, project_id, machine_id, row_number() OVER () AS place
-         FROM (SELECT * FROM job WHERE {CLAIMABLE} ORDER BY priority DESC, attempts, id LIMIT 2000) queued)
+         FROM (SELECT * FROM job WHERE {CLAIMABLE} AND {DUE} ORDER BY priority DESC, attempts, id LIMIT 2000) queued)
 SELECT requires, kind, trust, project_id, machine_id, count(*)
   FROM best
  GROUP BY requires, kind, trust, project_id, machine_id
@@ -59,24 +60,10 @@ class Offer:
             and self.machine_id in {None, agent.machine_id}
             and (self.trust == "trusted" or agent.accepts == "untrusted")
             and (agent.projects is None or self.project_id in agent.projects)
-            and contains(agent.labels, self.requires)
+            and suits(agent.labels, self.requires)
         )
 
 
 async def waiting_offers(session: AsyncSession) -> list[Offer]:
     """What waits, best first. Index: ix_job_queue."""
     return [Offer(*row) for row in await statements.rows(session, _WAITING, {})]
-
-
-def contains(whole: object, part: object) -> bool:
-    """Whether one JSON value contains another, as Postgres' `@>` has it for jsonb.
-
-    https://www.postgresql.org/docs/current/datatype-json.html#JSON-CONTAINMENT; of its one exception (an array contains
-    a bare value) nothing is needed here, where both are objects.
-    """
-    if isinstance(part, Mapping):
-        return isinstance(whole, Mapping) and all(name in whole and contains(whole[name], part[name]) for name in part)
-    if isinstance(part, list):
-        return isinstance(whole, list) and all(any(contains(one, wanted) for one in whole) for wanted in part)
-    # True is 1 in Python and not in JSON.
-    return isinstance(whole, bool) == isinstance(part, bool) and whole == part

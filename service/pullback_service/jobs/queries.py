@@ -16,6 +16,7 @@ from pullback_service.commits.queries import ToldCommit, ensure_commit
 from pullback_service.errors import FieldError, InvalidInputError, NotFoundError
 from pullback_service.ids import CommitId, JobId, MachineId, ProjectId
 from pullback_service.jobs.bell import ring
+from pullback_service.jobs.labels import column_with_device, with_device
 from pullback_service.jobs.models import Attempt, Job
 from pullback_service.jobs.trust import note_fork, trust_in
 from pullback_service.machines.models import Machine
@@ -134,7 +135,7 @@ async def _standing(session: AsyncSession, job: Job) -> Job | None:
             Job.commit_id == job.commit_id,
             Job.suite == job.suite,
             Job.kind == job.kind,
-            Job.requires == job.requires,
+            column_with_device(Job.requires) == with_device(job.requires),
             Job.reference_id.is_not_distinct_from(job.reference_id),
             Job.machine_id.is_not_distinct_from(job.machine_id),
             Job.state.in_(STANDING),

@@ -51,7 +51,9 @@ class JobRequest(BaseModel):
     kind: JobKind = "run"
     reference: CommitStatement | None = Field(None, description="Of the kind `compare`: the older of the two commits.")
     priority: Priority = 0
-    requires: JsonObject = Field(default={}, examples=[{"device": "cpu"}])
+    requires: JsonObject = Field(
+        default={}, description="A job that names no `device` is for the CPU.", examples=[{"device": "cpu"}]
+    )
     timeout_s: Timeout = 3600
     machine_id: KnownId | None = Field(None, description="The one machine that may take it.")
 
@@ -117,6 +119,9 @@ class JobSummary(BaseModel):
     awaits_approval: bool
     approved_at: datetime | None
     approved_by: str | None
+    not_before: datetime | None = Field(
+        None, description="While it pauses because an attempt failed: when it may be given out again."
+    )
 
 
 class JobDetail(JobSummary):

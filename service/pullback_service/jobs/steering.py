@@ -10,17 +10,21 @@ from sqlalchemy.sql.functions import now
 from pullback_service.errors import ConflictError
 from pullback_service.ids import JobId
 from pullback_service.jobs.bell import ring
+from pullback_service.jobs.leases import ATTEMPTS
 from pullback_service.jobs.queries import UNFINISHED, lock_job
-
-ATTEMPTS = 3
 
 
 async def retry(session: AsyncSession, job_id: JobId) -> bool:
     """Queue a failed, lost or cancelled job again, with three more attempts; what was tried before stays its history.
 
-    One that is on its way already stays as it is.
+    One that pauses pauses no longer; one that is on its way already stays as it is.
     """
     job = await lock_job(session, job_id)
+    if job.state == "queued" and job.not_before is not None:
+        job.not_before = None
+        await session.flush()
+        await ring(session)
+        return True
     if job.state in UNFINISHED:
         return False
     if job.state == "done":
@@ -30,7 +34,7 @@ async def retry(session: AsyncSession, job_id: JobId) -> bool:
     job.state = "queued"
     job.max_attempts = job.attempts + ATTEMPTS
     job.origin = "asked"  # a machine that is idle may be given another thing to do meanwhile
-    job.failure_kind = job.failure_message = job.cancel_requested_at = job.finished_at = None
+    job.failure_kind = job.failure_message = job.cancel_requested_at = job.finished_at = job.not_before = None
     await session.flush()
     await ring(session)
     return True

@@ -19,7 +19,8 @@ MOST_WAITING = 2_000
 _LOOK_BACK = 200
 
 _QUEUE: LiteralString = """
-SELECT id, project_id, suite, kind, requires, machine_id, trust = 'trusted', approved_at IS NOT NULL
+SELECT id, project_id, suite, kind, requires, machine_id, trust = 'trusted', approved_at IS NOT NULL,
+       greatest(extract(epoch FROM not_before - now())::float8, 0)
   FROM job WHERE state = 'queued' ORDER BY priority DESC, attempts, id LIMIT %(most)s
 """
 _AGENTS: LiteralString = """
@@ -71,8 +72,8 @@ async def outlook(session: AsyncSession) -> Outlook:
             elapsed_s=elapsed_s, takes_s=takes_s, done=int(done), total=int(total)
         )
     queue = [
-        WaitingJob(job_id, (project_id, suite, kind), requires, machine_id, trusted, approved)
-        for job_id, project_id, suite, kind, requires, machine_id, trusted, approved in await statements.rows(
+        WaitingJob(job_id, (project_id, suite, kind), requires, machine_id, trusted, approved, pauses_s)
+        for job_id, project_id, suite, kind, requires, machine_id, trusted, approved, pauses_s in await statements.rows(
             session, _QUEUE, {"most": MOST_WAITING}
         )
     ]

@@ -3,8 +3,9 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
@@ -12,6 +13,7 @@ from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import MachineId
+from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines import queries
 from pullback_service.machines.schemas import (
     DayNoise,
@@ -22,7 +24,8 @@ from pullback_service.machines.schemas import (
     MetricNoise,
     WorkloadNoise,
 )
-from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.machines.tables import MACHINES, facts_of
+from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.runtime import KnownNoise
 
@@ -31,12 +34,16 @@ router = APIRouter(prefix=f"{API}/machines", tags=["machines"])
 Place = TypeAdapter(tuple[KnownId])
 
 
-@router.get("", responses=documented(InvalidInputError))
-async def list_machines(session: ReadSession, limit: Limit = 100, cursor: Cursor = None) -> Page[MachineSummary]:
+@router.get("", response_model=Page[MachineSummary], responses=LISTED)
+async def list_machines(asked: KnownListing) -> Response:
     """Machines in the order in which they were first seen."""
-    place = read_cursor(cursor, Place)
-    rows = await queries.list_machines(session, after_id=place[0] if place else None, limit=limit + 1)
-    return page_of(rows, limit, item=MachineSummary.model_validate, key=lambda row: (row.id,))
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[MachineSummary]:
+        place = read_cursor(cursor, Place)
+        rows = await queries.list_machines(session, after_id=place[0] if place else None, limit=limit + 1)
+        return page_of(rows, limit, item=MachineSummary.model_validate, key=lambda row: (row.id,))
+
+    return await asked.give(read, MACHINES)
 
 
 @router.patch("/{machine_id}", responses=documented(ForbiddenError, NotFoundError, InvalidInputError))
@@ -76,14 +83,18 @@ async def read_noise(
     )
 
 
-@router.get("/{machine_id}/changes", responses=documented(NotFoundError, InvalidInputError))
-async def list_machine_changes(
-    session: ReadSession, machine_id: KnownId, limit: Limit = 100, cursor: Cursor = None
-) -> Page[FactsChange]:
+@router.get(
+    "/{machine_id}/changes", response_model=Page[FactsChange], responses={**LISTED, **documented(NotFoundError)}
+)
+async def list_machine_changes(session: ReadSession, asked: KnownListing, machine_id: KnownId) -> Response:
     """How the facts of a machine changed, the last change first: another kernel, another NumPy, another name."""
     machine = await queries.machine_by_id(session, MachineId(machine_id))
-    place = read_cursor(cursor, Place)
-    rows = await queries.changes_of(
-        session, MachineId(machine.id), before_id=place[0] if place else None, limit=limit + 1
-    )
-    return page_of(rows, limit, item=FactsChange.model_validate, key=lambda row: (row.id,))
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[FactsChange]:
+        place = read_cursor(cursor, Place)
+        rows = await queries.changes_of(
+            session, MachineId(machine_id), before_id=place[0] if place else None, limit=limit + 1
+        )
+        return page_of(rows, limit, item=FactsChange.model_validate, key=lambda row: (row.id,))
+
+    return await asked.give(read, facts_of(machine), name=f"machine-{machine_id}")

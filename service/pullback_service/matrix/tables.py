@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pullback_service.exports.tables import Column, Table
+from pullback_service.exports.tables import Column, Table, written
 from pullback_service.matrix.queries import MatrixRow, MatrixWorkload
 from pullback_service.series.queries import MeasuredCell
-from pullback_service.series.tables import factor, written
+from pullback_service.series.tables import factor
 
 
 @dataclass(frozen=True, slots=True)

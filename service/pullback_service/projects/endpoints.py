@@ -3,24 +3,36 @@
 from urllib.parse import quote
 
 from fastapi import APIRouter, Response
+from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
 from pullback_service.fields import Name
-from pullback_service.paging import Page
+from pullback_service.listing import LISTED, KnownListing
+from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects import queries
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest, ProjectSummary
+from pullback_service.projects.tables import PROJECTS
 
 router = APIRouter(prefix=f"{API}/projects", tags=["projects"])
 
+Place = TypeAdapter(tuple[Name])
 
-@router.get("")
-async def list_projects(session: ReadSession) -> Page[ProjectSummary]:
-    """All projects by name, on one page."""
-    return Page(items=[ProjectSummary.model_validate(project) for project in await queries.list_projects(session)])
+
+@router.get("", response_model=Page[ProjectSummary], responses=LISTED)
+async def list_projects(asked: KnownListing) -> Response:
+    """Projects by name."""
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[ProjectSummary]:
+        place = read_cursor(cursor, Place)
+        rows = await queries.list_projects(session, after=place[0] if place else None, limit=limit + 1)
+        return page_of(rows, limit, item=ProjectSummary.model_validate, key=lambda row: (row.name,))
+
+    return await asked.give(read, PROJECTS)
 
 
 @router.post("", status_code=201, responses=documented(ConflictError, InvalidInputError))

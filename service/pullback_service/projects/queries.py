@@ -19,9 +19,14 @@ from pullback_service.reports.models import Report
 MOST_PROJECTS = 1_000
 
 
-async def list_projects(session: AsyncSession) -> Sequence[Project]:
-    """All projects by name. Index: uq_project_name."""
-    return (await session.scalars(select(Project).order_by(Project.name).limit(MOST_PROJECTS))).all()
+async def list_projects(
+    session: AsyncSession, *, after: str | None = None, limit: int = MOST_PROJECTS
+) -> Sequence[Project]:
+    """Projects by name. Index: uq_project_name."""
+    statement = select(Project).order_by(Project.name).limit(limit)
+    if after is not None:
+        statement = statement.where(Project.name > after)
+    return (await session.scalars(statement)).all()
 
 
 async def project_by_name(session: AsyncSession, name: str) -> Project:

@@ -8,6 +8,7 @@ from uuid import UUID
 from anyio import to_thread
 from fastapi import APIRouter, BackgroundTasks, Depends, Header, Query, Request, Response
 from pydantic import TypeAdapter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
@@ -24,7 +25,8 @@ from pullback_service.errors import (
 )
 from pullback_service.fields import Name, Sha
 from pullback_service.importers.unpacking import is_archive
-from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.listing import LISTED, KnownListing
+from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.reports import keeping, queries
 from pullback_service.reports.gathering import Parts
@@ -33,6 +35,7 @@ from pullback_service.reports.models import Report
 from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, is_read_at_once, refuse_unknown_parameters
 from pullback_service.reports.schemas import PointPreview, ReportDetail, ReportReceipt, ReportSummary, UploadReceipt
 from pullback_service.reports.stated import Stated, refuse_dirty
+from pullback_service.reports.tables import REPORTS
 from pullback_service.runtime import KnownIntake, KnownSettings
 
 router = APIRouter(prefix=f"{API}/reports", tags=["reports"])
@@ -111,19 +114,17 @@ async def upload_report(
     return receipt
 
 
-@router.get("", responses=documented(InvalidInputError))
-async def list_reports(
-    session: ReadSession,
-    project: Name | None = None,
-    commit: Sha | None = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-) -> Page[ReportSummary]:
+@router.get("", response_model=Page[ReportSummary], responses=LISTED)
+async def list_reports(asked: KnownListing, project: Name | None = None, commit: Sha | None = None) -> Response:
     """Reports, newest upload first."""
-    rows = await queries.list_reports(
-        session, project=project, commit=commit, before=read_cursor(cursor, Place), limit=limit + 1
-    )
-    return page_of(rows, limit, item=summary_of, key=lambda row: (row.report.received_at, row.report.id))
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[ReportSummary]:
+        rows = await queries.list_reports(
+            session, project=project, commit=commit, before=read_cursor(cursor, Place), limit=limit + 1
+        )
+        return page_of(rows, limit, item=summary_of, key=lambda row: (row.report.received_at, row.report.id))
+
+    return await asked.give(read, REPORTS, name=project)
 
 
 @router.get("/{report_id}", responses=documented(NotFoundError, GoneError))

@@ -3,11 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import orjson
-
-from pullback_service.exports.tables import Column, Table
+from pullback_service.exports.tables import Column, Table, written
 from pullback_service.series.finding import Facets, StoredSeries
 from pullback_service.series.windows import PooledPoint, RawPoint
 
@@ -40,11 +38,6 @@ class FacetRow:
 def factor(log_ratio: float | None) -> float | None:
     """The factor of a natural-log ratio."""
     return None if log_ratio is None else exp(log_ratio)
-
-
-def written(params: Any) -> str:
-    """Parameters of a case as JSON text."""
-    return orjson.dumps(params, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def series_columns(of: Callable[[Row], StoredSeries]) -> Sequence[Column[Row]]:

@@ -8,6 +8,7 @@ from pullback_service.agents.models import Agent
 from pullback_service.agents.queries import SILENT_AFTER_S
 from pullback_service.chores.following_up import MISSED_AFTER_S
 from pullback_service.chores.queries import chore_states, live_workers
+from pullback_service.jobs.labels import column_with_device
 from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
 from pullback_service.jobs.queries import ACTIVE, AWAITS_APPROVAL
 from pullback_service.machines.models import Machine
@@ -61,7 +62,7 @@ async def _queue(session: AsyncSession) -> QueueStatus:
     offered = exists().where(
         Agent.machine_id == Machine.id,
         Agent.last_seen_at > now() - _seconds(OFFERED_WITHIN_S),
-        Job.requires.contained_by(Agent.labels),
+        column_with_device(Job.requires).contained_by(column_with_device(Agent.labels)),
         (Job.machine_id.is_(None)) | (Job.machine_id == Machine.id),
         (Job.trust == "trusted") | (Machine.accepts == "untrusted"),
     )

@@ -5,6 +5,7 @@ from datetime import timedelta
 from fastapi import APIRouter, Response
 from pydantic import TypeAdapter
 from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
@@ -13,12 +14,14 @@ from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId, TokenId
-from pullback_service.paging import Cursor, Limit, Page, page_of, read_cursor
+from pullback_service.listing import LISTED, KnownListing
+from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import project_by_name
 from pullback_service.tokens import queries
 from pullback_service.tokens.schemas import CodeRequest, NewCode, NewToken, TokenRequest, TokenSummary, Whoami
+from pullback_service.tokens.tables import TOKENS
 
 router = APIRouter(prefix=API, tags=["tokens"])
 
@@ -47,14 +50,16 @@ async def create_token(
     return NewToken(**TokenSummary.of(stored).model_dump(), token=shown.secret)
 
 
-@router.get("/tokens", responses=documented(InvalidInputError))
-async def list_tokens(
-    session: ReadSession, caller: KnownCaller, limit: Limit = 100, cursor: Cursor = None
-) -> Page[TokenSummary]:
+@router.get("/tokens", response_model=Page[TokenSummary], responses=LISTED)
+async def list_tokens(asked: KnownListing, caller: KnownCaller) -> Response:
     """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
-    place = read_cursor(cursor, Place)
-    rows = await queries.list_tokens(session, after_id=place[0] if place else None, limit=limit + 1, caller=caller)
-    return page_of(rows, limit, item=TokenSummary.of, key=lambda row: (row.token.id,))
+
+    async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[TokenSummary]:
+        place = read_cursor(cursor, Place)
+        rows = await queries.list_tokens(session, after_id=place[0] if place else None, limit=limit + 1, caller=caller)
+        return page_of(rows, limit, item=TokenSummary.of, key=lambda row: (row.token.id,))
+
+    return await asked.give(read, TOKENS)
 
 
 @router.post("/tokens/{token_id}/revoke", responses=documented(NotFoundError))

@@ -91,6 +91,7 @@ def test_a_claim_says_what_the_agent_can_do_and_brings_the_commit_to_compare_wit
             "commit": commit,
             "suite": "quick",
             "kind": "compare",
+            "requires": {"site": "here", "device": "cpu"},
             "timeout_s": 60,
             "reference": commit,
         },
@@ -108,6 +109,7 @@ def test_a_claim_says_what_the_agent_can_do_and_brings_the_commit_to_compare_wit
         claim = client.claim("1", labels={}, wait_s=0)
     assert asked[0]["kinds"] == ["run", "compare"]
     assert claim.job.reference == claim.job.commit
+    assert claim.job.device == "cpu"
     assert set(claim.job.reference) == {"sha", "parents", "branch", "author", "authored_at", "title"}
 
 

@@ -116,5 +116,6 @@ def test_without_git_the_files_are_named_by_their_content(tmp_path):
     assert len(sha) == 40
     assert source.extract(sha, tmp_path / "unused") == tmp_path / "engine"
     _write_engine(tmp_path, 2)
-    with pytest.raises(JobFailedError, match="not under git"):
+    with pytest.raises(JobFailedError, match="not under git") as failure:
         source.extract(sha, tmp_path / "unused")
+    assert (failure.value.kind, failure.value.retryable) == ("infra", True)

@@ -230,7 +230,9 @@ async def test_an_agent_whose_token_is_revoked_while_it_waits_gets_nothing(guard
     job = (await admin.post(f"{API}/jobs", json=wanted)).json()
     assert "was revoked or expired while the request waited" in problem_of(await waiting, 401)
     assert (await admin.get(job["url"])).json()["state"] == "queued"
-    assert "was revoked at" in problem_of(await guarded.post(claim, json={}, headers=own), 401)
+    told = problem_of(await guarded.post(claim, json={}, headers=own), 401)
+    assert "was revoked at" in told
+    assert "to enrol the agent anew, `pullback token enroll`" in told
 
 
 async def test_an_expired_code_enrols_nobody(guarded, admin, looking):

@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service.jobs.bell import JobBell
-from pullback_service.jobs.offers import Abilities, Offer, contains
+from pullback_service.jobs.labels import contains
+from pullback_service.jobs.offers import Abilities, Offer
 from pullback_service.runtime import runtime_of
 
 

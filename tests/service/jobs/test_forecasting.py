@@ -26,8 +26,8 @@ def test_one_machine_does_one_job_after_the_other():
 
 
 def test_machines_take_what_fits_them_whenever_they_are_free():
-    gpu = bench(8, [{"gpu": "h200"}], free_in_s=5)
-    queue = [job(1), job(2, requires={"gpu": "h200"}), job(3, requires=CPU)]
+    gpu = bench(8, [{"gpu": "h200", "device": "cuda"}], free_in_s=5)
+    queue = [job(1), job(2, requires={"device": "cuda"}), job(3, requires=CPU)]
     told = forecast(queue, [bench(7), gpu], {(7, QUICK): 100, (8, QUICK): 10})
     assert (told[1].machine, told[1].starts_in_s) == ("lab-7", 0)
     assert (told[2].machine, told[2].starts_in_s) == ("lab-8", 5)
@@ -51,7 +51,8 @@ def test_what_is_not_known_is_not_guessed():
         (job(1, machine_id=7), [bench(7, (), away=(CPU,))], "silent", "Only lab-7 may take it, and it is silent."),
         (job(1), [bench(7, (), away=(CPU,)), bench(8, (), away=(CPU,))], "silent", "lab-7, lab-8"),
         (job(1, requires={"gpu": "h200"}), [bench(7)], "labels", "gpu=h200"),
-        (job(1, requires={"gpu": "h200"}, machine_id=7), [bench(7)], "labels", "lack the labels gpu=h200"),
+        (job(1), [bench(7, [{"device": "cuda"}])], "labels", "requires: device=cpu."),
+        (job(1, requires={"gpu": "h200"}, machine_id=7), [bench(7)], "labels", "lack the labels device=cpu, gpu=h200"),
         (job(1, trusted=False), [bench(7)], "trust", "accepts code of forks"),
         (job(1), [bench(7, (), refusal="the disk is full")], "refused", "lab-7 takes no jobs: the disk is full"),
     ],

@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from pullback_service import worker
+from pullback_service.jobs.waiting import outlook
 from pullback_service.models import Attempt, Job, Report
 
 pytestmark = pytest.mark.anyio
@@ -69,6 +70,26 @@ async def test_a_job_is_given_only_to_agents_with_the_labels_it_requires(enroll,
     assert (await (await enroll()).claim()).status_code == 204
     assert (await (await enroll(labels={"gpu": "other"})).claim()).status_code == 204
     assert (await (await enroll(labels={"gpu": "h200", "site": "here"})).claim()).status_code == 200
+
+
+async def test_a_job_that_names_no_device_is_for_the_cpu(client, enroll, queue):
+    job = await queue(requires={"site": "here"})
+    on_gpu = await enroll(labels={"device": "cuda", "site": "here"})
+    assert (await on_gpu.claim()).status_code == 204
+    assert (await on_gpu.claim(labels={"device": "cuda", "site": "here"})).status_code == 204
+    assert (await client.get("/status")).json()["jobs"]["unservable"] == 1
+    assert (await queue(requires={"site": "here", "device": "cpu"}))["id"] == job["id"]  # the same, in more words
+    silent = await enroll(labels={"site": "here"})
+    assert (await client.get("/status")).json()["jobs"]["unservable"] == 0
+    claimed = (await silent.take()).claim["job"]
+    assert (claimed["id"], claimed["requires"]) == (job["id"], {"site": "here", "device": "cpu"})
+
+
+async def test_a_gpus_agent_is_given_what_asks_for_its_device(enroll, queue):
+    await queue(1)
+    wanted = await queue(2, requires={"device": "cuda"})
+    lease = await (await enroll(labels={"device": "cuda"})).take()
+    assert (lease.claim["job"]["id"], lease.claim["job"]["requires"]) == (wanted["id"], {"device": "cuda"})
 
 
 async def test_asking_twice_for_a_job_gives_the_standing_one(client, queue, enroll, reports):
@@ -206,6 +227,51 @@ async def test_only_passing_faults_of_the_machine_are_tried_again(
     assert await state_of(job) == state
     assert (await lease.fail(kind, retryable=retryable))["answer"] == "lost"
     assert await state_of(job) == state
+
+
+@pytest.fixture
+async def service_that_pauses(start_service):
+    async with start_service(retry_pause_s=30) as client:
+        yield client
+
+
+async def test_pauses_between_attempts_grow(service_that_pauses, reports, database):
+    client = service_that_pauses
+    machine = {"fingerprint": "m", "name": "m"}
+    agent = (await client.post("/api/v1/agents/enroll", json={"name": "a", "machine": machine})).json()["agent_id"]
+    wanted = {"project": "demo", "commit": {"sha": reports.sha(1)}, "suite": "quick"}
+    job = (await client.post("/api/v1/jobs", json=wanted)).json()
+
+    async def fails():
+        claim = (await client.post(f"/api/v1/agents/{agent}/claim", json={})).json()
+        statement = {"lease_token": claim["lease_token"], "kind": "infra", "message": "no commit", "retryable": True}
+        await client.post(f"{job['url']}/attempts/{claim['attempt']}/fail", json=statement)
+        return (await client.get(job["url"])).json()
+
+    async def pause():
+        async with database.reading() as reading:
+            return (await outlook(reading)).waiting[job["id"]]
+
+    async def let_it_end():
+        async with database.writing.begin() as writing:
+            await writing.execute(text("UPDATE job SET not_before = now()"))
+
+    assert job["not_before"] is None
+    for about_s in (30, 120):
+        assert (await fails())["not_before"] is not None
+        assert (await client.post(f"/api/v1/agents/{agent}/claim", json={})).status_code == 204
+        told = await pause()
+        assert (told.reason, about_s - 10 < told.starts_in_s <= about_s) == ("pause", True)
+        await let_it_end()
+        assert (await pause()).reason == "turn"
+    lost = await fails()
+    assert (lost["state"], lost["not_before"]) == ("lost", None)
+    await client.post(f"{job['url']}/retry")
+    await fails()
+    assert 20 < (await pause()).starts_in_s <= 30  # as after a first attempt
+    again = (await client.post(f"{job['url']}/retry")).json()  # somebody who says so waits for nothing
+    assert (again["not_before"], again["attempts"], again["max_attempts"]) == (None, 4, 6)
+    assert (await client.post(f"/api/v1/agents/{agent}/claim", json={})).status_code == 200
 
 
 async def test_a_waiting_job_is_cancelled_at_once(client, enroll, queue):

@@ -1,0 +1,47 @@
+"""Whether an agent is one that a job asks for: what the job requires must be among the agent's labels.
+
+The label `device` says where an agent measures, and what a report says as the device of its cases. Whoever names none means
+the CPU: a job without it is for the CPU, as `pullback run` is, and an agent without it measures there. So a GPU's agent
+takes the jobs that ask for its device and no others, and no series of the CPU gets a point from a GPU.
+"""
+
+from collections.abc import Mapping
+from typing import Any, LiteralString
+
+from sqlalchemy import ColumnElement, cast
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import InstrumentedAttribute
+
+DEVICE = "device"
+CPU = "cpu"
+UNSAID: Mapping[str, str] = {DEVICE: CPU}
+UNSAID_SQL: LiteralString = """'{"device": "cpu"}'::jsonb"""
+
+
+def with_device(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """Labels, or what a job requires, with the device that is meant."""
+    return {**UNSAID, **labels}
+
+
+def column_with_device(labels: InstrumentedAttribute[dict[str, Any]]) -> ColumnElement[Any]:
+    """The same of a column."""
+    return cast(dict(UNSAID), JSONB).op("||", return_type=JSONB())(labels)
+
+
+def suits(labels: Mapping[str, Any], requires: Mapping[str, Any]) -> bool:
+    """Whether an agent with these labels is one that the job asks for."""
+    return contains(with_device(labels), with_device(requires))
+
+
+def contains(whole: object, part: object) -> bool:
+    """Whether one JSON value contains another, as Postgres' `@>` has it for jsonb.
+
+    https://www.postgresql.org/docs/current/datatype-json.html#JSON-CONTAINMENT; of its one exception (an array contains
+    a bare value) nothing is needed here, where both are objects.
+    """
+    if isinstance(part, Mapping):
+        return isinstance(whole, Mapping) and all(name in whole and contains(whole[name], part[name]) for name in part)
+    if isinstance(part, list):
+        return isinstance(whole, list) and all(any(contains(one, wanted) for one in whole) for wanted in part)
+    # True is 1 in Python and not in JSON.
+    return isinstance(whole, bool) == isinstance(part, bool) and whole == part

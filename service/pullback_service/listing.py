@@ -1,0 +1,77 @@
+"""How a list is answered: a page of JSON that may be asked about again, or all of it as a file.
+
+A list is a function that reads one of its pages. A file is all its pages, one behind the other, so that what is listed
+and what is exported cannot come apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, TypeVar
+
+from fastapi import Depends, Response
+from pydantic import BaseModel
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.answers import UNCHANGED, Answering, KnownAnswering
+from pullback_service.database import OpenedReading, OpenSession, ReadSession
+from pullback_service.errors import InvalidInputError, NotAcceptableError
+from pullback_service.exports.formats import EXPORTED, Format, WantedFormat
+from pullback_service.exports.sending import in_batches, send
+from pullback_service.exports.tables import Table
+from pullback_service.paging import DEFAULT_LIMIT, HIGHEST_LIMIT, Cursor, Limit, Page
+from pullback_service.problems import documented
+
+Item = TypeVar("Item", bound=BaseModel)
+
+
+class ReadPage(Protocol[Item]):
+    """Reads one page of a list."""
+
+    async def __call__(self, session: AsyncSession, cursor: str | None, limit: int, /) -> Page[Item]:
+        """The page behind a cursor, with at most so many items."""
+
+
+LISTED: dict[int | str, dict[str, Any]] = {
+    **EXPORTED,
+    **UNCHANGED,
+    **documented(InvalidInputError, NotAcceptableError),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What was asked of a list."""
+
+    session: AsyncSession
+    opened: OpenSession
+    answer: Answering
+    form: Format | None
+    limit: int
+    cursor: str | None
+
+    async def give(self, read: ReadPage[Item], table: Table[Item], *, name: str | None = None) -> Response:
+        """The page that was asked for, or all pages as a file; `name` is whose list it is, for the file's name."""
+        if self.form is None:
+            return self.answer(await read(self.session, self.cursor, self.limit))
+
+        async def batch(session: AsyncSession, cursor: str | None) -> tuple[Sequence[Item], str | None]:
+            page = await read(session, cursor, HIGHEST_LIMIT)
+            return page.items, page.next
+
+        return await send(
+            self.form, table, in_batches(self.opened, batch), name=name or "pullback", headers=self.answer.headers
+        )
+
+
+async def _listing(
+    session: ReadSession,
+    opened: OpenedReading,
+    answer: KnownAnswering,
+    form: WantedFormat,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Listing:
+    return Listing(session, opened, answer, form, limit, cursor)
+
+
+KnownListing = Annotated[Listing, Depends(_listing)]
