@@ -23,6 +23,7 @@ from pullback_dashboards.charts.still import still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
+from pullback_dashboards.markdown_twin import markdown_of
 from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.markdown import markdown_text
@@ -35,6 +36,7 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+_MARKDOWN = ".md"
 _HEADERS = {
     "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
@@ -54,8 +56,8 @@ def page(
     project: str | None = None,
     machine: str | None = None,
     **parts: Any,
-) -> HTMLResponse:
-    """The page of a view. `twins` names the other forms (json, csv) that the same address has.
+) -> Response:
+    """The page of a view, or its Markdown where that is asked for. `twins` names the other forms that the same address has.
 
     `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it.
     `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there.
@@ -80,13 +82,27 @@ def page(
             **parts,
         )
     )
+    if _wants_markdown(request):
+        return markdown_twin(markdown_of(body, str(request.base_url).rstrip("/")))
     return HTMLResponse(body, status_code=status, headers=_HEADERS)
 
 
 def address_of(request: Request) -> str:
-    """The path of a request as an address has it: names with a question mark or a slash in them stay whole."""
+    """The path of a page as an address has it: names with a question mark or a slash in them stay whole."""
     raw = request.scope.get("raw_path")
-    return raw.decode("ascii") if raw else quote(request.url.path)
+    path = raw.decode("ascii") if raw else quote(request.url.path)
+    return path.removesuffix(_MARKDOWN) if _wants_markdown(request) else path
+
+
+def _wants_markdown(request: Request) -> bool:
+    """Whether the route is that of a Markdown twin: a workload may be called `notes.md` as well."""
+    return getattr(request.scope.get("route"), "path", "").endswith(_MARKDOWN)
+
+
+def markdown_twin(text: str) -> Response:
+    """Markdown, shown by browsers as it is and pasted into a pull request as it is."""
+    headers = {"cache-control": "no-cache", "x-content-type-options": "nosniff"}
+    return Response(text, media_type="text/markdown; charset=utf-8", headers=headers)
 
 
 def json_twin(view: object) -> Response:
@@ -134,6 +150,8 @@ def _multiple(chart: Chart) -> Markup:
 
 
 def _tamed(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
     return tame(value) if isinstance(value, str) else value
 
 

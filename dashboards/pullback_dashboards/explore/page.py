@@ -131,9 +131,10 @@ async def explore_svg(
 
 
 @router.get(_PATH)
+@router.get(_PATH + ".md")
 async def explore_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    twins = ("json", "csv", "svg") if view.charts else ("json",)
+    twins = ("json", "csv", "md", "svg") if view.charts else ("json", "md")
     title = f"{view.series} series of {view.project}"
     return page(request, "explore.html", title=title, project=view.project, view=view, most=MOST_DRAWN, twins=twins)
 

@@ -103,6 +103,7 @@ async def workload_svg(asked: AskedPage, plot: str | None = None) -> Response:
 
 
 @router.get(_PATH)
+@router.get(_PATH + ".md")
 async def workload_page(request: Request, asked: AskedPage) -> Response:
     """The page."""
     return page(
@@ -123,7 +124,7 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         copying=True,
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),
-        twins=("json", "csv", "svg", "badge.svg"),
+        twins=("json", "csv", "md", "svg", "badge.svg"),
     )
 
 

@@ -176,3 +176,70 @@ def test_a_form_of_another_site_signs_nobody_in(guarded_base):
 def test_a_project_is_found_at_its_own_address(base):
     answer = httpx.get(f"{base}/projects/pullback")
     assert (answer.status_code, answer.headers["location"]) == (307, "/?project=pullback")
+
+
+def test_every_page_is_there_as_markdown_with_the_words_it_shows(base):
+    sha = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
+    report = httpx.get(f"{base}/api/v1/reports?limit=1").json()["items"][0]["id"]
+    explored = "workload=dense_bias_act&metric=time"
+    for address, words in (
+        ("/overview.md?project=pullback", "| case | unfused | fused | stateful |"),
+        (f"{DENSE}.md", "| commit | time: unfused | time: fused | time: stateful |"),
+        (f"/projects/pullback/explore.md?{explored}", "| case | variant | metric | machine | newest |"),
+        (f"/projects/pullback/commits/{sha}.md", "| report | machine | suite | cases | failures | state |"),
+        (f"/projects/pullback/commits/{sha}/cases/dense_bias_act%5Bn=100,act=tanh,f4,cpu%5D.md", "each group"),
+        (f"/reports/{report}.md", "| variant | time | ÷ unfused |"),
+        ("/fleet.md", "| machine | agents, and what they do |"),
+        ("/machines/1.md", "## Its last reports"),
+        ("/jobs.md", "# Jobs"),
+        ("/settings.md", "| project | read by |"),
+        ("/settings/projects/pullback.md", "# "),
+        ("/settings/tokens.md", "# Tokens"),
+        ("/settings/audit.md", "# Audit log"),
+        ("/boards.md", "# Boards"),
+        ("/help.md", "## Reading a number"),
+    ):
+        answer = httpx.get(base + address)
+        assert answer.status_code == 200, address
+        assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+        assert words in answer.text, address
+        assert "<" not in re.sub(r"`[^`]*`|\\<", "", answer.text.split("```")[0]), address
+    cells = [cell["value"] for cell in _cells(httpx.get(f"{base}/overview.json?project=pullback").json())]
+    table = httpx.get(f"{base}/overview.md?project=pullback").text
+    assert [value for value in cells if value not in table] == []
+    led = httpx.get(f"{base}/overview.md?project=pullback").text
+    assert f"({base}/projects/pullback/workloads/dense_bias_act?" in led  # links are whole where they are pasted
+
+
+def _cells(view):
+    return [cell for group in view["heat"]["groups"] for row in group["rows"] for cell in row["cells"]]
+
+
+def test_a_report_and_lists_are_there_as_numbers(base):
+    report = httpx.get(f"{base}/api/v1/reports?limit=1").json()["items"][0]["id"]
+    rows = list(csv.DictReader(io.StringIO(httpx.get(f"{base}/reports/{report}.csv").text)))
+    assert {row["metric"] for row in rows} >= {"time", "array_bytes"}
+    assert all(float(row["value"]) >= 0 for row in rows if not row["failure"] and row["value"])
+    fused = next(row for row in rows if row["variant"] == "fused" and row["metric"] == "time")
+    assert float(fused["low"]) < float(fused["factor"]) < float(fused["high"])
+    for address, column in (
+        ("/fleet.csv", "noise_floor"),
+        ("/machines/1.csv", "false_alarms"),
+        ("/settings/tokens.csv", "scopes"),
+        ("/boards.csv", "charts"),
+    ):
+        assert column in httpx.get(base + address).text.splitlines()[0], address
+
+
+def test_forms_have_twins_as_well(base):
+    assert httpx.get(f"{base}/login.json?next=/jobs").json() == {"next": "/jobs", "needed": False, "refusal": None}
+    pin = httpx.get(f"{base}/boards/pin.json", params={"chart": f"{DENSE}?plot=time"}).json()
+    assert pin["title"] == "dense_bias_act, time"
+    assert httpx.get(f"{base}/projects/pullback/compare.json").json()["machines"]
+
+
+def test_twins_are_as_well_guarded_as_their_pages(guarded_base):
+    for page in ("/settings/audit", "/settings/tokens", "/fleet", "/jobs"):
+        for suffix in (".json", ".csv", ".md"):
+            assert httpx.get(guarded_base + page + suffix).status_code == 401, page + suffix
+    assert httpx.get(f"{guarded_base}/help.md").status_code == 200
