@@ -2,14 +2,15 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import orjson
-from fastapi import Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -19,7 +20,7 @@ from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import sparkline
-from pullback_dashboards.charts.still import still
+from pullback_dashboards.charts.still import BESIDE_OTHERS, NARROWEST, WIDEST, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
@@ -30,6 +31,8 @@ from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, csrf_of
+
+Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; letters keep their size.")]
 
 # Plotly writes style attributes; nothing else is allowed from inside a page, and nothing at all from elsewhere.
 CONTENT_SECURITY_POLICY = (
@@ -146,13 +149,19 @@ def _drawing(svg: str) -> Markup:
 
 
 def _multiple(chart: Chart) -> Markup:
-    return Markup(still(chart.curves, chart.axes))  # noqa: S704 - `still` escapes names
+    return Markup(still(chart.curves, chart.axes, BESIDE_OTHERS))  # noqa: S704 - `still` escapes names
 
 
 def _tamed(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat()
     return tame(value) if isinstance(value, str) else value
+
+
+def _breakable(label: str) -> Markup:
+    """A case's label, which a narrow page may break behind its commas instead of inside a word."""
+    parts = [Markup("{}").format(part) for part in re.split(r"(?<=[,\[_])", label)]
+    return Markup("<wbr>").join(parts)
 
 
 def _with_code(text: str) -> Markup:
@@ -183,6 +192,7 @@ def _templates() -> Environment:
         "drawing": _drawing,
         "multiple": _multiple,
         "markdown_text": markdown_text,
+        "breakable": _breakable,
         "with_code": _with_code,
     }
     return environment

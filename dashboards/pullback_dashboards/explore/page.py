@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.still import Axes, standalone
+from pullback_dashboards.charts.still import WIDTH, Axes, standalone
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.explore.view import (
     MOST_DRAWN,
@@ -24,7 +24,7 @@ from pullback_dashboards.explore.view import (
 )
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
+from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, svg_twin
 from pullback_dashboards.sources import as_factor
 from pullback_dashboards.state import Address
 from pullback_service.database import ReadSession
@@ -118,6 +118,7 @@ async def explore_svg(
     split: Split = "metric",
     y: Values = "relative",
     last: Last = _WINDOWS[1],
+    width: Width = WIDTH,
 ) -> Response:
     """The first chart, for a README or a board: without the menus and their counts, for boards ask for many."""
     await project_by_name(session, project)
@@ -125,9 +126,9 @@ async def explore_svg(
     stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN + 1)
     if not stored or len(stored) > MOST_DRAWN:
         why = "no series fits any more" if not stored else f"more than {MOST_DRAWN} series are too many for one chart"
-        return svg_twin(standalone((), Axes(f"{project}: {why}", "", 1, "", "")))
+        return svg_twin(standalone((), Axes(f"{project}: {why}", "", 1, "", ""), width))
     first = charts_of(await _points_of(session, stored, last), split=split, relative=y == "relative")[0]
-    return svg_twin(standalone(first.curves, first.axes))
+    return svg_twin(standalone(first.curves, first.axes, width))
 
 
 @router.get(_PATH)

@@ -143,6 +143,7 @@ async def overview(request: Request, view: AskedView, state: Asked) -> Response:
         against_baseline=view.heat is None or view.heat.compares,
         live=True,
         swapping=True,
+        cells=True,
     )
 
 

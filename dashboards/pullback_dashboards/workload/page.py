@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from pullback_dashboards import links, sources
+from pullback_dashboards.charts.still import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.overview.view import bracket
-from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
+from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, svg_twin
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
@@ -42,6 +43,7 @@ class WorkloadPage:
     machine: str
     questions: tuple[Question, ...]
     machines: Machines | None
+    lacking: str | None = None
     earlier: str | None = None
     later: str | None = None
 
@@ -63,6 +65,7 @@ async def _read(project: str, workload: str, session: ReadSession, state: Annota
         found.machine,
         _questions(state, found, compares=view.compares),
         found.side_by_side,
+        lacking=found.lacking,
         earlier=page_at(state.page + 1) if state.page < view.pages else None,
         later=page_at(state.page - 1) if state.page > 1 else None,
     )
@@ -97,9 +100,9 @@ async def workload_badge_svg(asked: AskedPage, variant: str | None = None) -> Re
 
 
 @router.get(_PATH + ".svg")
-async def workload_svg(asked: AskedPage, plot: str | None = None) -> Response:
+async def workload_svg(asked: AskedPage, plot: str | None = None, width: Width = WIDTH) -> Response:
     """A metric against unfused across commits, as a chart for a README or a board: time, unless `plot` names another."""
-    return svg_twin(chart(asked.view, plot))
+    return svg_twin(chart(asked.view, plot, width))
 
 
 @router.get(_PATH)
@@ -116,6 +119,7 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         project=asked.view.project,
         machine=asked.machine,
         machines=asked.machines,
+        lacking=asked.lacking,
         earlier=asked.earlier,
         later=asked.later,
         pins=_pins(asked.view, asked.machine),
