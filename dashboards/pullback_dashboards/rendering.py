@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import orjson
+from anyio import to_thread
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,6 +20,7 @@ from pullback_dashboards import links
 from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.raster import png
 from pullback_dashboards.charts.sparkline import sparkline
 from pullback_dashboards.charts.still import BESIDE_OTHERS, NARROWEST, WIDEST, still
 from pullback_dashboards.charts.strip import Groups, strip
@@ -130,6 +132,13 @@ def svg_twin(body: str) -> Response:
     """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
     headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
     return Response(body, media_type="image/svg+xml", headers=headers)
+
+
+async def png_twin(svg: str, width: int) -> Response:
+    """The same as pixels, twice as many as it is wide for those who look closely; kept as long."""
+    body = await to_thread.run_sync(png, svg, width)
+    headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
+    return Response(body, media_type="image/png", headers=headers)
 
 
 def _sparkline(cell: Cell) -> Markup:

@@ -230,7 +230,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 # The style sheet's tokens that a still uses, for files that stand alone.
-_LIGHT = (
+LIGHT = (
     "--better:#0a68b4;--worse:#d3590a;--failed:#8a1c3b;--surface:#fff;--ink-2:#454c54;--ink-3:#616872;--rule:#e4e4df;--series-0:#6b7280;--series-1:#0072b2;--series-2:#007a5e;"
     "--series-3:#b84a00;--series-4:#8352a3;--series-5:#806400;--series-6:#b02e6c;--series-7:#4b4fc2;--series-8:#556a2a;"
     "--band-1:rgb(0 114 178/.16);--band-2:rgb(0 122 94/.16);--band-3:rgb(184 74 0/.16);--band-4:rgb(131 82 163/.16);"
@@ -242,4 +242,4 @@ _DARK = (
     "--band-1:rgb(85 170 230/.2);--band-2:rgb(55 199 156/.2);--band-3:rgb(255 140 77/.2);--band-4:rgb(200 156 226/.2);"
     "--band-5:rgb(214 181 48/.2);--band-6:rgb(240 128 179/.2);--band-7:rgb(163 166 255/.2);--band-8:rgb(169 192 106/.2)"
 )
-_COLOURS = f"svg{{{_LIGHT}}}@media(prefers-color-scheme:dark){{svg{{{_DARK}}}}}"
+_COLOURS = f"svg{{{LIGHT}}}@media(prefers-color-scheme:dark){{svg{{{_DARK}}}}}"

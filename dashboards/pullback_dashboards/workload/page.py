@@ -7,10 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from pullback_dashboards import links, sources
+from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
+from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.still import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.overview.view import bracket
-from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, svg_twin
+from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
@@ -99,6 +101,21 @@ async def workload_badge_svg(asked: AskedPage, variant: str | None = None) -> Re
     return svg_twin(workload_badge(asked.view, variant or spoken_of(asked.view)))
 
 
+@router.get(_PATH + ".card.png")
+async def workload_card(asked: AskedPage) -> Response:
+    """The picture that sites show beside a link to the page."""
+    view = asked.view
+    words = "; ".join(f"{said.variant}: {said.words}" for said in view.lede) or "Across commits, as measured."
+    drawn = card(view.case or view.workload, words, lambda width: chart(view, width=width), of=view.project)
+    return await png_twin(drawn, CARD_WIDTH)
+
+
+@router.get(_PATH + ".png")
+async def workload_png(asked: AskedPage, plot: str | None = None, width: Width = WIDTH) -> Response:
+    """The same chart as `.svg`, for readers that show none of those."""
+    return await png_twin(chart(asked.view, plot, width), 2 * width)
+
+
 @router.get(_PATH + ".svg")
 async def workload_svg(asked: AskedPage, plot: str | None = None, width: Width = WIDTH) -> Response:
     """A metric against unfused across commits, as a chart for a README or a board: time, unless `plot` names another."""
@@ -128,7 +145,7 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         copying=True,
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),
-        twins=("json", "csv", "md", "svg", "badge.svg"),
+        twins=("json", "csv", "md", "svg", "png", "card.png", "badge.svg"),
     )
 
 

@@ -92,9 +92,22 @@ def test_a_chart_as_an_image_is_that_of_the_page_or_says_why_there_is_none(base)
     assert "array bytes, variant ÷ unfused" in memory
 
 
+def _size(answer):
+    """The pixels of a PNG, as its header tells them."""
+    assert answer.headers["content-type"] == "image/png", answer.text
+    assert answer.content[:8] == b"\x89PNG\r\n\x1a\n"
+    return int.from_bytes(answer.content[16:20]), int.from_bytes(answer.content[20:24])
+
+
 def test_pages_tell_feed_readers_and_previews_what_they_are(base):
     page = httpx.get(base + DENSE).text
-    assert re.search(rf'<meta property="og:image" content="{base}{DENSE}.svg">', page)
+    preview = re.search(r'<meta property="og:image" content="(.*?)">', page)[1]
+    assert preview == f"{base}{DENSE}.card.png"
+    assert _size(httpx.get(preview)) == (1200, 630)
+    assert _size(httpx.get(f"{base}{DENSE}.png?plot=array_bytes")) == (1720, 500)
+    assert _size(httpx.get(f"{base}/projects/pullback/explore.png?metric=time&width=600")) == (1200, 500)
+    assert _size(httpx.get(f"{base}/projects/pullback/explore.card.png?metric=nothing")) == (1200, 630)
+    assert httpx.get(f"{base}{DENSE}.png?width=9000").status_code == 422
     assert re.search(r'<meta property="og:description" content="fused: \d\.\d× faster', page)
     assert re.search(
         r'type="application/atom\+xml" title="What changed" href="/projects/pullback/feed.atom\?machine=lab-7"', page
