@@ -32,7 +32,7 @@ from pullback_dashboards.wording import units
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_service.exports.comma_separated import tame
-from pullback_service.logins.cookies import COOKIE, csrf_of
+from pullback_service.logins.cookies import COOKIE, masked_csrf_of
 
 Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; letters keep their size.")]
 
@@ -83,7 +83,7 @@ def page(
             twins={suffix: links.twin(path, query, suffix) for suffix in twins},
             now=datetime.now(UTC),
             base=str(request.base_url).rstrip("/"),
-            csrf=csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
+            csrf=masked_csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
             **parts,
         )
     )

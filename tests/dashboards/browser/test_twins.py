@@ -164,7 +164,7 @@ def test_pages_need_a_login_where_the_service_needs_a_token(guarded_base):
         assert shown.status_code == 200
         job = {"project": "demo", "commit": {"sha": "1" * 40}, "suite": "quick", "timeout_s": 60}
         assert browser.post("/api/v1/jobs", json=job).status_code == 403
-        proof = re.search(r'name="csrf" value="([0-9a-f]{64})"', shown.text)[1]
+        proof = re.search(r'name="csrf" value="([0-9a-f]{128})"', shown.text)[1]
         assert browser.post("/api/v1/jobs", json=job, headers={"x-csrf-token": proof}).status_code == 201
         assert browser.post("/logout").status_code == 403
         assert browser.post("/logout", data={"csrf": proof}).status_code == 303
