@@ -23,6 +23,7 @@ NAMES = frozenset(
         "copy.js",
         "times.js",
         "log.js",
+        "cells.js",
         "icon.svg",
         PLOTLY,
     }

@@ -2,14 +2,16 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import orjson
-from fastapi import Request
+from anyio import to_thread
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,23 +20,28 @@ from pullback_dashboards import links
 from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.raster import png
 from pullback_dashboards.charts.sparkline import sparkline
-from pullback_dashboards.charts.still import still
+from pullback_dashboards.charts.still import BESIDE_OTHERS, NARROWEST, WIDEST, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
+from pullback_dashboards.markdown_twin import markdown_of
 from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_service.exports.comma_separated import tame
-from pullback_service.logins.cookies import COOKIE, csrf_of
+from pullback_service.logins.cookies import COOKIE, masked_csrf_of
+
+Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; letters keep their size.")]
 
 # Plotly writes style attributes; nothing else is allowed from inside a page, and nothing at all from elsewhere.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+_MARKDOWN = ".md"
 _HEADERS = {
     "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
@@ -54,8 +61,8 @@ def page(
     project: str | None = None,
     machine: str | None = None,
     **parts: Any,
-) -> HTMLResponse:
-    """The page of a view. `twins` names the other forms (json, csv) that the same address has.
+) -> Response:
+    """The page of a view, or its Markdown where that is asked for. `twins` names the other forms that the same address has.
 
     `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it.
     `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there.
@@ -76,17 +83,31 @@ def page(
             twins={suffix: links.twin(path, query, suffix) for suffix in twins},
             now=datetime.now(UTC),
             base=str(request.base_url).rstrip("/"),
-            csrf=csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
+            csrf=masked_csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
             **parts,
         )
     )
+    if _wants_markdown(request):
+        return markdown_twin(markdown_of(body, str(request.base_url).rstrip("/")))
     return HTMLResponse(body, status_code=status, headers=_HEADERS)
 
 
 def address_of(request: Request) -> str:
-    """The path of a request as an address has it: names with a question mark or a slash in them stay whole."""
+    """The path of a page as an address has it: names with a question mark or a slash in them stay whole."""
     raw = request.scope.get("raw_path")
-    return raw.decode("ascii") if raw else quote(request.url.path)
+    path = raw.decode("ascii") if raw else quote(request.url.path)
+    return path.removesuffix(_MARKDOWN) if _wants_markdown(request) else path
+
+
+def _wants_markdown(request: Request) -> bool:
+    """Whether the route is that of a Markdown twin: a workload may be called `notes.md` as well."""
+    return getattr(request.scope.get("route"), "path", "").endswith(_MARKDOWN)
+
+
+def markdown_twin(text: str) -> Response:
+    """Markdown, shown by browsers as it is and pasted into a pull request as it is."""
+    headers = {"cache-control": "no-cache", "x-content-type-options": "nosniff"}
+    return Response(text, media_type="text/markdown; charset=utf-8", headers=headers)
 
 
 def json_twin(view: object) -> Response:
@@ -121,6 +142,13 @@ def svg_twin(body: str) -> Response:
     return Response(body, media_type="image/svg+xml", headers=headers)
 
 
+async def png_twin(svg: str, width: int) -> Response:
+    """The same as pixels, twice as many as it is wide for those who look closely; kept as long."""
+    body = await to_thread.run_sync(png, svg, width)
+    headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
+    return Response(body, media_type="image/png", headers=headers)
+
+
 def _sparkline(cell: Cell) -> Markup:
     return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
 
@@ -138,11 +166,19 @@ def _drawing(svg: str) -> Markup:
 
 
 def _multiple(chart: Chart) -> Markup:
-    return Markup(still(chart.curves, chart.axes))  # noqa: S704 - `still` escapes names
+    return Markup(still(chart.curves, chart.axes, BESIDE_OTHERS))  # noqa: S704 - `still` escapes names
 
 
 def _tamed(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
     return tame(value) if isinstance(value, str) else value
+
+
+def _breakable(label: str) -> Markup:
+    """A case's label, which a narrow page may break behind its commas instead of inside a word."""
+    parts = [Markup("{}").format(part) for part in re.split(r"(?<=[,\[_])", label)]
+    return Markup("<wbr>").join(parts)
 
 
 def _with_code(text: str) -> Markup:
@@ -173,6 +209,7 @@ def _templates() -> Environment:
         "drawing": _drawing,
         "multiple": _multiple,
         "markdown_text": markdown_text,
+        "breakable": _breakable,
         "with_code": _with_code,
     }
     return environment

@@ -1,5 +1,6 @@
 """`/boards`: boards, one board, and pinning to one. What changes them are forms, so that they work without a script."""
 
+from dataclasses import asdict
 from typing import Annotated
 from urllib.parse import quote
 from uuid import UUID
@@ -24,7 +25,7 @@ from pullback_dashboards.boards.view import (
 from pullback_dashboards.compare.reading import CompareAsked, read_comparison
 from pullback_dashboards.compare.view import metric_rows, verdict
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
-from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.boards import queries
@@ -39,6 +40,7 @@ from pullback_service.projects.queries import list_projects, project_by_name
 
 router = APIRouter(include_in_schema=False)
 
+COLUMNS = ("id", "name", "project", "owner", "charts", "changed_at", "may_change")
 MOST_HELD = 8
 """Comparisons that are made for one look at a board; each costs about what its own page costs."""
 
@@ -78,10 +80,17 @@ async def boards_json(view: AskedBoards) -> Response:
     return json_twin(view)
 
 
+@router.get("/boards.csv")
+async def boards_csv(view: AskedBoards) -> Response:
+    """The list as CSV."""
+    return csv_twin("boards", map(asdict, (*view.own, *view.of_projects)), COLUMNS)
+
+
 @router.get("/boards")
+@router.get("/boards.md")
 async def boards_page(request: Request, view: AskedBoards) -> Response:
     """The list."""
-    return page(request, "boards.html", title="Boards", view=view, twins=("json",))
+    return page(request, "boards.html", title="Boards", view=view, twins=("json", "csv", "md"))
 
 
 @router.post("/boards")
@@ -93,18 +102,15 @@ async def create_board(request: Request, session: WriteSession, caller: KnownCal
     return _to(links.board(str(board_id)))
 
 
-@router.get("/boards/pin")
-async def pin_page(
-    request: Request,
+async def _read_pin(
     session: ReadSession,
     caller: KnownCaller,
     chart: Annotated[str, Query(max_length=8000, description="Address of the page to pin.")],
-) -> Response:
-    """Which board a chart is to be pinned to."""
+) -> PinView:
     pinned = _pinned(chart)
     await project_by_name(session, pinned.project)
     stored = await queries.list_boards(session, caller)
-    view = PinView(
+    return PinView(
         address=pinned.address,
         title=pinned.words,
         image=pinned.image,
@@ -113,7 +119,21 @@ async def pin_page(
         may_make=not caller.anonymous,
         may_make_for_project=caller.has("upload"),
     )
-    return page(request, "pin.html", title="Pin to a board", project=pinned.project, view=view)
+
+
+AskedPin = Annotated[PinView, Depends(_read_pin)]
+
+
+@router.get("/boards/pin.json")
+async def pin_json(view: AskedPin) -> Response:
+    """The same as JSON."""
+    return json_twin(view)
+
+
+@router.get("/boards/pin")
+async def pin_page(request: Request, view: AskedPin) -> Response:
+    """Which board a chart is to be pinned to."""
+    return page(request, "pin.html", title="Pin to a board", project=view.project, view=view, twins=("json",))
 
 
 @router.post("/boards/pin")
@@ -154,9 +174,12 @@ async def board_json(view: AskedBoard) -> Response:
 
 
 @router.get("/boards/{board_id}")
+@router.get("/boards/{board_id}.md")
 async def board_page(request: Request, view: AskedBoard) -> Response:
     """The board."""
-    return page(request, "board.html", title=view.board.name, project=view.board.project, view=view, twins=("json",))
+    return page(
+        request, "board.html", title=view.board.name, project=view.board.project, view=view, twins=("json", "md")
+    )
 
 
 @router.post("/boards/{board_id}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from pullback_dashboards import links
+from pullback_dashboards.charts.still import BESIDE_OTHERS
 from pullback_dashboards.history import metric_label
 from pullback_service.commits.naming import FULL_HASH
 
@@ -35,7 +36,7 @@ class Pinned:
         if self.kind == "compare":
             return None
         path, _, query = self.address.partition("?")
-        return links.twin(path, query, "svg")
+        return links.twin(path, f"{query}&width={BESIDE_OTHERS}".lstrip("&"), "svg")
 
     @property
     def words(self) -> str:

@@ -71,10 +71,13 @@ async def case_csv(view: AskedView) -> Response:
 
 
 @router.get(_PATH)
+@router.get(_PATH + ".md")
 async def case_page(request: Request, view: AskedView) -> Response:
     """The page."""
     title = f"{view.case} at {view.commit.short}"
-    return page(request, "case.html", title=title, project=view.project, view=view, twins=("json", "csv"), copying=True)
+    return page(
+        request, "case.html", title=title, project=view.project, view=view, twins=("json", "csv", "md"), copying=True
+    )
 
 
 async def _told(session: AsyncSession, report: CaseReport, case: Case) -> Told:

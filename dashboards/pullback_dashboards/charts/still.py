@@ -13,9 +13,11 @@ from itertools import groupby
 from pullback_dashboards.charts.palette import Look
 
 WIDTH, HEIGHT = 860, 250
+BESIDE_OTHERS = 600  # the width of one of two charts that share a page, so that its letters keep their size
+NARROWEST, WIDEST = 420, 1600
 _LEFT, _TOP, _BOTTOM = 58, 26, 26
 _RIGHT, _WIDEST_RIGHT = 132, 240  # room for names: as much as they need, between these
-_LETTER = 7.2  # pixels of a bold letter of twelve, in the widest of the usual fonts
+_LETTER = 8.3  # pixels of a bold letter of twelve, in the widest of the usual fonts
 _LABEL = 14  # pixels that a name needs for itself
 _DASHES = {
     "solid": "",
@@ -76,29 +78,33 @@ class Axes:
     notes: tuple[Note, ...] = ()
 
 
-def still(curves: Sequence[Curve], axes: Axes) -> str:
-    """The SVG element, coloured by the custom properties of the page it stands in."""
-    return _element(curves, axes, "")
+def still(curves: Sequence[Curve], axes: Axes, width: int = WIDTH) -> str:
+    """The SVG element, coloured by the custom properties of the page it stands in, for a place about as wide as `width`."""
+    return _element(curves, axes, width, "")
 
 
-def standalone(curves: Sequence[Curve], axes: Axes) -> str:
+def standalone(curves: Sequence[Curve], axes: Axes, width: int = WIDTH) -> str:
     """The same as a file: with its own colours, light and dark by the reader's wish, and a name for those who do not see it."""
     style = f"<style>{_COLOURS}</style>"
-    ground = f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="var(--surface)"/>'
-    return _element(curves, axes, f"<title>{escape(axes.title)}</title>{style}{ground}")
+    ground = f'<rect width="{width}" height="{HEIGHT}" rx="6" fill="var(--surface)"/>'
+    return _element(curves, axes, width, f"<title>{escape(axes.title)}</title>{style}{ground}")
 
 
-def _element(curves: Sequence[Curve], axes: Axes, head: str) -> str:
-    frame = _Frame.around(curves, axes)
+def _element(curves: Sequence[Curve], axes: Axes, width: int, head: str) -> str:
+    frame = _Frame.around(curves, axes, width)
     # Without curves there is nothing to be measured by a grid: the title says why.
     parts = (
         [f'<text x="{_LEFT}" y="{HEIGHT / 2}" fill="var(--ink-3)">{escape(axes.title)}</text>']
         if not curves
-        else [*_grid(frame, axes), *(part for curve in curves for part in _curve(curve, frame)), *_names(curves, frame)]
+        else [
+            *_grid(frame, axes),
+            *(part for curve in curves for part in _curve(curve, frame)),
+            *_names(curves, frame, width),
+        ]
     )
     role = 'role="img"' if head else 'aria-hidden="true" focusable="false"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="still" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="xMinYMid" {role} '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="still" viewBox="0 0 {width} {HEIGHT}" preserveAspectRatio="xMinYMid" {role} '
         f'font-family="system-ui, sans-serif" font-size="12">{head}{"".join(parts)}</svg>'
     )
 
@@ -115,7 +121,7 @@ class _Frame:
     right: int
 
     @classmethod
-    def around(cls, curves: Sequence[Curve], axes: Axes) -> "_Frame":
+    def around(cls, curves: Sequence[Curve], axes: Axes, width: int) -> "_Frame":
         spots = [spot for curve in curves for spot in curve.spots if spot]
         heights = [
             value for spot in spots for value in (spot.height, spot.high or spot.height, spot.low or spot.height)
@@ -123,7 +129,8 @@ class _Frame:
         heights += [axes.baseline] if axes.baseline is not None else []
         count = max(1, axes.count)
         longest = max((len(curve.name) for curve in curves), default=0)
-        right = WIDTH - min(_WIDEST_RIGHT, max(_RIGHT, round(longest * _LETTER) + 12))
+        least, most = (round(room * width / WIDTH) for room in (_RIGHT, _WIDEST_RIGHT))
+        right = width - min(most, max(least, round(longest * _LETTER) + 12))
         if axes.log:
             known = [height for height in heights if height > 0] or [1.0]
             low, high = min(known) / 1.08, max(known) * 1.08
@@ -143,7 +150,7 @@ class _Frame:
 
 
 def _grid(frame: _Frame, axes: Axes) -> Iterator[str]:
-    yield f'<text x="{_LEFT}" y="16" fill="var(--ink-2)" font-weight="600">{escape(axes.title)}</text>'
+    yield f'<text class="still-name" x="{_LEFT}" y="16" fill="var(--ink-2)" font-weight="600">{escape(axes.title)}</text>'
     right = frame.right
     for height in frame.ticks:
         y = frame.y(height)
@@ -185,13 +192,13 @@ def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{inside}" stroke="{colour}" stroke-width="1.5"/>'
 
 
-def _names(curves: Sequence[Curve], frame: _Frame) -> Iterator[str]:
+def _names(curves: Sequence[Curve], frame: _Frame, width: int) -> Iterator[str]:
     """The names of the curves beside their ends, from the top, each at least one line below the one above."""
     ends = [(frame.y(last.height), curve) for curve in curves if (last := _last(curve))]
     below = float(_TOP)
     for y, curve in sorted(ends, key=lambda end: end[0]):
         below = max(y + 4, below + _LABEL)
-        name = _shortened(curve.name, round((WIDTH - frame.right - 12) / _LETTER))
+        name = _shortened(curve.name, round((width - frame.right - 12) / _LETTER))
         yield f'<text x="{frame.right + 8}" y="{below:.1f}" fill="{curve.look.colour}" font-weight="600">{escape(name)}</text>'
 
 
@@ -223,7 +230,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 # The style sheet's tokens that a still uses, for files that stand alone.
-_LIGHT = (
+LIGHT = (
     "--better:#0a68b4;--worse:#d3590a;--failed:#8a1c3b;--surface:#fff;--ink-2:#454c54;--ink-3:#616872;--rule:#e4e4df;--series-0:#6b7280;--series-1:#0072b2;--series-2:#007a5e;"
     "--series-3:#b84a00;--series-4:#8352a3;--series-5:#806400;--series-6:#b02e6c;--series-7:#4b4fc2;--series-8:#556a2a;"
     "--band-1:rgb(0 114 178/.16);--band-2:rgb(0 122 94/.16);--band-3:rgb(184 74 0/.16);--band-4:rgb(131 82 163/.16);"
@@ -235,4 +242,4 @@ _DARK = (
     "--band-1:rgb(85 170 230/.2);--band-2:rgb(55 199 156/.2);--band-3:rgb(255 140 77/.2);--band-4:rgb(200 156 226/.2);"
     "--band-5:rgb(214 181 48/.2);--band-6:rgb(240 128 179/.2);--band-7:rgb(163 166 255/.2);--band-8:rgb(169 192 106/.2)"
 )
-_COLOURS = f"svg{{{_LIGHT}}}@media(prefers-color-scheme:dark){{svg{{{_DARK}}}}}"
+_COLOURS = f"svg{{{LIGHT}}}@media(prefers-color-scheme:dark){{svg{{{_DARK}}}}}"

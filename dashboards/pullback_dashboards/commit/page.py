@@ -1,6 +1,6 @@
 """`/projects/{project}/commits/{sha}`: what was measured at a commit."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pullback_dashboards import links
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit
-from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_service.commits.naming import named_commit
@@ -22,6 +22,7 @@ from pullback_service.reports.queries import StoredReport, list_reports
 
 router = APIRouter(include_in_schema=False)
 
+COLUMNS = ("href", "machine", "suite", "cases", "failures", "quality", "dirty", "late", "started_at")
 _MOST_REPORTS = 100
 _MOST_JOBS = 20
 
@@ -93,11 +94,20 @@ async def commit_json(view: AskedView) -> Response:
     return json_twin(view)
 
 
+@router.get(_PATH + ".csv")
+async def commit_csv(view: AskedView) -> Response:
+    """The reports of the commit as CSV; each report has its numbers as CSV as well."""
+    return csv_twin(f"reports-{view.commit.short}", map(asdict, view.reports), COLUMNS)
+
+
 @router.get(_PATH)
+@router.get(_PATH + ".md")
 async def commit_page(request: Request, view: AskedView) -> Response:
     """The page."""
     title = view.commit.title or f"Commit {view.commit.short}"
-    return page(request, "commit.html", title=title, project=view.project, view=view, twins=("json",), copying=True)
+    return page(
+        request, "commit.html", title=title, project=view.project, view=view, twins=("json", "csv", "md"), copying=True
+    )
 
 
 def _job_row(stored: StoredJob) -> JobRow:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pullback_dashboards.charts.palette import look_of
-from pullback_dashboards.charts.still import Axes, Curve, Spot, still
+from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.wording import units
@@ -80,7 +80,7 @@ def _history(shown: Shown, points: Sequence[PooledPoint]) -> str:
         baseline_name=baseline or "",
     )
     spots = tuple(_spots(points, scale, relative=relative))
-    return still((Curve(compared.key[2], look_of(compared.key[2]), spots),), axes)
+    return still((Curve(compared.key[2], look_of(compared.key[2]), spots),), axes, BESIDE_OTHERS)
 
 
 def _spots(points: Sequence[PooledPoint], scale: units.Scale, *, relative: bool) -> Iterator[Spot | None]:

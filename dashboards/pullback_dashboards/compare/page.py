@@ -131,8 +131,8 @@ async def compare_somewhere(request: Request, session: ReadSession) -> Response:
 
 @router.get(_PATH + ".json")
 async def compare_json(asked: AskedPage) -> Response:
-    """The same as JSON."""
-    return json_twin(_found(asked))
+    """The same as JSON; where nothing is named yet, what may be."""
+    return json_twin(asked.view or asked)
 
 
 @router.get(_PATH + ".csv")
@@ -154,7 +154,7 @@ async def compare_page(request: Request, asked: AskedPage) -> Response:
     """The page."""
     view = asked.view
     title = f"{view.reference.short} → {view.candidate.short}" if view else "Compare"
-    twins = ("json", "csv", "md") if view else ()
+    twins = ("json", "csv", "md") if view else ("json",)
     return page(
         request, "compare.html", title=title, project=asked.project, asked=asked, view=view, twins=twins, copying=True
     )

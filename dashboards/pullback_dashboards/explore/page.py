@@ -1,14 +1,16 @@
 """`/projects/{project}/explore`: series by what they are, drawn side by side. The address is the whole state."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.still import Axes, standalone
+from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
+from pullback_dashboards.charts.card import card
+from pullback_dashboards.charts.still import WIDTH, Axes, Curve, standalone
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.explore.view import (
     MOST_DRAWN,
@@ -24,7 +26,7 @@ from pullback_dashboards.explore.view import (
 )
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
+from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.sources import as_factor
 from pullback_dashboards.state import Address
 from pullback_service.database import ReadSession
@@ -110,30 +112,61 @@ async def explore_csv(view: AskedView) -> Response:
     return csv_twin(f"{view.project}-series", [_columns_of(row) for row in view.rows], COLUMNS)
 
 
-@router.get(_PATH + ".svg")
-async def explore_svg(
+@dataclass(frozen=True)
+class Drawn:
+    """The first chart of the page, or why there is none."""
+
+    curves: tuple[Curve, ...]
+    axes: Axes
+
+
+async def _draw(
     session: ReadSession,
     choice: ChosenSeries,
     project: str,
     split: Split = "metric",
     y: Values = "relative",
     last: Last = _WINDOWS[1],
-) -> Response:
-    """The first chart, for a README or a board: without the menus and their counts, for boards ask for many."""
+) -> Drawn:
+    """Without the menus and their counts, for boards ask for many."""
     await project_by_name(session, project)
     _check(split)
     stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN + 1)
     if not stored or len(stored) > MOST_DRAWN:
         why = "no series fits any more" if not stored else f"more than {MOST_DRAWN} series are too many for one chart"
-        return svg_twin(standalone((), Axes(f"{project}: {why}", "", 1, "", "")))
+        return Drawn((), Axes(f"{project}: {why}", "", 1, "", ""))
     first = charts_of(await _points_of(session, stored, last), split=split, relative=y == "relative")[0]
-    return svg_twin(standalone(first.curves, first.axes))
+    return Drawn(first.curves, first.axes)
+
+
+AskedChart = Annotated[Drawn, Depends(_draw)]
+
+
+@router.get(_PATH + ".card.png")
+async def explore_card(drawn: AskedChart, project: str) -> Response:
+    """The picture that sites show beside a link to the page."""
+    axes = replace(drawn.axes, title="") if drawn.curves else drawn.axes
+    shown = card(drawn.axes.title, "", lambda width: standalone(drawn.curves, axes, width), of=project)
+    return await png_twin(shown, CARD_WIDTH)
+
+
+@router.get(_PATH + ".png")
+async def explore_png(drawn: AskedChart, width: Width = WIDTH) -> Response:
+    """The same chart as `.svg`, for readers that show none of those."""
+    return await png_twin(standalone(drawn.curves, drawn.axes, width), 2 * width)
+
+
+@router.get(_PATH + ".svg")
+async def explore_svg(drawn: AskedChart, width: Width = WIDTH) -> Response:
+    """The first chart, for a README or a board."""
+    return svg_twin(standalone(drawn.curves, drawn.axes, width))
 
 
 @router.get(_PATH)
+@router.get(_PATH + ".md")
 async def explore_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    twins = ("json", "csv", "svg") if view.charts else ("json",)
+    twins = ("json", "csv", "md", "svg", "png", "card.png") if view.charts else ("json", "md")
     title = f"{view.series} series of {view.project}"
     return page(request, "explore.html", title=title, project=view.project, view=view, most=MOST_DRAWN, twins=twins)
 

@@ -1,20 +1,25 @@
 """`/fleet`: machines and their agents, and how the service is doing."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from pullback_dashboards.choices import Empty
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
-from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.database import ReadSession
 from pullback_service.runtime import KnownNoise
 from pullback_service.status.queries import read_status
 from pullback_service.status.schemas import ChoreStatus
 
 router = APIRouter(include_in_schema=False)
+
+COLUMNS = (
+    "machine", "hardware", "state", "agents", "jobs", "noise_floor", "provisional", "last_results", "spool_waiting", "last_seen_at",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,10 +85,33 @@ async def fleet_json(view: AskedView) -> Response:
     return json_twin(view)
 
 
+@router.get("/fleet.csv")
+async def fleet_csv(view: AskedView) -> Response:
+    """The machines as CSV."""
+    return csv_twin("fleet", _table(view), COLUMNS)
+
+
 @router.get("/fleet")
+@router.get("/fleet.md")
 async def fleet_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "fleet.html", title="Fleet", view=view, twins=("json",), live=True)
+    return page(request, "fleet.html", title="Fleet", view=view, twins=("json", "csv", "md"), live=True)
+
+
+def _table(view: FleetView) -> Iterator[dict[str, Any]]:
+    for machine in view.machines:
+        yield {
+            "machine": machine.name,
+            "hardware": machine.hardware,
+            "state": machine.state,
+            "agents": ", ".join(agent.name for agent in machine.agents),
+            "jobs": " ".join(str(agent.job_id) for agent in machine.agents if agent.job_id),
+            "noise_floor": machine.noise.floor,
+            "provisional": machine.noise.provisional,
+            "last_results": machine.quality.words,
+            "spool_waiting": sum(agent.spool_waiting or 0 for agent in machine.agents) if machine.agents else None,
+            "last_seen_at": machine.last_seen_at,
+        }
 
 
 def _chore_line(chore: ChoreStatus) -> ChoreLine:

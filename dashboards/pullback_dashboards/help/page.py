@@ -49,9 +49,12 @@ async def help_json() -> Response:
 
 
 @router.get("/help")
+@router.get("/help.md")
 async def help_page(request: Request) -> Response:
     """The page."""
-    return page(request, "help.html", title="Help", view=HelpView(glossary()), examples=examples(), twins=("json",))
+    return page(
+        request, "help.html", title="Help", view=HelpView(glossary()), examples=examples(), twins=("json", "md")
+    )
 
 
 def examples() -> Examples:

@@ -75,11 +75,18 @@ async def job_json(view: AskedView) -> Response:
 
 
 @router.get("/jobs/{job_id}")
+@router.get("/jobs/{job_id}.md")
 async def job_page(request: Request, view: AskedView) -> Response:
     """The page."""
     live = view.job.state in UNFINISHED
     return page(
-        request, "job.html", title=f"Job {view.job.id}", view=view, twins=("json",), live=live, log=view.log.streams
+        request,
+        "job.html",
+        title=f"Job {view.job.id}",
+        view=view,
+        twins=("json", "md"),
+        live=live,
+        log=view.log.streams,
     )
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from pullback_dashboards.login.view import login_view, own_address
-from pullback_dashboards.rendering import page
+from pullback_dashboards.rendering import json_twin, page
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.database import WriteSession
 from pullback_service.errors import AuthenticationError, ForbiddenError
@@ -21,11 +21,17 @@ router = APIRouter(include_in_schema=False)
 SEE_OTHER = 303
 
 
+@router.get("/login.json")
+async def login_json(request: Request, runtime: KnownRuntime) -> Response:
+    """Whether a token is needed here, and where signing in leads."""
+    return json_twin(login_view(request.query_params.get("next"), needed=runtime.gate.required))
+
+
 @router.get("/login")
 async def login_page(request: Request, runtime: KnownRuntime) -> Response:
     """The form."""
     view = login_view(request.query_params.get("next"), needed=runtime.gate.required)
-    return page(request, "login.html", title="Sign in", view=view)
+    return page(request, "login.html", title="Sign in", view=view, twins=("json",))
 
 
 @router.post("/login")

@@ -1,12 +1,13 @@
 """`/machines/{id}`: one machine."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from pullback_dashboards.fleet.sources import NOISE_DAYS, RESULTS, agent_line, job_lines, machine_line
 from pullback_dashboards.machine.view import MachineView, facts_changes, machine_view
-from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.agents.queries import agents_on
 from pullback_service.database import ReadSession
 from pullback_service.fields import KnownId
@@ -18,6 +19,7 @@ from pullback_service.runtime import KnownNoise
 
 router = APIRouter(include_in_schema=False)
 
+COLUMNS = ("name", "floor", "provisional", "groups", "comparisons", "false_alarms")
 _MOST_CHANGES = 50
 _MOST_JOBS = 20
 _MOST_REPORTS = 20
@@ -59,7 +61,14 @@ async def machine_json(view: AskedView) -> Response:
     return json_twin(view)
 
 
+@router.get("/machines/{machine_id}.csv")
+async def machine_csv(view: AskedView) -> Response:
+    """Its noise day by day, as CSV."""
+    return csv_twin(f"{view.line.name}-noise", map(asdict, view.history), COLUMNS)
+
+
 @router.get("/machines/{machine_id}")
+@router.get("/machines/{machine_id}.md")
 async def machine_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "machine.html", title=view.line.name, view=view, twins=("json",), live=True)
+    return page(request, "machine.html", title=view.line.name, view=view, twins=("json", "csv", "md"), live=True)

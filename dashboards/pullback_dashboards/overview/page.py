@@ -128,6 +128,7 @@ AskedView = Annotated[OverviewView, Depends(_read)]
 
 
 @router.get("/")
+@router.get("/overview.md")
 async def overview(request: Request, view: AskedView, state: Asked) -> Response:
     """The page."""
     return page(
@@ -136,12 +137,13 @@ async def overview(request: Request, view: AskedView, state: Asked) -> Response:
         title=view.project or "Overview",
         view=view,
         state=state,
-        twins=("json", "csv"),
+        twins=("json", "csv", "md"),
         project=view.project,
         machine=state.machine,
         against_baseline=view.heat is None or view.heat.compares,
         live=True,
         swapping=True,
+        cells=True,
     )
 
 

@@ -134,9 +134,10 @@ async def jobs_csv(view: AskedView) -> Response:
 
 
 @router.get("/jobs")
+@router.get("/jobs.md")
 async def jobs_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "jobs.html", title="Jobs", view=view, twins=("json", "csv"), live=True)
+    return page(request, "jobs.html", title="Jobs", view=view, twins=("json", "csv", "md"), live=True)
 
 
 async def _running(session: AsyncSession, choice: JobChoice) -> tuple[JobLine, ...]:

@@ -1,6 +1,6 @@
 """`/reports/{id}`: one upload."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit
-from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.view import (
     ReportView,
     case_blocks,
@@ -20,6 +20,7 @@ from pullback_dashboards.report.view import (
     left_out,
     reproduce_command,
 )
+from pullback_dashboards.sources import as_factor
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service.database import ReadSession
 from pullback_service.errors import GoneError
@@ -28,6 +29,11 @@ from pullback_service.reports.remains import remains_of
 from pullback_service.series.cases import label
 
 router = APIRouter(include_in_schema=False)
+
+COLUMNS = (
+    "commit", "machine", "case", "variant", "kind", "metric", "value", "unit", "factor", "low", "high", "groups",
+    "outcome", "method", "failure",
+)  # fmt: skip
 
 
 async def _read(report_id: UUID, session: ReadSession) -> ReportView:
@@ -43,7 +49,14 @@ async def report_json(view: AskedView) -> Response:
     return json_twin(view)
 
 
+@router.get("/reports/{report_id}.csv")
+async def report_csv(view: AskedView) -> Response:
+    """Every metric of every variant of every case, as CSV."""
+    return csv_twin(f"report-{view.commit.short}", table_of(view), COLUMNS)
+
+
 @router.get("/reports/{report_id}")
+@router.get("/reports/{report_id}.md")
 async def report_page(request: Request, view: AskedView) -> Response:
     """The page."""
     return page(
@@ -53,7 +66,7 @@ async def report_page(request: Request, view: AskedView) -> Response:
         project=view.project,
         machine=view.machine,
         view=view,
-        twins=("json",),
+        twins=("json", "csv", "md"),
     )
 
 
@@ -101,6 +114,41 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
         reproduce=reproduce_command(document, commit),
         job_href=links.job(report.job_id) if report.job_id is not None else None,
     )
+
+
+def table_of(view: ReportView) -> Iterator[dict[str, Any]]:
+    """One row for each metric of each variant of each case; a failure is a row without a number."""
+    for block in view.cases:
+        for row in block.variants:
+            told = {
+                "commit": view.commit.sha, "machine": view.machine, "case": block.case, "variant": row.variant, "kind": row.kind,
+            }  # fmt: skip
+            if row.failure or row.numbers is None:
+                yield told | {"failure": row.failure}
+                continue
+            numbers = row.numbers
+            if numbers.time is not None:
+                yield told | {
+                    "metric": "time",
+                    "value": numbers.time,
+                    "unit": numbers.unit,
+                    "factor": as_factor(numbers.log_ratio),
+                    "low": as_factor(numbers.low),
+                    "high": as_factor(numbers.high),
+                    "groups": numbers.groups,
+                    "outcome": numbers.outcome,
+                }
+            for amount in row.amounts:
+                yield told | {
+                    "metric": amount.metric,
+                    "value": amount.number,
+                    "unit": amount.unit,
+                    "method": amount.method,
+                }
+        if block.failure and not block.variants:
+            yield {
+                "commit": view.commit.sha, "machine": view.machine, "case": block.case, "failure": block.failure,
+            }  # fmt: skip
 
 
 def commit_of(raw: Mapping[str, Any]) -> Commit:

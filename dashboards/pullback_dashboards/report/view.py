@@ -30,6 +30,21 @@ class Amount:
     value: str
     exact: str
     method: str | None
+    number: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A time as numbers: the median of its processes, and the paired ratio where there is one."""
+
+    time: float | None
+    unit: str
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    groups: int | None
+    outcome: str | None
 
 
 @dataclass(frozen=True)
@@ -49,6 +64,7 @@ class VariantRow:
     plan: tuple[Fact, ...]
     program_hash: str | None
     failure: str | None
+    numbers: Numbers | None = None
 
 
 @dataclass(frozen=True)
@@ -199,12 +215,14 @@ def _variant(variant: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Va
     ratio = paired.get("log_ratio") if paired else None
     outcome = paired.get("outcome") if paired else None
     error = variant.get("error")
+    value, unit = median(processes) if processes else time.get("value"), time.get("unit", "s")
+    told = paired or {}
     return VariantRow(
         variant=variant["variant"],
         kind=variant.get("kind", "external"),
-        time=units.quantity(median(processes) if processes else time.get("value"), time.get("unit", "s")),
+        time=units.quantity(value, unit),
         factor="" if ratio is None else factors.factor(ratio),
-        doubt=_interval(paired or {}),
+        doubt=_interval(told),
         words=""
         if ratio is None or paired is None
         else factors.words(ratio, metric="time", outcome=outcome, baseline=paired["baseline"]),
@@ -215,13 +233,14 @@ def _variant(variant: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Va
         plan=_plan(variant.get("plan")),
         program_hash=variant.get("program_hash"),
         failure=f"{error['kind']}: {error['message']}" if error else None,
+        numbers=Numbers(value, unit, ratio, told.get("low"), told.get("high"), told.get("n"), outcome),
     )
 
 
 def _amount(name: str, metric: Mapping[str, Any]) -> Amount:
     value = metric.get("value")
     unit = metric.get("unit", "")
-    return Amount(name, units.quantity(value, unit), units.exact(value, unit), metric.get("method"))
+    return Amount(name, units.quantity(value, unit), units.exact(value, unit), metric.get("method"), value, unit)
 
 
 def _samples(

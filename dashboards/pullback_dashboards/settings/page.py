@@ -54,6 +54,9 @@ _MOST_MACHINES = 200
 _TOKENS = 100  # a page
 _LINES = 100  # as above
 COLUMNS = ("id", "at", "actor", "action", "subject", "project", "address", "details")
+TOKEN_COLUMNS = (
+    "id", "name", "prefix", "scopes", "project", "created_at", "created_by", "expires_at", "last_used_at", "revoked_at", "state",
+)  # fmt: skip
 _NO_STORE = {"cache-control": "no-store"}
 
 
@@ -106,9 +109,10 @@ async def settings_json(view: AskedSettings) -> Response:
 
 
 @router.get("/settings")
+@router.get("/settings.md")
 async def settings_page(request: Request, view: AskedSettings) -> Response:
     """The first page."""
-    return page(request, "settings.html", title="Settings", view=view, twins=("json",))
+    return page(request, "settings.html", title="Settings", view=view, twins=("json", "md"))
 
 
 @router.post("/settings/projects")
@@ -128,6 +132,7 @@ async def project_json(view: AskedProject) -> Response:
 
 
 @router.get("/settings/projects/{project:path}")
+@router.get("/settings/projects/{project:path}.md")
 async def project_page(request: Request, view: AskedProject, saved: bool = False) -> Response:  # noqa: FBT001, FBT002 - a parameter of the address
     """The settings of a project."""
     name = view.project.name
@@ -138,7 +143,7 @@ async def project_page(request: Request, view: AskedProject, saved: bool = False
         project=name,
         view=view,
         saved=saved,
-        twins=("json",),
+        twins=("json", "md"),
     )
 
 
@@ -179,10 +184,18 @@ async def tokens_json(view: AskedTokens) -> Response:
     return json_twin(view)
 
 
+@router.get("/settings/tokens.csv")
+async def tokens_csv(view: AskedTokens) -> Response:
+    """The tokens that the page lists, as CSV."""
+    rows = ({**asdict(row), "scopes": " ".join(row.scopes)} for row in view.tokens)
+    return csv_twin("tokens", rows, TOKEN_COLUMNS)
+
+
 @router.get("/settings/tokens")
+@router.get("/settings/tokens.md")
 async def tokens_page(request: Request, view: AskedTokens) -> Response:
     """Tokens, and a form for another."""
-    return page(request, "settings_tokens.html", title="Tokens", view=view, twins=("json",))
+    return page(request, "settings_tokens.html", title="Tokens", view=view, twins=("json", "csv", "md"))
 
 
 @router.post("/settings/tokens")
@@ -253,9 +266,10 @@ async def audit_csv(view: AskedAudit) -> Response:
 
 
 @router.get("/settings/audit")
+@router.get("/settings/audit.md")
 async def audit_page(request: Request, view: AskedAudit) -> Response:
     """Who wrote what."""
-    return page(request, "settings_audit.html", title="Audit log", view=view, twins=("json", "csv"))
+    return page(request, "settings_audit.html", title="Audit log", view=view, twins=("json", "csv", "md"))
 
 
 async def _tokens(session: AsyncSession, caller: KnownCaller, after: int | None) -> TokensView:

@@ -7,9 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from pullback_dashboards import links, sources
+from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
+from pullback_dashboards.charts.card import card
+from pullback_dashboards.charts.still import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.overview.view import bracket
-from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
+from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
@@ -42,6 +45,7 @@ class WorkloadPage:
     machine: str
     questions: tuple[Question, ...]
     machines: Machines | None
+    lacking: str | None = None
     earlier: str | None = None
     later: str | None = None
 
@@ -77,6 +81,7 @@ async def _read(project: str, workload: str, session: ReadSession, state: Annota
         found.machine,
         _questions(state, found, compares=view.compares),
         found.side_by_side,
+        lacking=found.lacking,
         earlier=page_at(state.page + 1) if state.page < view.pages else None,
         later=page_at(state.page - 1) if state.page > 1 else None,
     )
@@ -111,13 +116,29 @@ async def workload_badge_svg(asked: AskedCurves, variant: str | None = None) -> 
     return svg_twin(workload_badge(asked, variant or spoken_of(asked)))
 
 
+@router.get(_PATH + ".card.png")
+async def workload_card(asked: AskedPage) -> Response:
+    """The picture that sites show beside a link to the page."""
+    view = asked.view
+    words = "; ".join(f"{said.variant}: {said.words}" for said in view.lede) or "Across commits, as measured."
+    drawn = card(view.case or view.workload, words, lambda width: chart(view, width=width), of=view.project)
+    return await png_twin(drawn, CARD_WIDTH)
+
+
+@router.get(_PATH + ".png")
+async def workload_png(asked: AskedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
+    """The same chart as `.svg`, for readers that show none of those."""
+    return await png_twin(chart(asked, plot, width), 2 * width)
+
+
 @router.get(_PATH + ".svg")
-async def workload_svg(asked: AskedCurves, plot: str | None = None) -> Response:
+async def workload_svg(asked: AskedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
     """A metric against unfused across commits, as a chart for a README or a board: time, unless `plot` names another."""
-    return svg_twin(chart(asked, plot))
+    return svg_twin(chart(asked, plot, width))
 
 
 @router.get(_PATH)
+@router.get(_PATH + ".md")
 async def workload_page(request: Request, asked: AskedPage) -> Response:
     """The page."""
     return page(
@@ -130,6 +151,7 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         project=asked.view.project,
         machine=asked.machine,
         machines=asked.machines,
+        lacking=asked.lacking,
         earlier=asked.earlier,
         later=asked.later,
         pins=_pins(asked.view, asked.machine),
@@ -138,7 +160,7 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         copying=True,
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),
-        twins=("json", "csv", "svg", "badge.svg"),
+        twins=("json", "csv", "md", "svg", "png", "card.png", "badge.svg"),
     )
 
 

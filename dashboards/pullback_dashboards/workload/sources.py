@@ -36,6 +36,8 @@ class Found:
     machines: tuple[str, ...]
     with_case: frozenset[str]
     memory: tuple[Metric, ...]
+    lacking: str | None
+    """The metric that was asked for, where other machines have it and this one does not."""
     side_by_side: Machines | None
 
 
@@ -62,7 +64,12 @@ async def find(
     case = _chosen(known, state.case, workload)
     series = await queries.series_of_case(session, case.id, machine.id)
     memory = _memory(series)
-    full = replace(state, case=case.label, memory=_chosen_memory(memory, state.memory))
+    chosen = state.memory
+    elsewhere = [one for one in here if one.id != machine.id and one.id in where[case.id]]
+    if chosen is not None and chosen not in {metric.name for metric in memory}:
+        # A link of another machine brought it along: what one machine counts, another need not.
+        chosen = None if await _counts_elsewhere(session, case, elsewhere, chosen) else chosen
+    full = replace(state, case=case.label, memory=_chosen_memory(memory, chosen))
     found = await queries.case_history(
         session,
         case.id,
@@ -93,6 +100,7 @@ async def find(
         machines=tuple(one.name for one in here),
         with_case=frozenset(one.name for one in here if one.id in where[case.id]),
         memory=memory,
+        lacking=state.memory if chosen != state.memory else None,
         side_by_side=None
         if curves_alone
         else await _side_by_side(
@@ -203,6 +211,15 @@ def _chosen(cases: Sequence[KnownCase], label: str | None, workload: str) -> Kno
         f"There is no case {label!r}: {workload} has {', '.join(case.label for case in cases[:20])}"
         f"{' and others' if len(cases) > 20 else ''}."
     )
+
+
+async def _counts_elsewhere(
+    session: AsyncSession, case: KnownCase, machines: Sequence[MeasuringMachine], metric: str
+) -> bool:
+    for machine in machines[:MOST_MACHINES]:
+        if any(one.metric == metric for one in await queries.series_of_case(session, case.id, machine.id)):
+            return True
+    return False
 
 
 def _memory(series: Sequence[CaseSeries]) -> tuple[Metric, ...]:

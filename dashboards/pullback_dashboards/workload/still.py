@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pullback_dashboards.charts.badge import badge
 from pullback_dashboards.charts.palette import BASELINE, look_of
-from pullback_dashboards.charts.still import Axes, Curve, Note, Spot, standalone, still
+from pullback_dashboards.charts.still import WIDTH, Axes, Curve, Note, Spot, standalone, still
 from pullback_dashboards.history import TIERS
 from pullback_dashboards.wording import units
 from pullback_dashboards.workload.figure import lower_height, relative_height, upper_height
@@ -22,13 +22,13 @@ def stills(view: WorkloadView) -> tuple[str, ...]:
     )
 
 
-def chart(view: WorkloadView, metric: str | None = None) -> str:
+def chart(view: WorkloadView, metric: str | None = None, width: int = WIDTH) -> str:
     """The plot of a metric as a file of its own, the first one where none is named."""
     plots = [plot for plot in view.plots if metric is None or plot.metric.name == metric]
     if not plots:
-        return standalone((), Axes(f"{view.case}: nothing measured", "", 1, "", ""))
+        return standalone((), Axes(f"{view.case}: nothing measured", "", 1, "", ""), width)
     plot = plots[0]
-    return standalone(_curves(view, plot), _axes(view, plot, f"{view.case}: {plot.metric.label}", ()))
+    return standalone(_curves(view, plot), _axes(view, plot, f"{view.case}: {plot.metric.label}", ()), width)
 
 
 def spoken_of(view: WorkloadView) -> str:

@@ -4,6 +4,7 @@ An address that is missing here needs `admin`, so that a forgotten line closes a
 walks all routes and fails for it all the same.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -90,44 +91,38 @@ ENDPOINTS: Mapping[str, Need] = {
     f"POST {API}/tokens/{{token_id}}/revoke": ADMIN,
     f"POST {API}/enrolments": ADMIN,
     f"GET {API}/audit": ADMIN,
-    # Pages that are not simply read (below).
+    # Pages that are not simply read (below); their twins (.json, .csv, .md, …) need what they need.
     "GET /login": OPEN,
     "POST /login": OPEN,
     "POST /logout": OPEN,
     "GET /help": OPEN,
-    "GET /help.json": OPEN,
     "POST /boards": OWN,
     "POST /boards/pin": OWN,
     "POST /boards/{board_id}": OWN,
     "POST /boards/{board_id}/charts/{chart_id}": OWN,
     "GET /settings": READ_INSIDE,
-    "GET /settings.json": READ_INSIDE,
     "GET /settings/projects/{project:path}": READ_INSIDE,
-    "GET /settings/projects/{project:path}.json": READ_INSIDE,
     "POST /settings/projects": ADMIN,
     "POST /settings/projects/{project:path}": ADMIN,
     "POST /settings/machines/{machine_id}": ADMIN,
     "GET /settings/tokens": ADMIN,
-    "GET /settings/tokens.json": ADMIN,
     "POST /settings/tokens": ADMIN,
     "POST /settings/tokens/{token_id}/revoke": ADMIN,
     "POST /settings/enrolments": ADMIN,
     "GET /settings/audit": ADMIN,
-    "GET /settings/audit.json": ADMIN,
-    "GET /settings/audit.csv": ADMIN,
     "GET /static/{digest}/{name}": OPEN,
     "GET /jobs": READ_INSIDE,
-    "GET /jobs.json": READ_INSIDE,
-    "GET /jobs.csv": READ_INSIDE,
     "GET /fleet": READ_INSIDE,
-    "GET /fleet.json": READ_INSIDE,
     "GET /machines/{machine_id}": READ_INSIDE,
-    "GET /machines/{machine_id}.json": READ_INSIDE,
     # The decisions about a job, as forms.
     "POST /jobs/{job_id}/cancel": UPLOAD,
     "POST /jobs/{job_id}/retry": UPLOAD,
     "POST /jobs/{job_id}/approve": ADMIN,
 }
+
+
+_TWIN = re.compile(r"(\.[a-z]+)+$")
+"""What tells another form of a page from the page: `/settings/audit.csv`."""
 
 
 def need_of(method: str, path: str) -> Need:
@@ -136,7 +131,9 @@ def need_of(method: str, path: str) -> Need:
     declared = ENDPOINTS.get(f"{method} {path}")
     if declared is not None:
         return declared
-    return READ if is_page(method, path) else ADMIN
+    if not is_page(method, path):
+        return ADMIN
+    return ENDPOINTS.get(f"{method} {_TWIN.sub('', path)}", READ)
 
 
 def is_page(method: str, path: str) -> bool:

@@ -1,11 +1,13 @@
 """The cookie of a login, and the proof that a form came from our own page.
 
 The cookie is HttpOnly and same-site; a write that leans on it must also bring `csrf_of(cookie)`, which only our own
-pages can know: as the form's field `csrf`, or as the header `X-CSRF-Token`.
+pages can know: as the form's field `csrf`, or as the header `X-CSRF-Token`. Pages write it masked, anew for every answer.
 """
 
 import hashlib
 import hmac
+import re
+import secrets
 from urllib.parse import parse_qs
 
 from fastapi import Request, Response
@@ -16,6 +18,7 @@ COOKIE = "pullback_session"
 CSRF_HEADER = "x-csrf-token"
 CSRF_FIELD = "csrf"
 FORM = "application/x-www-form-urlencoded"
+_MASKED = re.compile("[0-9a-f]{128}")
 LONGEST_FORM = 16 * 1024
 MOST_FIELDS = 20
 
@@ -42,12 +45,31 @@ def csrf_of(secret: str) -> str:
     return hashlib.sha256(b"csrf " + secret.encode()).hexdigest()
 
 
+def masked_csrf_of(secret: str) -> str:
+    """The same proof, never written the same way twice: what a compressed page weighs then tells nothing of it (BREACH)."""
+    proof = bytes.fromhex(csrf_of(secret))
+    pad = secrets.token_bytes(len(proof))
+    return pad.hex() + _xor(pad, proof).hex()
+
+
+def _unmasked(given: str) -> str:
+    """The proof inside a masked one; anything else as it is."""
+    if not _MASKED.fullmatch(given):
+        return given
+    both = bytes.fromhex(given)
+    return _xor(both[: len(both) // 2], both[len(both) // 2 :]).hex()
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+
+
 async def brings_proof(request: Request, secret: str) -> bool:
     """Whether a write came from one of our own pages."""
     given = request.headers.get(CSRF_HEADER)
     if given is None:
         given = (await read_form(request)).get(CSRF_FIELD, "")
-    return hmac.compare_digest(given.encode("utf-8", "replace"), csrf_of(secret).encode())
+    return hmac.compare_digest(_unmasked(given).encode("utf-8", "replace"), csrf_of(secret).encode())
 
 
 async def read_form(request: Request) -> dict[str, str]:

@@ -202,7 +202,7 @@ def test_who_may_not_decide_is_told_so_and_cannot(guarded_base):
             with httpx.Client(base_url=guarded_base, headers=HTML) as browser:
                 browser.post("/login", data={"token": tokens[scope]["token"]})
                 shown = browser.get(f"/jobs/{job}")
-                proof = re.search(r'name="csrf" value="([0-9a-f]{64})"', shown.text)[1]
+                proof = re.search(r'name="csrf" value="([0-9a-f]{128})"', shown.text)[1]
                 assert (f'action="/jobs/{job}/cancel"' in shown.text) == (scope == "upload")
                 assert ("Cancelling needs the scope upload" in text_of(shown.text)) == (scope == "read")
                 assert browser.post(f"/jobs/{job}/cancel").status_code == 403  # without the proof of our own page

@@ -17,7 +17,7 @@ def signed_in(guarded_base):
         def sign_in(token):
             browser = browsers.enter_context(httpx.Client(base_url=guarded_base, headers={"accept": "text/html"}))
             assert browser.post("/login", data={"token": token}).status_code == 303
-            proof = re.search(r'name="csrf" value="([0-9a-f]{64})"', browser.get("/settings").text)[1]
+            proof = re.search(r'name="csrf" value="([0-9a-f]{128})"', browser.get("/settings").text)[1]
             return browser, {"csrf": proof}
 
         yield sign_in

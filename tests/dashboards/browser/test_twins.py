@@ -92,9 +92,22 @@ def test_a_chart_as_an_image_is_that_of_the_page_or_says_why_there_is_none(base)
     assert "array bytes, variant ÷ unfused" in memory
 
 
+def _size(answer):
+    """The pixels of a PNG, as its header tells them."""
+    assert answer.headers["content-type"] == "image/png", answer.text
+    assert answer.content[:8] == b"\x89PNG\r\n\x1a\n"
+    return int.from_bytes(answer.content[16:20]), int.from_bytes(answer.content[20:24])
+
+
 def test_pages_tell_feed_readers_and_previews_what_they_are(base):
     page = httpx.get(base + DENSE).text
-    assert re.search(rf'<meta property="og:image" content="{base}{DENSE}.svg">', page)
+    preview = re.search(r'<meta property="og:image" content="(.*?)">', page)[1]
+    assert preview == f"{base}{DENSE}.card.png"
+    assert _size(httpx.get(preview)) == (1200, 630)
+    assert _size(httpx.get(f"{base}{DENSE}.png?plot=array_bytes")) == (1720, 500)
+    assert _size(httpx.get(f"{base}/projects/pullback/explore.png?metric=time&width=600")) == (1200, 500)
+    assert _size(httpx.get(f"{base}/projects/pullback/explore.card.png?metric=nothing")) == (1200, 630)
+    assert httpx.get(f"{base}{DENSE}.png?width=9000").status_code == 422
     assert re.search(r'<meta property="og:description" content="fused: \d\.\d× faster', page)
     assert re.search(
         r'type="application/atom\+xml" title="What changed" href="/projects/pullback/feed.atom\?machine=lab-7"', page
@@ -151,7 +164,7 @@ def test_pages_need_a_login_where_the_service_needs_a_token(guarded_base):
         assert shown.status_code == 200
         job = {"project": "demo", "commit": {"sha": "1" * 40}, "suite": "quick", "timeout_s": 60}
         assert browser.post("/api/v1/jobs", json=job).status_code == 403
-        proof = re.search(r'name="csrf" value="([0-9a-f]{64})"', shown.text)[1]
+        proof = re.search(r'name="csrf" value="([0-9a-f]{128})"', shown.text)[1]
         assert browser.post("/api/v1/jobs", json=job, headers={"x-csrf-token": proof}).status_code == 201
         assert browser.post("/logout").status_code == 403
         assert browser.post("/logout", data={"csrf": proof}).status_code == 303
@@ -176,3 +189,70 @@ def test_a_form_of_another_site_signs_nobody_in(guarded_base):
 def test_a_project_is_found_at_its_own_address(base):
     answer = httpx.get(f"{base}/projects/pullback")
     assert (answer.status_code, answer.headers["location"]) == (307, "/?project=pullback")
+
+
+def test_every_page_is_there_as_markdown_with_the_words_it_shows(base):
+    sha = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
+    report = httpx.get(f"{base}/api/v1/reports?limit=1").json()["items"][0]["id"]
+    explored = "workload=dense_bias_act&metric=time"
+    for address, words in (
+        ("/overview.md?project=pullback", "| case | unfused | fused | stateful |"),
+        (f"{DENSE}.md", "| commit | time: unfused | time: fused | time: stateful |"),
+        (f"/projects/pullback/explore.md?{explored}", "| case | variant | metric | machine | newest |"),
+        (f"/projects/pullback/commits/{sha}.md", "| report | machine | suite | cases | failures | state |"),
+        (f"/projects/pullback/commits/{sha}/cases/dense_bias_act%5Bn=100,act=tanh,f4,cpu%5D.md", "each group"),
+        (f"/reports/{report}.md", "| variant | time | ÷ unfused |"),
+        ("/fleet.md", "| machine | agents, and what they do |"),
+        ("/machines/1.md", "## Its last reports"),
+        ("/jobs.md", "# Jobs"),
+        ("/settings.md", "| project | read by |"),
+        ("/settings/projects/pullback.md", "# "),
+        ("/settings/tokens.md", "# Tokens"),
+        ("/settings/audit.md", "# Audit log"),
+        ("/boards.md", "# Boards"),
+        ("/help.md", "## Reading a number"),
+    ):
+        answer = httpx.get(base + address)
+        assert answer.status_code == 200, address
+        assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+        assert words in answer.text, address
+        assert "<" not in re.sub(r"`[^`]*`|\\<", "", answer.text.split("```")[0]), address
+    cells = [cell["value"] for cell in _cells(httpx.get(f"{base}/overview.json?project=pullback").json())]
+    table = httpx.get(f"{base}/overview.md?project=pullback").text
+    assert [value for value in cells if value not in table] == []
+    led = httpx.get(f"{base}/overview.md?project=pullback").text
+    assert f"({base}/projects/pullback/workloads/dense_bias_act?" in led  # links are whole where they are pasted
+
+
+def _cells(view):
+    return [cell for group in view["heat"]["groups"] for row in group["rows"] for cell in row["cells"]]
+
+
+def test_a_report_and_lists_are_there_as_numbers(base):
+    report = httpx.get(f"{base}/api/v1/reports?limit=1").json()["items"][0]["id"]
+    rows = list(csv.DictReader(io.StringIO(httpx.get(f"{base}/reports/{report}.csv").text)))
+    assert {row["metric"] for row in rows} >= {"time", "array_bytes"}
+    assert all(float(row["value"]) >= 0 for row in rows if not row["failure"] and row["value"])
+    fused = next(row for row in rows if row["variant"] == "fused" and row["metric"] == "time")
+    assert float(fused["low"]) < float(fused["factor"]) < float(fused["high"])
+    for address, column in (
+        ("/fleet.csv", "noise_floor"),
+        ("/machines/1.csv", "false_alarms"),
+        ("/settings/tokens.csv", "scopes"),
+        ("/boards.csv", "charts"),
+    ):
+        assert column in httpx.get(base + address).text.splitlines()[0], address
+
+
+def test_forms_have_twins_as_well(base):
+    assert httpx.get(f"{base}/login.json?next=/jobs").json() == {"next": "/jobs", "needed": False, "refusal": None}
+    pin = httpx.get(f"{base}/boards/pin.json", params={"chart": f"{DENSE}?plot=time"}).json()
+    assert pin["title"] == "dense_bias_act, time"
+    assert httpx.get(f"{base}/projects/pullback/compare.json").json()["machines"]
+
+
+def test_twins_are_as_well_guarded_as_their_pages(guarded_base):
+    for page in ("/settings/audit", "/settings/tokens", "/fleet", "/jobs"):
+        for suffix in (".json", ".csv", ".md"):
+            assert httpx.get(guarded_base + page + suffix).status_code == 401, page + suffix
+    assert httpx.get(f"{guarded_base}/help.md").status_code == 200

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from sqlalchemy import select, text, update
 
-from pullback_service.logins.cookies import COOKIE, csrf_of
+from pullback_service.logins.cookies import COOKIE, csrf_of, masked_csrf_of
 from pullback_service.logins.queries import open_login
 from pullback_service.models import Audit, Project, Token
 from pullback_service.runtime import runtime_of
@@ -325,8 +325,17 @@ async def test_a_write_that_leans_on_a_login_needs_the_pages_proof(guarded, make
     assert "X-CSRF-Token" in problem_of(await guarded.post(f"{API}/projects", json=wanted, headers=cookie), 403)
     wrong = cookie | {"x-csrf-token": csrf_of("another")}
     problem_of(await guarded.post(f"{API}/projects", json=wanted, headers=wrong), 403)
+    wrong = cookie | {"x-csrf-token": masked_csrf_of("another")}
+    problem_of(await guarded.post(f"{API}/projects", json=wanted, headers=wrong), 403)
     right = cookie | {"x-csrf-token": csrf_of(secret)}
     assert (await guarded.post(f"{API}/projects", json=wanted, headers=right)).status_code == 201
+    masked, again = masked_csrf_of(secret), masked_csrf_of(secret)
+    assert csrf_of(secret) not in masked
+    assert masked != again
+    for number, proof in enumerate((masked, again)):
+        named = {"name": f"demo {number}"}
+        answer = await guarded.post(f"{API}/projects", json=named, headers=cookie | {"x-csrf-token": proof})
+        assert answer.status_code == 201
 
 
 async def test_a_login_ends_in_time_and_another_bootstrap_token_ends_its_logins(guarded, make_token, sign_in, looking):
