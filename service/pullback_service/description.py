@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 
 from pullback_service.access.table import need_of
 from pullback_service.errors import AuthenticationError, ForbiddenError, TooManyRequestsError
+from pullback_service.fields import LARGEST_ID
 from pullback_service.jobs.schemas import JobEvent, LogEvent
 from pullback_service.problems import CONTENT, Problem, documented
 from pullback_service.reports.schemas import ReportDocument
@@ -95,8 +96,22 @@ def describe(app: FastAPI) -> dict[str, Any]:
             operation["x-repeatable"] = method == "GET" or operation["operationId"] in REPEATABLE
             _exemplify(operation, examples.get(operation["operationId"]))
             _lead_on(operation)
-        app.openapi_schema = document
+        app.openapi_schema = _with_whole_bounds(document)
     return app.openapi_schema
+
+
+def _with_whole_bounds(node: Any) -> Any:
+    """Bounds of whole numbers as such: FastAPI makes them floats, and the largest of 64 bits one too large."""
+    if isinstance(node, list):
+        return [_with_whole_bounds(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _with_whole_bounds(value) for key, value in node.items()}
+    if found.get("type") == "integer":
+        for bound in ("minimum", "maximum"):
+            if isinstance(found.get(bound), float):
+                found[bound] = min(int(found[bound]), LARGEST_ID)
+    return found
 
 
 def operations_of(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -31,7 +31,8 @@ def _no_step(value: str) -> str:
 
 # What pages have in their address: browsers would take these steps instead of asking for them.
 PlaceName = Annotated[Name, AfterValidator(_no_step)]
-Text = Annotated[str, StringConstraints(max_length=20_000, pattern=r"^[^\x00]*$")]
+_TEXT = r"^[^\x00]*$"
+Text = Annotated[str, StringConstraints(max_length=20_000, pattern=_TEXT)]
 _SHA = r"^([0-9a-f]{40}|[0-9a-f]{64})$"
 Sha = Annotated[str, StringConstraints(pattern=_SHA)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -43,7 +44,8 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole), Field(strict=True)]
+AS_WHOLE = BeforeValidator(_whole)
+"""For whole numbers of a body, behind their bounds: a validator before them would keep them out of the description."""
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT)]
 Size = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
 Flag = Annotated[bool, Field(strict=True)]
@@ -52,6 +54,7 @@ KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 
 # Patterns in words: an error is for people, who should not have to read one.
 _PATTERNS = {
+    _TEXT: "Must not contain the character NUL.",
     _NAME: "Must be one line, without blanks at its ends and without control characters.",
     _SHA: "Must be a full commit hash, 40 or 64 hexadecimal digits in lower case, as `git rev-parse HEAD` says it.",
 }

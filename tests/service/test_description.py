@@ -85,3 +85,17 @@ def test_what_may_be_repeated_exists_and_is_marked():
 def test_the_problems_of_being_nobody_too_often_or_too_early_are_described_everywhere():
     for name, (_, _, operation) in OPERATIONS.items():
         assert {"401", "403", "429", "503", "default"} <= operation["responses"].keys(), name
+
+
+def test_bounds_are_words_of_json_schema_and_whole_for_whole_numbers():
+    def parts(node):
+        yield node
+        for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            yield from parts(child)
+
+    numbers = [part for part in parts(DESCRIPTION) if isinstance(part, dict) and part.get("type") == "integer"]
+    assert len(numbers) > 100
+    for number in numbers:
+        assert not {"ge", "gt", "le", "lt"} & number.keys()
+        assert all(isinstance(number.get(bound, 0), int) for bound in ("minimum", "maximum"))
+    assert DESCRIPTION["components"]["schemas"]["ChartChange"]["properties"]["place"]["anyOf"][0]["maximum"] == 40

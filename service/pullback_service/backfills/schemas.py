@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.fields import Flag, JsonObject, Name, Whole
+from pullback_service.fields import AS_WHOLE, Flag, JsonObject, Name
 from pullback_service.jobs.schemas import Priority, Timeout
 
 MOST_JOBS = 500
@@ -27,10 +27,10 @@ class BackfillPolicy(BaseModel):
         examples=[{"device": "cpu"}],
     )
     order: Literal["newest", "bisect"] = "newest"
-    limit: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] = Field(
+    limit: Annotated[int, Field(strict=True, ge=1, le=MOST_JOBS), AS_WHOLE] = Field(
         20, description="Most jobs of this backfill that wait or run at once: asking again only tops them up."
     )
-    depth: Annotated[Whole, Field(ge=1, le=DEEPEST)] = Field(
+    depth: Annotated[int, Field(strict=True, ge=1, le=DEEPEST), AS_WHOLE] = Field(
         500, description="How many commits of the branch to look at, from the newest one backwards."
     )
     priority: Priority = -100

@@ -7,12 +7,12 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from pullback_service.boards.queries import MOST_CHARTS, StoredBoard, StoredChart
-from pullback_service.fields import Name, Whole
+from pullback_service.fields import AS_WHOLE, Name
 
 Kind: TypeAlias = Literal["explore", "workload", "compare"]
 Value = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Query = Annotated[dict[Name, Annotated[list[Value], Field(min_length=1, max_length=50)]], Field(max_length=40)]
-Place = Annotated[Whole, Field(ge=1, le=MOST_CHARTS)]
+Place = Annotated[int, Field(strict=True, ge=1, le=MOST_CHARTS), AS_WHOLE]
 
 
 class BoardRequest(BaseModel):

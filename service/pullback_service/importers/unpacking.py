@@ -5,6 +5,7 @@ Compression is told by the first bytes, so that `curl --data-binary @file.gz` wo
 refused all the same, because nobody sends them by accident.
 """
 
+import codecs
 import io
 import tarfile
 import zlib
@@ -41,6 +42,18 @@ def decompress(body: bytes, limit: int) -> bytes:
     if is_compressed(body):
         _unreadable(f"The body is compressed more than {MOST_LAYERS} times (MOST_LAYERS): send it compressed once.")
     return body
+
+
+def in_utf8(body: bytes) -> bytes:
+    """Text without a byte order mark, and in UTF-8 where one says that it is in UTF-16: as shells of Windows write files."""
+    if body.startswith(codecs.BOM_UTF8):
+        return body.removeprefix(codecs.BOM_UTF8)
+    if not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return body
+    try:
+        return body.decode("utf-16").encode()
+    except UnicodeError as error:
+        _unreadable("The body begins like UTF-16 and is none: send the file as the tool wrote it, in UTF-8.", error)
 
 
 def is_archive(body: bytes) -> bool:

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.fields import Count, Flag, JsonObject, KnownId, Name, Number, PlaceName, Text, Whole
+from pullback_service.fields import AS_WHOLE, Count, Flag, JsonObject, KnownId, Name, Number, PlaceName, Text
 from pullback_service.reports.schemas import ReportReceipt
 
 JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
@@ -22,7 +22,9 @@ TrustLevel: TypeAlias = Literal["trusted", "untrusted"]
 LONGEST_TIMEOUT_S = 7 * 24 * 3600
 
 Priority = Annotated[
-    Whole, Field(ge=-1000, le=1000, description="Higher ones are given out first, among equals older ones.")
+    int,
+    Field(strict=True, ge=-1000, le=1000, description="Higher ones are given out first, among equals older ones."),
+    AS_WHOLE,
 ]
 Timeout = Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="The work is ended after so many seconds.")]
 

@@ -6,9 +6,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.backfills.schemas import BackfillPolicy
-from pullback_service.fields import Flag, PlaceName, Whole
+from pullback_service.fields import AS_WHOLE, Flag, PlaceName
 
-Days = Annotated[Whole, Field(ge=1, le=36_500)]
+Days = Annotated[int, Field(strict=True, ge=1, le=36_500), AS_WHOLE]
 
 
 class ProjectSummary(BaseModel):

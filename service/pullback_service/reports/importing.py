@@ -13,7 +13,7 @@ from pullback_service.importers import registry
 from pullback_service.importers.assembling import Place, assemble
 from pullback_service.importers.results import Asked, Imported
 from pullback_service.importers.sources import Source
-from pullback_service.importers.unpacking import SEND_THE_FILE, decompress
+from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8
 from pullback_service.importers.walking import place_in_words
 from pullback_service.reports.gathering import DoesNotHoldError, gather
 from pullback_service.reports.reading import WRAPPER, ReadReport, parse_json, read_parsed
@@ -25,8 +25,8 @@ _MACHINE_REMEDY = "machine=NAME, a name that stays the same from run to run, suc
 
 
 def read_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> tuple[ReadReport, bytes]:
-    """A report, and the bytes it was read from: decompressed, otherwise as they came."""
-    content = decompress(body, limit)
+    """A report, and the bytes it was read from: decompressed and in UTF-8, otherwise as they came."""
+    content = in_utf8(decompress(body, limit))
     if not content or content.isspace():
         message = f"is empty: {SEND_THE_FILE}"
         raise UnreadableBodyError(f"The body {message}.", errors=[FieldError(path="$", message=message)])
@@ -60,10 +60,10 @@ def read_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> tu
 def _parsed(source: Source) -> Any:
     """One of our own reports as it was parsed already, to be used up by reading it: as parsed again it takes twice the memory.
 
-    Sources forgive what reports may not have in them: NaN, infinities and a byte order mark.
+    Sources forgive what reports may not have in them: NaN and infinities.
     """
     body = source.body
-    forgiven = body.startswith(b"\xef\xbb\xbf") or b"NaN" in body or b"Infinity" in body or source.files is not None
+    forgiven = b"NaN" in body or b"Infinity" in body or source.files is not None
     return parse_json(body) if forgiven else source.document.value
 
 

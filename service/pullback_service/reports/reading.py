@@ -59,7 +59,7 @@ def read_parsed(content: Any) -> ReadReport:
         ]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InvalidInputError(
-            f"The report does not hold at {errors[0]['path']}: {errors[0]['message']}{more}.", errors=errors
+            f"The report does not hold at {errors[0]['path']}: {errors[0]['message'].rstrip('.')}{more}.", errors=errors
         ) from error
     except NestedTooDeeplyError as error:
         _refuse(root, "is nested too deeply", cause=error)

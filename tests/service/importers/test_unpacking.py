@@ -60,6 +60,17 @@ def test_what_was_cut_off_or_mangled_is_refused(pack):
             unpacking.decompress(broken, LIMIT)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_is_in_utf_8_however_a_shell_wrote_it(encoding):
+    text = '{"results": "é 𝜕"}'
+    assert unpacking.in_utf8(text.encode(encoding)) == text.encode()
+
+
+def test_what_begins_like_utf_16_and_is_none_is_refused():
+    with pytest.raises(UnreadableBodyError, match="UTF-16"):
+        unpacking.in_utf8(b"\xff\xfe\x00")
+
+
 def test_three_layers_are_too_many():
     with pytest.raises(UnreadableBodyError, match="MOST_LAYERS"):
         unpacking.decompress(gzip.compress(gzip.compress(gzip.compress(b"x"))), LIMIT)
