@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.wording import factors
@@ -67,8 +68,7 @@ _LABELS = {
 }
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What one series says at one commit. A failed case has a reason and no numbers.
 
     `previous` is the reading before where the history holds only some of a series (thinned), so that what changed since
@@ -220,4 +220,4 @@ def compared(reading: Reading | None, base: Reading | None) -> Reading | None:
     outcome = "less" if difference < 0 else "more" if difference > 0 else "equal"
     both = reading.value > 0 and base.value > 0
     ratio = math.log(reading.value / base.value) if both else None
-    return replace(reading, log_ratio=ratio, low=ratio, high=ratio, outcome=outcome)
+    return reading._replace(log_ratio=ratio, low=ratio, high=ratio, outcome=outcome)

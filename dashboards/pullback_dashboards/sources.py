@@ -100,14 +100,14 @@ def claim_of(stated: StatedComparison, place: int) -> Claim:
 
 def _reading(cell: MeasuredCell) -> Reading:
     return Reading(
-        value=cell.value,
-        log_ratio=cell.log_ratio,
-        low=cell.low,
-        high=cell.high,
-        groups=cell.n,
-        outcome=cell.outcome,
-        contaminated=cell.quality != "clean",
-        dirty=cell.dirty,
+        cell.value,
+        cell.log_ratio,
+        cell.low,
+        cell.high,
+        cell.n,
+        cell.outcome,
+        cell.quality != "clean",
+        cell.dirty,
         report=str(cell.report_ids[-1]),
     )
 

@@ -74,12 +74,11 @@ def _marks(ticks: Sequence[Tick], frame: _Frame, *, against_baseline: bool) -> I
     if against_baseline and frame.holds(0.0):
         yield f'<path class="spark-base" d="M0 {frame.y(0.0):.0f}h{WIDTH}"/>'
     for run in _runs(ticks):
-        banded = [(place, tick) for place, tick in run if tick.low is not None and tick.low != tick.high]
-        if len(banded) > 1 and any(
-            frame.y(_bounds(tick)[0]) - frame.y(_bounds(tick)[1]) > _LEAST_BAND for _, tick in banded
-        ):
-            upper = [(frame.x(place), frame.y(_bounds(tick)[1])) for place, tick in banded]
-            lower = [(frame.x(place), frame.y(_bounds(tick)[0])) for place, tick in reversed(banded)]
+        banded = [(place, *_bounds(tick)) for place, tick in run if tick.low is not None and tick.low != tick.high]
+        band = [(frame.x(place), frame.y(low), frame.y(high)) for place, low, high in banded]
+        if len(band) > 1 and any(low - high > _LEAST_BAND for _, low, high in band):
+            upper = [(x, high) for x, _, high in band]
+            lower = [(x, low) for x, low, _ in reversed(band)]
             yield f'<path class="spark-band" d="{_path(upper + lower)}Z"/>'
         yield f'<path class="spark-line" d="{_path(_middles(run, frame))}"/>'
     for place, tick in enumerate(ticks):

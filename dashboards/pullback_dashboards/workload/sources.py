@@ -150,7 +150,7 @@ def _as_history(found: CaseHistory, case: KnownCase) -> History:
         return (
             reading
             if last is None
-            else replace(reading, previous=Reading(last.value, last.log_ratio, last.low, last.high))
+            else reading._replace(previous=Reading(last.value, last.log_ratio, last.low, last.high))
         )
 
     lines = tuple(

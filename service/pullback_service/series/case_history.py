@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.among import among
 from pullback_service.commits import history
 from pullback_service.commits.models import Commit
 from pullback_service.errors import NotFoundError
@@ -144,7 +145,7 @@ async def measured_on(session: AsyncSession, case_ids: Collection[int]) -> Mappi
     found: dict[int, set[int]] = {}
     for table in (Series, Failure):
         rows = await session.execute(
-            select(table.case_id, table.machine_id).where(table.case_id.in_(case_ids)).distinct()
+            select(table.case_id, table.machine_id).where(among(table.case_id, case_ids)).distinct()
         )
         for case_id, machine_id in rows:
             found.setdefault(case_id, set()).add(machine_id)
@@ -201,7 +202,7 @@ async def case_history(
         )
         points = points.join(pairs, and_(pairs.c.series_id == Point.series_id, pairs.c.commit_id == Point.commit_id))
     else:
-        points = points.where(Point.series_id.in_(drawn), history.since(Point, *oldest))
+        points = points.where(among(Point.series_id, drawn), history.since(Point, *oldest))
     cells = await pooled_cells(session, await measured_points(session, points)) if drawn else []
     return CaseHistory(
         commits=await _commits(session, known),
@@ -227,7 +228,7 @@ async def sketches(
 
 async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> Mapping[int, str]:
     """Names of machines. Index: pk_machine."""
-    rows = await session.execute(select(Machine.id, Machine.name).where(Machine.id.in_(machine_ids)))
+    rows = await session.execute(select(Machine.id, Machine.name).where(among(Machine.id, machine_ids)))
     return {row[0]: row[1] for row in rows}
 
 
@@ -254,7 +255,7 @@ async def _light(session: AsyncSession, series_ids: Collection[int], last: int) 
     rows = await session.execute(
         select(Series.id.label("series_id"), newest)
         .join_from(Series, newest, true())
-        .where(Series.id.in_(series_ids))
+        .where(among(Series.id, series_ids))
         .order_by(Series.id, newest.c.ordered_at, newest.c.commit_id, newest.c.id)
     )
     return [
@@ -314,7 +315,7 @@ def _kept(light: Sequence[Light], oldest: Place) -> tuple[list[tuple[int, int]],
 async def _commits(session: AsyncSession, ids: Collection[int]) -> Sequence[CommitFacts]:
     rows = await session.execute(
         select(Commit.id, Commit.sha, Commit.title, Commit.author, Commit.branch, Commit.authored_at, Commit.ordered_at)
-        .where(Commit.id.in_(ids))
+        .where(among(Commit.id, ids))
         .order_by(*history.oldest_first(Commit))
     )
     return [CommitFacts(*row) for row in rows]
@@ -328,7 +329,7 @@ async def _changes(
         return []
     of_commit = (
         select(Point.series_id, Point.ordered_at, Point.commit_id, Point.value)
-        .where(Point.series_id.in_([one.id for one in series]), history.since(Point, *oldest))
+        .where(among(Point.series_id, [one.id for one in series]), history.since(Point, *oldest))
         .ext(distinct_on(Point.series_id, Point.ordered_at, Point.commit_id))
         .order_by(Point.series_id, *history.oldest_first(Point), Point.id.desc())
         .subquery("of_commit")

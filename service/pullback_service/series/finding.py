@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Text, and_, cast, func, literal, select, t
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service.among import among
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
 from pullback_service.series.choosing import DIMENSIONS, PARAM, SeriesChoice, conditions
@@ -75,7 +76,7 @@ async def series_by_ids(session: AsyncSession, ids: Sequence[int]) -> Mapping[in
         .join(Case, Case.id == Series.case_id)
         .join(Machine, Machine.id == Series.machine_id)
         .join(Project, Project.id == Series.project_id)
-        .where(Series.id.in_(ids))
+        .where(among(Series.id, ids))
     )
     return {row[0].id: StoredSeries(*row) for row in rows}
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, exists, func, lateral, or_, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service.among import among
 from pullback_service.commits import history
 from pullback_service.commits.models import Commit
 from pullback_service.ids import MachineId, ProjectId
@@ -196,7 +197,7 @@ async def metrics_of(session: AsyncSession, machine_id: MachineId, case_ids: Col
     """What was measured of some cases. Index: uq_series_case_id_variant_metric_machine_id."""
     rows = await session.execute(
         select(Series.metric, Series.unit, Series.direction, Series.exact)
-        .where(Series.case_id.in_(case_ids), Series.machine_id == machine_id)
+        .where(among(Series.case_id, case_ids), Series.machine_id == machine_id)
         .distinct()
     )
     return [KnownMetric(*row) for row in rows]
@@ -236,7 +237,7 @@ async def standings(
     rows = await (await session.connection()).execute(
         select(Series.id.label("series_id"), Series.case_id, Series.variant, there)
         .join_from(Series, there, true())
-        .where(Series.case_id.in_(case_ids), Series.machine_id == machine_id, Series.metric == metric)
+        .where(among(Series.case_id, case_ids), Series.machine_id == machine_id, Series.metric == metric)
         .order_by(Series.id, there.c.id)
     )
     found = []
@@ -268,7 +269,7 @@ async def lines_of(session: AsyncSession, series_ids: Collection[int], since: Co
         return []
     points = (
         select_points(spread=False)
-        .where(Point.series_id.in_(series_ids), history.since(Point, since.ordered_at, since.id))
+        .where(among(Point.series_id, series_ids), history.since(Point, since.ordered_at, since.id))
         .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
         .limit(MOST_HISTORY_POINTS)
     )
@@ -284,7 +285,7 @@ async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: C
         return []
     statement = (
         select(Point.series_id, Point.commit_id, Point.value, Point.log_ratio, Point.low, Point.high, Point.outcome)
-        .where(Point.series_id.in_(series_ids), history.since(Point, since.ordered_at, since.id))
+        .where(among(Point.series_id, series_ids), history.since(Point, since.ordered_at, since.id))
         .order_by(*history.oldest_first(Point), Point.id)
         .limit(MOST_HISTORY_POINTS)
     )
@@ -297,7 +298,7 @@ async def failures_at(
     """What failed at some commits on a machine, in the order of history. Index: ix_failure_commit_id."""
     rows = await session.execute(
         select_failures()
-        .where(Failure.commit_id.in_(commit_ids), Failure.machine_id == machine_id)
+        .where(among(Failure.commit_id, commit_ids), Failure.machine_id == machine_id)
         .order_by(*history.oldest_first(Failure), Failure.id)
         .limit(MOST_FAILURES)
     )
@@ -333,7 +334,7 @@ async def changed_series(
         )
         .join(Series, Series.id == Point.series_id)
         .where(
-            Point.commit_id.in_(commit_ids),
+            among(Point.commit_id, commit_ids),
             Series.machine_id == machine_id,
             or_(Series.exact, Series.metric == "time"),
         )
@@ -359,7 +360,7 @@ async def series_named(
     return list(
         await session.scalars(
             select(Series.id).where(
-                Series.case_id.in_(case_ids), Series.machine_id == machine_id, Series.metric == metric
+                among(Series.case_id, case_ids), Series.machine_id == machine_id, Series.metric == metric
             )
         )
     )
@@ -370,7 +371,7 @@ async def comparisons_at(
 ) -> Sequence[StatedComparison]:
     """What uploads state of some commits against earlier ones, the newest statement last. Index: ix_comparison_candidate."""
     where = [
-        Comparison.candidate_id.in_(commit_ids),
+        among(Comparison.candidate_id, commit_ids),
         Comparison.machine_id == machine_id,
         Comparison.reference_id != Comparison.candidate_id,
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Row, Select, Subquery, and_, case, exists, func, lateral, or_, select, true
@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from pullback_service import statements
 from pullback_service.commits import history
 from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.errors import NotFoundError
@@ -372,9 +373,13 @@ async def pooled_cells(session: AsyncSession, rows: Sequence[MeasuredPoint]) -> 
     What many cells share (cases, commits, machines, reports) is read once each. Index: pk_case, pk_commit, pk_machine,
     pk_report.
     """
-    cases = {row[0]: CaseFacts(*row) for row in await _of_ids(session, _CASE, {row.case_id for row in rows})}
-    commits = {row[0]: CommitFacts(*row) for row in await _of_ids(session, _COMMIT, {row.commit_id for row in rows})}
-    machines = {row[0]: MachineFacts(*row) for row in await _of_ids(session, _MACHINE, {r.machine_id for r in rows})}
+    cases = {row[0]: CaseFacts._make(row) for row in await _of_ids(session, _CASES, {row.case_id for row in rows})}
+    commits = {
+        row[0]: CommitFacts._make(row) for row in await _of_ids(session, _COMMITS, {row.commit_id for row in rows})
+    }
+    machines = {
+        row[0]: MachineFacts._make(row) for row in await _of_ids(session, _MACHINES, {r.machine_id for r in rows})
+    }
     dirty = {row[0] for row in await _of_ids(session, _DIRTY, {row.report_id for row in rows})}
     cells = []
     for _, group in groupby(rows, key=itemgetter(0, 1)):
@@ -411,22 +416,15 @@ async def pooled_cells(session: AsyncSession, rows: Sequence[MeasuredPoint]) -> 
     return cells
 
 
-_CASE = select(Case.id, Case.workload, Case.label, Case.params, Case.dtype, Case.device)
-_COMMIT = select(
-    Commit.id, Commit.sha, Commit.title, Commit.author, Commit.branch, Commit.authored_at, Commit.ordered_at
-)
-_MACHINE = select(Machine.id, Machine.name, Machine.fingerprint)
-_DIRTY = select(Report.id).where(Report.dirty)
+_CASES = 'SELECT id, workload, label, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s)'
+_COMMITS = "SELECT id, sha, title, author, branch, authored_at, ordered_at FROM commit WHERE id = ANY (%(ids)s)"
+_MACHINES = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s)"
+_DIRTY = "SELECT id FROM report WHERE id = ANY (%(ids)s) AND dirty"
 
 
-async def _of_ids(
-    session: AsyncSession, columns: Select[*tuple[Any, ...]], ids: Collection[Any]
-) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Rows of a table of which the first column is the key."""
-    if not ids:
-        return ()
-    key = columns.selected_columns[0]
-    return (await session.execute(columns.where(key.in_(ids)))).all()
+async def _of_ids(session: AsyncSession, statement: LiteralString, ids: Collection[Any]) -> list[tuple[Any, ...]]:
+    """Rows of which the first column is one of some keys."""
+    return await statements.rows(session, statement, {"ids": list(ids)}) if ids else []
 
 
 def commit_facts(commit: Commit) -> CommitFacts:

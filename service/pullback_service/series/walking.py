@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.ids import SeriesId
 from pullback_service.series.choosing import SeriesChoice
 from pullback_service.series.finding import StoredSeries, list_series
-from pullback_service.series.windows import PooledPoint, Window, points_in
+from pullback_service.series.windows import PooledPoint, Window, points_in, those_with_points
 
 SERIES_AT_ONCE = 50
 """A page looks into this many series at most, so that it ends soon where hardly any has points in the window."""
@@ -23,11 +23,18 @@ async def points_of_series(
 ) -> tuple[Sequence[tuple[StoredSeries, PooledPoint]], WalkPlace | None]:
     """Up to `limit` points of the chosen series, by series and then oldest commit first, and where to go on.
 
-    There may be fewer, even none, with more to come. Index: as `list_series`, then as `points_in` for each series.
+    There may be fewer, even none, with more to come. Series without any point there take one statement together.
+    Index: as `list_series`, then as `points_in` for each series with points.
     """
     rows = await list_series(session, choice, after_id=at[0] - 1 if at is not None else None, limit=SERIES_AT_ONCE + 1)
     found: list[tuple[StoredSeries, PooledPoint]] = []
-    for stored in rows[:SERIES_AT_ONCE]:
+    series = [SeriesId(stored.series.id) for stored in rows[:SERIES_AT_ONCE]]
+    there = {*series[:1]}
+    for number, stored in enumerate(rows[:SERIES_AT_ONCE]):
+        if number == 1:  # often the first has enough
+            there |= await those_with_points(session, series[1:], window)
+        if stored.series.id not in there:
+            continue
         after = at[1] if at is not None and at[0] == stored.series.id else None
         points, more = await points_in(
             session, SeriesId(stored.series.id), window, after=after, limit=limit - len(found), raw=raw

@@ -119,6 +119,8 @@ SELECT point.ordered_at, point.commit_id, point.id, point.report_id, point.value
        point.program_hash, commit.sha, commit.title, (SELECT dirty FROM report WHERE report.id = point.report_id),
 """
 _LIGHT: LiteralString = "SELECT point.ordered_at, point.commit_id, point.value, point.log_ratio FROM point"
+_ANY: LiteralString = """
+SELECT series.id FROM unnest(%(series)s::bigint[]) AS series(id) WHERE EXISTS (SELECT FROM point"""
 _COMMITS: LiteralString = "SELECT DISTINCT point.ordered_at, point.commit_id FROM point"
 _ON_BRANCH: LiteralString = """
   JOIN branch_commit ON branch_commit.branch_id = %(branch)s AND branch_commit.commit_id = point.commit_id
@@ -150,6 +152,12 @@ async def points_in(
     if more and len(groups) > 1:
         groups.pop()  # not all of its reports may have been read
     return [_pooled(group, raw=raw) for group in groups[:limit]], more or len(groups) > limit
+
+
+async def those_with_points(session: AsyncSession, series: Sequence[SeriesId], window: Window) -> set[int]:
+    """Which of some series have any point in a window. Index: ix_point_series_history."""
+    statement = _ANY + _kept_to(window, series="series.id") + ")"
+    return {id_ for (id_,) in await statements.rows(session, statement, _values(list(series), window))}
 
 
 async def marks_in(
@@ -254,9 +262,11 @@ def _of(window: Window) -> LiteralString:
     return columns + " FROM point JOIN commit ON commit.id = point.commit_id"
 
 
-def _kept_to(window: Window, behind: Sequence[Any] | None = None) -> LiteralString:
+def _kept_to(
+    window: Window, behind: Sequence[Any] | None = None, series: LiteralString = "%(series)s"
+) -> LiteralString:
     """The conditions of a window, and behind a place or behind a point there."""
-    conditions: list[LiteralString] = [" WHERE point.series_id = %(series)s"]
+    conditions: list[LiteralString] = [" WHERE point.series_id = " + series]
     if window.since is not None:
         conditions.append("(point.ordered_at, point.commit_id) >= (%(since_at)s, %(since_id)s)")
     if window.until is not None:
@@ -274,10 +284,12 @@ def _kept_to(window: Window, behind: Sequence[Any] | None = None) -> LiteralStri
     return ("" if window.branch_id is None else _ON_BRANCH) + " AND ".join(conditions)
 
 
-def _values(series_id: SeriesId, window: Window, behind: Sequence[Any] | None = None) -> dict[str, Any]:
+def _values(
+    series: SeriesId | Sequence[SeriesId], window: Window, behind: Sequence[Any] | None = None
+) -> dict[str, Any]:
     """What the conditions of `_kept_to` name."""
     values: dict[str, Any] = {
-        "series": series_id,
+        "series": series,
         "branch": window.branch_id,
         "start": window.start,
         "end": window.end,

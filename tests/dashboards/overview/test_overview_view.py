@@ -202,8 +202,8 @@ def test_few_groups_and_a_disturbed_machine_are_doubts(build):
 
     plain = build.paired(0.5)
     assert doubt(plain) == "0.495–0.505"
-    assert doubt(replace(plain, groups=6)) == "0.495–0.505, 6 groups"
-    assert doubt(replace(plain, groups=6, contaminated=True)) == "0.495–0.505, disturbed"
+    assert doubt(plain._replace(groups=6)) == "0.495–0.505, 6 groups"
+    assert doubt(plain._replace(groups=6, contaminated=True)) == "0.495–0.505, disturbed"
 
 
 def test_a_row_that_nobody_measures_any_more_says_so(build):

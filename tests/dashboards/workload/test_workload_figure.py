@@ -134,7 +134,7 @@ def test_the_room_that_is_kept_is_the_height_of_the_figure(history, build):
 
 
 def test_a_mark_of_a_thinned_history_knows_what_it_followed(build):
-    thinned = replace(build.paired(0.5), previous=build.paired(0.4))
+    thinned = build.paired(0.5)._replace(previous=build.paired(0.4))
     lines = (build.line("unfused", [Reading(1.0)] * 2), build.line("fused", [build.paired(0.3), thinned]))
     rows = workload_view(build.history(*lines), project="p", workload="dense", state=State()).rows
     assert rows[0].marks["fused time"].since == "+25.0 %"

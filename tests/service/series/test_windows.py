@@ -1,8 +1,12 @@
 """Points of one series: windows of history, pages, marks."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from pullback_service.ids import SeriesId
+from pullback_service.series.choosing import SeriesChoice
+from pullback_service.series.walking import points_of_series
 from pullback_service.series.windows import Window, marks_in, points_in
 
 pytestmark = pytest.mark.anyio
@@ -149,3 +153,13 @@ async def test_a_page_takes_one_statement_and_marks_two(history, session, count_
     async with count_statements() as statements:
         _, of = await marks_in(session, SeriesId(1), Window(), at_most=100)
     assert (len(statements), of) == (2, 11)
+
+
+async def test_series_without_points_in_a_window_take_one_statement_together(history, session, count_statements):
+    everywhere, nowhere = Window(), Window(start=datetime(2030, 1, 1, tzinfo=UTC))
+    choice = SeriesChoice(project="demo")
+    found, following = await points_of_series(session, choice, everywhere, at=None, limit=1000)
+    assert (len({stored.series.id for stored, _ in found}), following) == (4, None)
+    async with count_statements() as statements:
+        assert await points_of_series(session, choice, nowhere, at=None, limit=10) == ([], None)
+    assert len(statements) == 4  # the project, its series, the points of the first, which others have any
