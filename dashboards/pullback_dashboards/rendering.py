@@ -29,6 +29,7 @@ from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_twin import markdown_of
 from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import units
+from pullback_dashboards.wording.controls import visible
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_service.exports.comma_separated import tame
@@ -200,6 +201,7 @@ def _templates() -> Environment:
     environment.filters |= {
         "moment": moment,
         "duration": duration,
+        "visible": visible,
         "quantity": units.quantity,
         "exact": units.exact,
         "metric_label": metric_label,

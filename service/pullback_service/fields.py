@@ -11,6 +11,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 LARGEST_JSON_BYTES = 256 * 1024
 DEEPEST_JSON = 32
+MOST_LABELS = 32
+LONGEST_LABEL = 200
 LARGEST_ID = 2**63 - 1
 LARGEST_COUNT = 2**31 - 1
 # Ratios and means of values between these stay finite; nothing that is measured comes near them.
@@ -136,3 +138,19 @@ def _storable_object(value: dict[str, Any]) -> dict[str, Any]:
 
 
 JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_storable_object)]
+
+
+def _few_labels(value: dict[str, Any]) -> dict[str, Any]:
+    if len(value) > MOST_LABELS or any(len(name) > LONGEST_LABEL for name in value):
+        raise PydanticCustomError(
+            "labels", f"There may be {MOST_LABELS} labels, with names of up to {LONGEST_LABEL} characters."
+        )
+    for name, item in value.items():
+        if len(orjson.dumps(item)) > LONGEST_LABEL + len('""'):
+            shown = ascii(name)[1:-1]
+            raise PydanticCustomError("label", f"The label {shown} says more than {LONGEST_LABEL} bytes: be short.")
+    return value
+
+
+# They are compared by every claim and stand in every list of jobs and agents.
+Labels = Annotated[JsonObject, AfterValidator(_few_labels)]

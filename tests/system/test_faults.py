@@ -277,13 +277,13 @@ def measure_all(world, number, seed):
         while not world.finished:
             claim = world.ask(http, chance, "POST", f"/api/v1/agents/{agent}/claim", json={"wait_s": 1})
             if claim.status_code == 200:
-                _measure(world, http, chance, claim.json(), work)
+                _measure(world, http, chance, claim.json(), work, enrolment["machine"])
             elif claim.status_code != 204:
                 world.surprises.append(("claim", agent, claim.text))
     return work
 
 
-def _measure(world, http, chance, claim, work):
+def _measure(world, http, chance, claim, work, machine):
     job, attempt, token = claim["job"], claim["attempt"], claim["lease_token"]
     place = f"/api/v1/jobs/{job['id']}/attempts/{attempt}"
     lease = {"Pullback-Lease": token}
@@ -310,6 +310,7 @@ def _measure(world, http, chance, claim, work):
     if fate < 0.2:
         return  # falls silent; the lease runs out
     report = make_report(job["id"] * 10 + attempt, project="jobs", commit=job["commit"]["sha"])
+    report["machine"] |= machine
     for _ in range(chance.choice((1, 1, 2))):
         answer = world.ask(
             http, chance, "POST", f"{place}/report", json=report, headers={**lease, "Idempotency-Key": report["id"]}

@@ -6,7 +6,7 @@ Whoever may read sees how things are set; who may change them has the forms. Wha
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import orjson
@@ -39,12 +39,13 @@ from pullback_service.audit.queries import list_lines
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import refuse
 from pullback_service.fields import KnownId, Name
-from pullback_service.ids import MachineId, ProjectId, TokenId
+from pullback_service.ids import MachineId, TokenId
 from pullback_service.machines.queries import change_accepts, list_machines
 from pullback_service.machines.schemas import MachineChange
 from pullback_service.projects import queries as projects
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest
 from pullback_service.runtime import KnownSettings
+from pullback_service.tokens import making
 from pullback_service.tokens import queries as tokens
 from pullback_service.tokens.schemas import CodeRequest, TokenRequest
 
@@ -211,17 +212,7 @@ async def make_token(request: Request, session: WriteSession, caller: KnownCalle
             "expires_in_days": form.number("days"),
         },
     )
-    project_id = await _project_id(session, wanted.project)
-    tokens.refuse_wider(caller, project_id, what="token")
-    stored, shown = await tokens.create_token(
-        session,
-        name=wanted.name,
-        scopes=wanted.scopes,
-        created_by=caller.name,
-        project_id=project_id,
-        lifetime=timedelta(days=wanted.expires_in_days) if wanted.expires_in_days is not None else None,
-    )
-    note(session, subject=f"token {stored.token.id}", project=stored.project, name=wanted.name, scopes=wanted.scopes)
+    _, shown = await making.make_token(session, caller, wanted)
     made = Secret("token", wanted.name, shown.secret, shown.expires_at, f"Authorization: Bearer {shown.secret}")
     return await _shown_once(request, session, caller, made)
 
@@ -229,8 +220,7 @@ async def make_token(request: Request, session: WriteSession, caller: KnownCalle
 @router.post("/settings/tokens/{token_id}/revoke")
 async def end_token(token_id: KnownId, session: WriteSession, caller: KnownCaller) -> Response:
     """End a token at once, and the logins made with it."""
-    stored = await tokens.revoke_token(session, TokenId(token_id), caller=caller)
-    note(session, subject=f"token {token_id}", project=stored.project, name=stored.token.name)
+    await making.end_token(session, caller, TokenId(token_id))
     return RedirectResponse(links.settings("tokens"), status_code=SEE_OTHER)
 
 
@@ -240,12 +230,7 @@ async def make_code(request: Request, session: WriteSession, caller: KnownCaller
     form = await Form.of(request)
     told = {"project": form.text("project") or None, "expires_in_minutes": form.number("minutes")}
     wanted = checked(CodeRequest, {name: value for name, value in told.items() if value is not None})
-    project_id = await _project_id(session, wanted.project)
-    tokens.refuse_wider(caller, project_id, what="code")
-    shown = await tokens.create_code(
-        session, created_by=caller.name, lifetime=timedelta(minutes=wanted.expires_in_minutes), project_id=project_id
-    )
-    note(session, subject="enrolment code", project=wanted.project)
+    shown = await making.make_code(session, caller, wanted)
     base = str(request.base_url).rstrip("/")
     command = f"pullback agent --server {base} --token-file code"
     return await _shown_once(
@@ -289,10 +274,6 @@ async def _shown_once(request: Request, session: AsyncSession, caller: KnownCall
     answer = page(request, "settings_tokens.html", title="Tokens", view=view, copying=True)
     answer.headers.update(_NO_STORE)
     return answer
-
-
-async def _project_id(session: AsyncSession, name: str | None) -> ProjectId | None:
-    return ProjectId((await projects.project_by_name(session, name)).id) if name is not None else None
 
 
 def _backfill(form: Form) -> dict[str, Any]:

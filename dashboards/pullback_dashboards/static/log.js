@@ -9,6 +9,17 @@ let after = log?.dataset.after ?? "";
 let attempt = Number(after.split(":")[0]);
 let state = null;
 
+// As wording/controls.py has it: what would move, hide or turn the text beside it is shown instead.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+function visible(text) {
+  return text.replace(HIDDEN, (character) => {
+    const code = character.codePointAt(0);
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    return code === 0x7f ? "\u2421" : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
+}
+
 const tell = (words) => { told.textContent = words; };
 
 function write(text) {
@@ -31,7 +42,7 @@ function onLog(event) {
     const name = document.getElementById("log-attempt");
     if (name) name.textContent = `of attempt ${attempt}`;
   }
-  write(piece.text);
+  write(visible(piece.text));
 }
 
 // What the page says of the job is fetched anew with every piece of news, and rarely without.

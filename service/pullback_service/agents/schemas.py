@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.schemas import CommitSummary
-from pullback_service.fields import Count, JsonObject, Name, Number, Size, Text
+from pullback_service.fields import Count, Labels, Name, Number, Size, Text
 from pullback_service.machines.schemas import MachineStatement
 
 
@@ -17,7 +17,7 @@ class Enrolment(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     name: Name
-    labels: JsonObject = Field(
+    labels: Labels = Field(
         default={}, description="What jobs may ask for. `device` says where the agent measures: the CPU, if left out."
     )
     machine: MachineStatement
@@ -48,7 +48,7 @@ class ClaimRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     wait_s: Annotated[Number, Field(ge=0, le=30)] = 0
-    labels: JsonObject | None = Field(None, description="Left out, those of the enrolment hold.")
+    labels: Labels | None = Field(None, description="Left out, those of the enrolment hold.")
     kinds: list[Name] = Field(
         default=["run"], max_length=20, description="Kinds of jobs the agent knows how to do; it is given no others."
     )

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.fields import AS_WHOLE, Flag, JsonObject, Name
+from pullback_service.fields import AS_WHOLE, Flag, Labels, Name
 from pullback_service.jobs.schemas import Priority, Timeout
 
 MOST_JOBS = 500
@@ -21,7 +21,7 @@ class BackfillPolicy(BaseModel):
 
     branch: Name = Field(examples=["main"])
     suite: Name = Field(examples=["standard"])
-    requires: JsonObject = Field(
+    requires: Labels = Field(
         default={},
         description="Labels of the agents, as in jobs: without `device`, those of the CPU.",
         examples=[{"device": "cpu"}],

@@ -634,7 +634,10 @@ class Client(SyncSender):
     def report_result(
         self, job_id: int, number: int, content: Body, *, lease: UUID, idempotency_key: str | None = None
     ) -> models.JobReceipt:
-        """Store the result of an attempt. One whose lease was lost is stored too, as `late`."""
+        """Store the result of an attempt, measured on the machine that was given it.
+
+        One whose lease was lost is stored too, as `late`.
+        """
         return self._ask(
             models.JobReceipt,
             Call(
@@ -1363,7 +1366,10 @@ class AsyncClient(AsyncSender):
     async def report_result(
         self, job_id: int, number: int, content: Body, *, lease: UUID, idempotency_key: str | None = None
     ) -> models.JobReceipt:
-        """Store the result of an attempt. One whose lease was lost is stored too, as `late`."""
+        """Store the result of an attempt, measured on the machine that was given it.
+
+        One whose lease was lost is stored too, as `late`.
+        """
         return await self._ask(
             models.JobReceipt,
             Call(

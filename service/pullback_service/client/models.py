@@ -1192,6 +1192,8 @@ class QueueStatus(Answer):
     """Waiting for labels or a trust that no agent of the last hour offers."""
     lost: list[int]
     """Newest jobs that were lost in the last seven days, at most ten."""
+    lost_because: str | None = None
+    """What was said of the newest of them, as far as it is short."""
 
 
 class ReportDetail(Answer):

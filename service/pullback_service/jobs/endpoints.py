@@ -357,12 +357,16 @@ async def report_result(
     lease: LeaseHeader,
     idempotency_key: IdempotencyKey = None,
 ) -> JobReceipt:
-    """Store the result of an attempt. One whose lease was lost is stored too, as `late`."""
+    """Store the result of an attempt, measured on the machine that was given it.
+
+    One whose lease was lost is stored too, as `late`.
+    """
     prepared = await to_thread.run_sync(keeping.prepare, body)
     held = await leases.hold(session, JobId(job_id), number, lease)
     stored = await queries.job_by_id(session, JobId(job_id))
     head = prepared.read.head
     refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), head, of="job")
+    await leases.refuse_another_machine(session, held.attempt, head.machine.fingerprint)
     for_job = keeping.ForJob(JobId(job_id), number, late=not held.is_active)
     kept = await keeping.keep(session, keeping.Upload.of(prepared, idempotency_key, for_job))
     if kept.created:

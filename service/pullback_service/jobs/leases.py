@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
-from pullback_service.errors import ConflictError, NotFoundError
+from pullback_service.errors import ConflictError, FieldError, InvalidInputError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
 from pullback_service.jobs.bell import ring
 from pullback_service.jobs.labels import column_with_device, with_device
@@ -139,6 +139,24 @@ async def hold(session: AsyncSession, job_id: JobId, number: int, token: UUID) -
     if attempt.lease_token != token:
         raise ConflictError(f"This lease token is not that of attempt {number} of job {job_id}: claim a job first.")
     return HeldAttempt(job, attempt)
+
+
+async def refuse_another_machine(session: AsyncSession, attempt: Attempt, fingerprint: str) -> None:
+    """Raise where a result says that another machine measured it than the one that was given the attempt.
+
+    Whom a job may be given to is a matter of trust, and series are kept by machine: a result must not choose its own.
+    Index: pk_machine.
+    """
+    name, own = (
+        await session.execute(select(Machine.name, Machine.fingerprint).where(Machine.id == attempt.machine_id))
+    ).one()
+    if fingerprint != own:
+        message = (
+            f"is {fingerprint!r}, but attempt {attempt.number} of job {attempt.job_id} was given to {name!r}, whose "
+            f"fingerprint is {own!r}: send what was measured there, or upload this as a report of no job"
+        )
+        path = "$.machine.fingerprint"
+        raise InvalidInputError(f"{path} {message}.", errors=[FieldError(path=path, message=message)])
 
 
 async def heartbeat(

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.fields import AS_WHOLE, Count, Flag, JsonObject, KnownId, Name, Number, PlaceName, Text
+from pullback_service.fields import AS_WHOLE, Count, Flag, KnownId, Labels, Name, Number, PlaceName, Text
 from pullback_service.reports.schemas import ReportReceipt
 
 JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
@@ -53,7 +53,7 @@ class JobRequest(BaseModel):
     kind: JobKind = "run"
     reference: CommitStatement | None = Field(None, description="Of the kind `compare`: the older of the two commits.")
     priority: Priority = 0
-    requires: JsonObject = Field(
+    requires: Labels = Field(
         default={}, description="A job that names no `device` is for the CPU.", examples=[{"device": "cpu"}]
     )
     timeout_s: Timeout = 3600

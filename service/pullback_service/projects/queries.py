@@ -55,6 +55,12 @@ async def ensure_project(session: AsyncSession, name: str) -> Project:
 
 async def create_project(session: AsyncSession, name: str, *, public_read: bool) -> Project:
     """Make a project; one of this name is a conflict. Index: uq_project_name."""
+    caller = caller_of(session)
+    if caller is not None and caller.projects is not None:  # before any look: who may not know of others learns of none
+        raise ForbiddenError(
+            f"{caller.name[:1].upper()}{caller.name[1:]} is for one project and makes no others: "
+            "use a token for all of them."
+        )
     made: Project | None = await session.scalar(
         insert(Project).values(name=name, public_read=public_read).on_conflict_do_nothing().returning(Project)
     )

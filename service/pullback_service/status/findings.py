@@ -53,8 +53,8 @@ def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
         )
     if jobs.lost:
         yield (
-            f"Jobs were lost ({', '.join(map(str, jobs.lost))}): their agents died at every attempt; "
-            f"read `pullback job show {jobs.lost[0]}`, then `pullback job retry {jobs.lost[0]}`."
+            f"Jobs were lost ({', '.join(map(str, jobs.lost))}): no attempt came to a result. What was said of "
+            f"{jobs.lost[0]}: {jobs.lost_because or 'nothing'} Read `pullback job show {jobs.lost[0]}`, then `pullback job retry {jobs.lost[0]}`."
         )
     if jobs.unservable:
         required = "it requires" if jobs.unservable == 1 else "they require"

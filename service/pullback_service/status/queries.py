@@ -1,5 +1,7 @@
 """Reading how the service is doing."""
 
+from textwrap import shorten
+
 from sqlalchemy import exists, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
@@ -20,6 +22,7 @@ WORKER_SILENT_AFTER_S = 60
 OFFERED_WITHIN_S = 3600
 RECENT_S = 7 * 24 * 3600
 MOST_LOST = 10
+MOST_SAID = 300  # characters
 
 
 async def read_status(session: AsyncSession) -> Status:
@@ -70,18 +73,20 @@ async def _queue(session: AsyncSession) -> QueueStatus:
     unservable = await session.scalar(
         select(func.count()).select_from(Job).where(text(CLAIMABLE), Job.origin != "idle", anybody, ~offered)
     )
-    lost = await session.scalars(
-        select(Job.id)
+    lost = await session.execute(
+        select(Job.id, Job.failure_message)
         .where(Job.state == "lost", Job.finished_at > now() - _seconds(RECENT_S))
         .order_by(Job.id.desc())
         .limit(MOST_LOST)
     )
+    found = lost.all()
     return QueueStatus(
         by_state={row.state: row.jobs for row in by_state},
         waiting_s=None if waiting_s is None else float(waiting_s),
         awaiting_approval=await session.scalar(select(func.count()).select_from(Job).where(AWAITS_APPROVAL)) or 0,
         unservable=unservable or 0,
-        lost=list(lost),
+        lost=[row.id for row in found],
+        lost_because=shorten(found[0].failure_message or "", MOST_SAID, placeholder="…") if found else None,
     )
 
 

@@ -1,7 +1,5 @@
 """Making, listing and revoking tokens; making enrolment codes; asking who one is."""
 
-from datetime import timedelta
-
 from fastapi import APIRouter, Response
 from pydantic import TypeAdapter
 from sqlalchemy import select
@@ -9,17 +7,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
-from pullback_service.audit.keeping import note
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
-from pullback_service.ids import ProjectId, TokenId
+from pullback_service.ids import TokenId
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.models import Project
-from pullback_service.projects.queries import project_by_name
-from pullback_service.tokens import queries
+from pullback_service.tokens import making, queries
 from pullback_service.tokens.schemas import CodeRequest, NewCode, NewToken, TokenRequest, TokenSummary, Whoami
 from pullback_service.tokens.tables import TOKENS
 
@@ -35,17 +31,7 @@ async def create_token(
     wanted: TokenRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> NewToken:
     """Make a token. The answer is the only place its secret is ever shown."""
-    project_id = await _project_id(session, wanted.project)
-    queries.refuse_wider(caller, project_id, what="token")
-    stored, shown = await queries.create_token(
-        session,
-        name=wanted.name,
-        scopes=wanted.scopes,
-        created_by=caller.name,
-        project_id=project_id,
-        lifetime=timedelta(days=wanted.expires_in_days) if wanted.expires_in_days is not None else None,
-    )
-    note(session, subject=f"token {stored.token.id}", project=stored.project, name=wanted.name, scopes=wanted.scopes)
+    stored, shown = await making.make_token(session, caller, wanted)
     response.headers["Cache-Control"] = "no-store"
     return NewToken(**TokenSummary.of(stored).model_dump(), token=shown.secret)
 
@@ -65,9 +51,7 @@ async def list_tokens(asked: KnownListing, caller: KnownCaller) -> Response:
 @router.post("/tokens/{token_id}/revoke", responses=documented(NotFoundError))
 async def revoke_token(session: WriteSession, caller: KnownCaller, token_id: KnownId) -> TokenSummary:
     """End a token at once, and all logins made with it. Ending it again changes nothing."""
-    stored = await queries.revoke_token(session, TokenId(token_id), caller=caller)
-    note(session, subject=f"token {token_id}", project=stored.project, name=stored.token.name)
-    return TokenSummary.of(stored)
+    return TokenSummary.of(await making.end_token(session, caller, TokenId(token_id)))
 
 
 @router.post("/enrolments", status_code=201, responses=documented(ForbiddenError, NotFoundError, InvalidInputError))
@@ -75,15 +59,7 @@ async def create_enrolment_code(
     wanted: CodeRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> NewCode:
     """Make a code with which one agent introduces itself once. It then has a token of its own."""
-    project_id = await _project_id(session, wanted.project)
-    queries.refuse_wider(caller, project_id, what="code")
-    shown = await queries.create_code(
-        session,
-        created_by=caller.name,
-        lifetime=timedelta(minutes=wanted.expires_in_minutes),
-        project_id=project_id,
-    )
-    note(session, subject="enrolment code", project=wanted.project)
+    shown = await making.make_code(session, caller, wanted)
     response.headers["Cache-Control"] = "no-store"
     assert shown.expires_at is not None  # noqa: S101 - a code always ends
     return NewCode(code=shown.secret, expires_at=shown.expires_at)
@@ -96,7 +72,3 @@ async def tell_who_asks(session: ReadSession, caller: KnownCaller) -> Whoami:
     if caller.projects is not None:
         projects = sorted((await session.scalars(select(Project.name).where(Project.id.in_(caller.projects)))).all())
     return Whoami(name=caller.name, scopes=sorted(caller.scopes), projects=projects)
-
-
-async def _project_id(session: WriteSession, name: str | None) -> ProjectId | None:
-    return ProjectId((await project_by_name(session, name)).id) if name is not None else None

@@ -12,10 +12,11 @@ _numbers = count()
 class AgentOfTests:
     """An agent on a machine of its own, unless told otherwise."""
 
-    def __init__(self, client, agent_id, machine_id):
+    def __init__(self, client, agent_id, machine_id, machine):
         self.client = client
         self.id = agent_id
         self.machine_id = machine_id
+        self.machine = machine
 
     async def claim(self, **asked):
         return await self.client.post(f"/api/v1/agents/{self.id}/claim", json=asked)
@@ -23,14 +24,15 @@ class AgentOfTests:
     async def take(self, **asked):
         response = await self.claim(**asked)
         assert response.status_code == 200, response.text
-        return Lease(self.client, response.json())
+        return Lease(self.client, response.json(), self.machine)
 
 
 class Lease:
     """What an agent may do with a claimed job."""
 
-    def __init__(self, client, claim):
+    def __init__(self, client, claim, machine):
         self.client = client
+        self.machine = machine
         self.claim = claim
         self.token = claim["lease_token"]
         self.url = f"/api/v1/jobs/{claim['job']['id']}/attempts/{claim['attempt']}"
@@ -46,8 +48,10 @@ class Lease:
         assert response.status_code == 200, response.text
         return response.json()
 
-    async def report(self, report):
+    async def report(self, report, machine=None):
+        """Send a result, as measured on the machine of the agent unless told otherwise."""
         headers = {"Pullback-Lease": self.token}
+        report["machine"] = {**report["machine"], **(machine or self.machine)}
         return await self.client.post(f"{self.url}/report", json=report, headers=headers)
 
     async def log(self, offset, content):
@@ -66,7 +70,7 @@ def enroll(client):
         }
         response = await client.post("/api/v1/agents/enroll", json=enrolment)
         assert response.status_code == 201, response.text
-        return AgentOfTests(client, response.json()["agent_id"], response.json()["machine_id"])
+        return AgentOfTests(client, response.json()["agent_id"], response.json()["machine_id"], enrolment["machine"])
 
     return enroll
 

@@ -54,6 +54,9 @@ async def test_the_fleet_shows_what_agents_are_doing(client, queue, enroll):
         ({"timeout_s": "60"}, "$.timeout_s"),
         ({"priority": 1.5}, "$.priority"),
         ({"requires": {"label": "nul\x00"}}, "$.requires"),
+        ({"requires": {str(number): "x" for number in range(33)}}, "$.requires"),
+        ({"requires": {"label": "x" * 201}}, "$.requires"),
+        ({"requires": {"x" * 201: 1}}, "$.requires"),
     ],
 )
 async def test_a_wrong_wish_is_named_by_its_path(client, reports, changes, path):

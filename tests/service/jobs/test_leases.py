@@ -338,6 +338,22 @@ async def test_a_result_sent_twice_is_stored_once(enroll, queue, reports, sessio
     assert await session.scalar(select(func.count()).select_from(Report)) == 1
 
 
+async def test_a_result_of_another_machine_is_refused(client, enroll, queue, reports, state_of, session):
+    trusted, stranger = await enroll(), await enroll()
+    await client.patch(f"/api/v1/machines/{stranger.machine_id}", json={"accepts": "untrusted"})
+    wanted = {"project": "demo", "commit": {"sha": reports.sha(1), "fork": "someone/else"}, "suite": "quick"}
+    job = (await client.post("/api/v1/jobs", json=wanted)).json()
+    await client.post(f"{job['url']}/approve")
+    lease = await stranger.take()
+    for pretended in (trusted.machine, {**trusted.machine, "name": stranger.machine["name"]}):
+        refused = await lease.report(reports.report(1), machine=pretended)
+        assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "$.machine.fingerprint")
+        assert "upload this as a report of no job" in refused.json()["detail"]
+    assert await session.scalar(select(func.count()).select_from(Report)) == 0
+    assert await state_of(job) == "leased"
+    assert (await lease.report(reports.report(1))).status_code == 201
+
+
 async def test_a_result_for_another_commit_is_refused(enroll, queue, reports, state_of):
     job = await queue(1)
     lease = await (await enroll()).take()

@@ -115,8 +115,14 @@ async def test_jobs_are_counted_and_those_that_nobody_will_take_are_said(client,
     await queue(2, requires={"device": "gpu"})
     stranger = await queue(3, commit={"fork": "someone/gradients"})
     lost = await queue(4)
-    await change("UPDATE job SET state = 'lost', finished_at = now() WHERE id = :id", id=lost)
+    said = "The disk is full. That was attempt 3 of 3."
+    await change(
+        "UPDATE job SET state = 'lost', finished_at = now(), failure_message = :said WHERE id = :id", id=lost, said=said
+    )
     status = await read()
+    assert any(
+        f"What was said of {lost}: {said} Read `pullback job show {lost}`" in line for line in status["findings"]
+    )
     assert status["jobs"]["by_state"] == {"queued": 3, "lost": 1}
     assert (status["jobs"]["awaiting_approval"], status["jobs"]["lost"], status["jobs"]["unservable"]) == (1, [lost], 0)
     machine = {"fingerprint": "f", "name": "box"}
