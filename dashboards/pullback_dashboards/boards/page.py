@@ -68,6 +68,7 @@ async def _read_board(board_id: UUID, session: ReadSession, caller: KnownCaller,
         editing=edit and stored.may_change,
         href=links.board(str(board_id)),
         edit_href=links.board(str(board_id), edit="true"),
+        may_copy=not caller.anonymous,
     )
 
 
@@ -184,8 +185,14 @@ async def board_page(request: Request, view: AskedBoard) -> Response:
 
 @router.post("/boards/{board_id}")
 async def change_board(board_id: UUID, request: Request, session: WriteSession, caller: KnownCaller) -> Response:
-    """Rename a board, or remove it."""
+    """Rename a board, remove it, or make a copy of it that is one's own."""
     form = await Form.of(request)
+    if form.text("do") == "copy":
+        await queries.board_by_id(session, caller, board_id)
+        wanted = checked(BoardRequest, {"name": form.text("name")})
+        copied = await queries.copy_board(session, caller, board_id, wanted.name)
+        note(session, subject=f"board {copied.board.id}", name=wanted.name, copy_of=str(board_id))
+        return _to(links.board(str(copied.board.id)))
     if form.text("do") == "remove":
         removed = await queries.remove_board(session, caller, board_id)
         note(session, subject=f"board {board_id}", project=removed.project, removed=removed.board.name)

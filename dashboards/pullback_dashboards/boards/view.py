@@ -70,6 +70,7 @@ class BoardView:
     editing: bool
     href: str
     edit_href: str
+    may_copy: bool = False
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,14 @@ async def case_page(request: Request, view: AskedView) -> Response:
     """The page."""
     title = f"{view.case} at {view.commit.short}"
     return page(
-        request, "case.html", title=title, project=view.project, view=view, twins=("json", "csv", "md"), copying=True
+        request,
+        "case.html",
+        title=title,
+        project=view.project,
+        view=view,
+        twins=("json", "csv", "md"),
+        copying=True,
+        against_baseline=any(row.factor for row in view.variants),
     )
 
 

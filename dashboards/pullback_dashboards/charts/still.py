@@ -129,8 +129,8 @@ class _Frame:
         heights += [axes.baseline] if axes.baseline is not None else []
         count = max(1, axes.count)
         longest = max((len(curve.name) for curve in curves), default=0)
-        least, most = (round(room * width / WIDTH) for room in (_RIGHT, _WIDEST_RIGHT))
-        right = width - min(most, max(least, round(longest * _LETTER) + 12))
+        least = round(_RIGHT * width / WIDTH)
+        right = width - min(_WIDEST_RIGHT, max(least, round(longest * _LETTER) + 12))
         if axes.log:
             known = [height for height in heights if height > 0] or [1.0]
             low, high = min(known) / 1.08, max(known) * 1.08

@@ -95,7 +95,15 @@ async def fleet_csv(view: AskedView) -> Response:
 @router.get("/fleet.md")
 async def fleet_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "fleet.html", title="Fleet", view=view, twins=("json", "csv", "md"), live=True)
+    return page(
+        request,
+        "fleet.html",
+        title="Fleet",
+        view=view,
+        twins=("json", "csv", "md"),
+        live=True,
+        copying=view.empty is not None,
+    )
 
 
 def _table(view: FleetView) -> Iterator[dict[str, Any]]:

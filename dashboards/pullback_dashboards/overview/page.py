@@ -29,7 +29,7 @@ COLUMNS = (
 )  # fmt: skip
 _SORTED = {"name": "name", "worst": "worst first", "best": "best first"}
 _FIRST_STEPS = """pullback run --suite quick -o report.json
-curl -X POST {base}/api/v1/reports -H 'content-type: application/json' --data-binary @report.json"""
+pullback upload report.json --server {base}"""
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,7 @@ async def overview(request: Request, view: AskedView, state: Asked) -> Response:
         live=True,
         swapping=True,
         cells=True,
+        copying=view.empty is not None,
     )
 
 

@@ -137,7 +137,15 @@ async def jobs_csv(view: AskedView) -> Response:
 @router.get("/jobs.md")
 async def jobs_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "jobs.html", title="Jobs", view=view, twins=("json", "csv", "md"), live=True)
+    return page(
+        request,
+        "jobs.html",
+        title="Jobs",
+        view=view,
+        twins=("json", "csv", "md"),
+        live=True,
+        copying=view.empty is not None,
+    )
 
 
 async def _running(session: AsyncSession, choice: JobChoice) -> tuple[JobLine, ...]:

@@ -182,7 +182,13 @@ def left_out(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def reproduce_command(document: Mapping[str, Any], commit: Commit, workload: str | None = None) -> str:
-    """The two commands that measure the same again, or one workload of it. Another tool's suite is run by that tool."""
+    """The commands that measure the same again, or one workload of it. Another tool's suite is run by that tool."""
+    kinds = {variant.get("kind") for entry in document.get("cases", ()) for variant in entry.get("variants", ())}
+    if kinds == {"external"}:
+        return (
+            f"git switch --detach {commit.sha}\n# measure as before, with the tool that did, and send what it wrote:\n"
+            f"pullback upload FILE --project {shlex.quote(document.get('project') or 'NAME')}"
+        )
     suite = document.get("harness", {}).get("suite") or "quick"
     if workload is not None:
         suite = f"{suite.partition(':')[0]}:{workload}*"

@@ -128,6 +128,29 @@ async def create_board(session: AsyncSession, caller: Caller, name: str, project
     return await board_by_id(session, caller, board.id)
 
 
+async def copy_board(session: AsyncSession, caller: Caller, board_id: UUID, name: str) -> StoredBoard:
+    """Make a board of one's own with what is pinned to another, as far as the caller may read it.
+
+    Who was told the address of a board could pin the same charts one by one. A board whose token is gone lives on so.
+    """
+    charts = await charts_of(session, board_id)
+    made = await create_board(session, caller, name, None)
+    session.add_all(
+        BoardChart(
+            board_id=made.board.id,
+            project_id=each.chart.project_id,
+            place=place,
+            kind=each.chart.kind,
+            workload=each.chart.workload,
+            title=each.chart.title,
+            query=each.chart.query,
+        )
+        for place, each in enumerate(charts, start=1)
+    )
+    await session.flush()
+    return await board_by_id(session, caller, made.board.id)
+
+
 async def rename_board(session: AsyncSession, caller: Caller, board_id: UUID, name: str) -> StoredBoard:
     """Give a board another name."""
     board = (await changeable_board(session, caller, board_id)).board

@@ -15,7 +15,8 @@ def about_workers(chores: Sequence[ChoreState], *, workers: int, unfollowed: int
     """Whether chores are done, and those that are not."""
     waiting = sum(chore.waiting for chore in chores)
     if workers == 0:
-        yield f"No worker runs and {_count(waiting, 'chore waits', 'chores wait')}: start `pullback worker`, any number of them."
+        waits = f" and {_count(waiting, 'chore waits', 'chores wait')}" if waiting else ""
+        yield f"No worker runs{waits}: start `pullback worker`, any number of them."
         return
     for chore in chores:
         if (chore.waiting_s or 0) > WAITS_TOO_LONG_S:

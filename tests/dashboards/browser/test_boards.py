@@ -102,3 +102,31 @@ def test_two_machines_are_held_against_each_other(empty_base, made):
     assert view["reference"]["sha"] == view["candidate"]["sha"] == sha
     refused = httpx.get(f"{address}?head={sha}&base_machine=old", headers={"accept": "text/html"})
     assert (refused.status_code, "name the one that is judged too" in refused.text) == (422, True)
+
+
+def test_a_board_of_a_replaced_token_goes_on_as_a_copy(guarded_base):
+    with httpx.Client(base_url=guarded_base, headers={"authorization": "Bearer the-secret"}) as admin:
+        admin.post("/api/v1/projects", json={"name": "copied"})
+
+        def token(name):
+            made = admin.post("/api/v1/tokens", json={"name": name, "scopes": ["read"]}).json()
+            return made["id"], {"authorization": f"Bearer {made['token']}"}
+
+        first_id, first = token("replaced")
+        board = admin.post("/api/v1/boards", json={"name": "mine"}, headers=first).json()["id"]
+        chart = {"kind": "explore", "project": "copied", "query": {"metric": ["time"]}, "title": "Times"}
+        admin.post(f"/api/v1/boards/{board}/charts", json=chart, headers=first)
+        admin.post(f"/api/v1/tokens/{first_id}/revoke")
+
+        _, second = token("successor")
+        page = admin.get(f"/boards/{board}", headers=second).text
+        assert "a copy goes on under the new one" in page
+        assert 'name="name" value="mine"' in page
+        answer = admin.post(f"/boards/{board}", data={"do": "copy", "name": "mine"}, headers=second)
+        copied = admin.get(f"{answer.headers['location']}.json", headers=second).json()
+        assert (copied["own"], copied["board"]["name"], [tile["title"] for tile in copied["tiles"]]) == (
+            True, "mine", ["Times"],
+        )  # fmt: skip
+        again = admin.post(f"/boards/{board}", data={"do": "copy", "name": "mine"}, headers=second)
+        assert again.status_code == 409
+        assert len(admin.get(f"/boards/{board}.json").json()["tiles"]) == 1

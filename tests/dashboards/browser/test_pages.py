@@ -311,3 +311,23 @@ def test_the_overview_fills_itself_when_the_first_report_arrives(visit, empty_ba
     assert page.locator(".empty").is_visible()
     httpx.post(f"{empty_base}/api/v1/reports", json=made.made_report(0)).raise_for_status()
     page.wait_for_selector("table.heat", timeout=20_000)
+
+
+def test_arrow_keys_lead_through_the_heat_map_which_is_one_stop(visit):
+    page = visit("/?project=pullback")
+    stops = page.locator("a.cell[tabindex='0']")
+    assert stops.count() == 1
+    stops.focus()
+    before = page.evaluate("document.activeElement.title")
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp"):
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.matches('a.cell[tabindex=\"0\"]')"), key
+    assert page.evaluate("document.activeElement.title") == before
+    page.keyboard.press("End")
+    assert page.evaluate(
+        "document.activeElement.closest('tr').querySelector('td:last-child a') === document.activeElement"
+    )
+    assert stops.count() == 1
+    plain = visit("/?project=pullback", javascript=False)
+    assert plain.locator("a.cell").count() == 15
+    assert plain.locator("a.cell[tabindex]").count() == 0

@@ -7,6 +7,7 @@ from html import unescape
 
 import httpx
 import pytest
+from tests.dashboards.browser.conftest import made_report
 
 DENSE = "/projects/pullback/workloads/dense_bias_act"
 
@@ -256,3 +257,20 @@ def test_twins_are_as_well_guarded_as_their_pages(guarded_base):
         for suffix in (".json", ".csv", ".md"):
             assert httpx.get(guarded_base + page + suffix).status_code == 401, page + suffix
     assert httpx.get(f"{guarded_base}/help.md").status_code == 200
+
+
+def test_another_machine_is_shown_though_it_lacks_the_metric_that_was_chosen(guarded_base):
+    with httpx.Client(base_url=guarded_base, headers={"authorization": "Bearer the-secret"}) as client:
+        for machine in ("full", "bare"):
+            report = made_report(3, project="metrics", machine=machine)
+            for case in report["cases"]:
+                for variant in case["variants"]:
+                    if machine == "bare":
+                        variant["metrics"].pop("array_allocs", None)
+            assert client.post("/api/v1/reports", json=report).status_code == 201
+        page = "/projects/metrics/workloads/dense_bias_act"
+        assert "memory=array_allocs" in client.get(f"{page}?machine=full&memory=array_allocs").text
+        answer = client.get(f"{page}?machine=bare&memory=array_allocs")
+        assert answer.status_code == 200
+        assert "bare has not counted arrays of this case: drawn is array bytes" in text_of(answer.text)
+        assert client.get(f"{page}?machine=bare&memory=nothing").status_code == 404

@@ -1,7 +1,7 @@
 import pytest
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Commit
+from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.rendering import _templates
 from pullback_dashboards.report.view import case_blocks, facts_of, left_out, reproduce_command
 
@@ -42,7 +42,7 @@ def test_a_variant_that_lacks_a_metric_of_another_shows_a_dash():
     amount = shown.variants[1].amounts[0]
     assert f">{amount.value}</td>" in having
     assert f">{amount.value}</td>" not in without
-    assert '<td class="number">–</td>' in without
+    assert f'data-label="{metric_label(amount.metric)}">–</td>' in without
 
 
 def test_a_layer_that_could_not_be_seen_is_a_dash_and_never_a_zero():
@@ -95,3 +95,10 @@ def test_a_layer_that_no_variant_has_takes_no_column():
         variants=[variant("unfused", gpu_bytes=unseen, array_bytes=seen), variant("fused", gpu_bytes=unseen)]
     )
     assert block(raw).metrics == ("array_bytes",)
+
+
+def test_another_tools_results_are_measured_again_with_that_tool():
+    entry = {"case": {"workload": "encode"}, "variants": [{"variant": "external", "kind": "external"}]}
+    said = reproduce_command({"project": "my parser", "cases": [entry]}, Commit("a" * 40))
+    assert said.splitlines()[-1] == "pullback upload FILE --project 'my parser'"
+    assert "pullback run" not in said
