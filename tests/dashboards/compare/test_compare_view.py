@@ -3,13 +3,13 @@
 import math
 
 import pytest
+from tests.service.comparisons.rows import outcomes_of
 
 from pullback_dashboards.compare.view import markdown, metric_rows, rows_of, verdict
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Doubt, Judgement, Side
 from pullback_service.comparisons.outcomes import summarize
 from pullback_service.comparisons.queries import Compared, NamedCase, NamedMachine, Shown, ShownSide
-from tests.service.comparisons.rows import outcomes_of
 
 OLD, NEW = Commit("a" * 40), Commit("b" * 40, "Add <a> copy")
 WORKLOAD = "dense"
