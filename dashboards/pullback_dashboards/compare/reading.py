@@ -8,8 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards.history import Commit
 from pullback_service.commits import models as commits
 from pullback_service.comparisons import queries
+from pullback_service.comparisons.grounds import Across
 from pullback_service.comparisons.pairs import Pair, find_pair, missing_series
-from pullback_service.comparisons.queries import Across, Judged
+from pullback_service.comparisons.queries import Judged
 from pullback_service.errors import refuse
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.queries import machines_called

@@ -197,7 +197,9 @@ def verdict(found: Outcomes, reference: Commit, *, across: bool = False) -> Verd
         parts += [_count(better, "is better", "are better")] if better else []
         return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(found))}.", then)
     if better:
-        text = f"Nothing is worse, {_count(better, 'series is better', 'series are better')}."
+        told = _count(better, "series is better", "series are better")
+        # Of what is ambiguous nobody knows that it is not worse.
+        text = f"{told}; {ambiguous} ambiguous." if ambiguous else f"Nothing is worse, {told}."
         return Verdict("better", "▼", text, then)
     unchanged = counts.get("same", 0) + counts.get("equal", 0)
     return _unmoved(len(found), unchanged, ambiguous, then, unpaired=unpaired)

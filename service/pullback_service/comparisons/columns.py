@@ -29,10 +29,11 @@ SELECT EXISTS (SELECT FROM failure WHERE commit_id = ANY (%(commits)s::bigint[])
        found.*
   FROM (SELECT) AS once
   LEFT JOIN (
-    SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(method), array_agg(dirty)
+    SELECT commit_id, array_agg(series_id), array_agg(value), array_agg(method), array_agg(doubted)
       FROM (
-        SELECT commit_id, series_id, value, method, report_id = ANY (ARRAY (
-                 SELECT id FROM report WHERE commit_id = ANY (%(commits)s::bigint[]) AND dirty)) AS dirty
+        SELECT commit_id, series_id, value, method,
+               value = ALL (process_values) IS FALSE OR report_id = ANY (ARRAY (
+                 SELECT id FROM report WHERE commit_id = ANY (%(commits)s::bigint[]) AND dirty)) AS doubted
           FROM point
          WHERE commit_id = ANY (%(commits)s::bigint[])
            AND (%(series)s::bigint[] IS NULL OR series_id = ANY (%(series)s::bigint[]))
@@ -48,12 +49,15 @@ SELECT variant, variant_kind, metric, unit, direction, exact, array_agg(id), arr
 
 
 class CommitNumbers(NamedTuple):
-    """The points of one commit. Equal methods have equal codes, also those of the other commit."""
+    """The points of one commit. Equal methods have equal codes, also those of the other commit.
+
+    Doubted as a count is what processes did not count alike, or what was counted with uncommitted changes.
+    """
 
     series_id: Ids
     value: Numbers
     method: NDArray[np.intp]
-    dirty: Flags
+    doubted: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +108,9 @@ async def read_numbers(
                 np.array(series, np.int64),
                 np.array(values, np.float64),
                 np.array([codes.setdefault(method, len(codes)) for method in methods], np.intp),
-                np.array(dirty, bool),
+                np.array(doubted, bool),
             )
-            for _, _, commit_id, series, values, methods, dirty in found
+            for _, _, commit_id, series, values, methods, doubted in found
             if commit_id is not None
         },
         has_failures,

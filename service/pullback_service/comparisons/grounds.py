@@ -3,15 +3,17 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Row, and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.comparisons.judging import COUNTED, Stated
+from pullback_service.comparisons.judging import Stated
+from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
+from pullback_service.outcomes import COUNTED
 from pullback_service.reports.models import Comparison, Failure, Report
-from pullback_service.reports.parts import EXACT_METRICS
+from pullback_service.reports.parts import EXACT_METRICS, TIMES, WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
 from pullback_service.series.models import Case, Series
 
@@ -40,18 +42,42 @@ class StatedSeries:
         return any(each.outcome != "failed" for each in self.statements)
 
 
+class Failed(NamedTuple):
+    """Why a case, or a variant of it, gave nothing, or nothing that is right."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Two machines to be held against each other, each at its commit."""
+
+    reference: MachineId
+    candidate: MachineId
+
+
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What uploads state, by series; and why cases, or variants of them, gave nothing, by commit."""
+    """What uploads state, by series; and what failed, by commit, case, machine and variant, None for all variants."""
 
     stated: Mapping[Key, StatedSeries] = field(default_factory=dict)
-    failures: Mapping[tuple[int, int, int, str | None], str] = field(default_factory=dict)
+    failures: Mapping[tuple[int, int, int, str | None], Failed] = field(default_factory=dict)
 
-    def failure(self, commit_id: int, key: Key) -> str | None:
-        """Why a series has nothing at a commit, where a failure says so."""
+    def failures_of(
+        self, key: Key, reference_id: int, candidate_id: int, across: Across | None = None
+    ) -> tuple[Failed | None, Failed | None]:
+        """What failed of a series at the candidate and at the reference, which may be another machine's."""
         if not self.failures:
-            return None
+            return None, None
         case_id, machine_id, variant, _ = key
+        reference_machine = machine_id if across is None else across.reference
+        return (
+            self._failure(candidate_id, case_id, machine_id, variant),
+            self._failure(reference_id, case_id, reference_machine, variant),
+        )
+
+    def _failure(self, commit_id: int, case_id: int, machine_id: int, variant: str) -> Failed | None:
         of_variant = self.failures.get((commit_id, case_id, machine_id, variant))
         return of_variant if of_variant is not None else self.failures.get((commit_id, case_id, machine_id, None))
 
@@ -119,16 +145,16 @@ async def read_statements(
 
 async def read_failures(
     session: AsyncSession, commits: Sequence[int]
-) -> Mapping[tuple[int, int, int, str | None], str]:
-    """Why cases, or variants of them, gave nothing. Index: ix_failure_commit_id."""
+) -> Mapping[tuple[int, int, int, str | None], Failed]:
+    """What failed at commits; a wrong gradient before any other reason. Index: ix_failure_commit_id."""
     rows = await session.execute(
-        select(Failure.commit_id, Failure.case_id, Failure.machine_id, Failure.variant, Failure.message)
+        select(Failure.commit_id, Failure.case_id, Failure.machine_id, Failure.variant, Failure.kind, Failure.message)
         .join(Case, Case.id == Failure.case_id)
         .where(Failure.commit_id.in_(commits))
-        .order_by(Failure.id)
+        .order_by(Failure.kind == WRONG_GRADIENT, Failure.id)
         .limit(MOST_FAILURES)
     )
-    return {(row.commit_id, row.case_id, row.machine_id, row.variant): row.message for row in rows}
+    return {(row.commit_id, row.case_id, row.machine_id, row.variant): Failed(row.kind, row.message) for row in rows}
 
 
 def _of_series(key: Key, rows: Sequence[Row[*tuple[Any, ...]]], reference_id: int) -> StatedSeries:
@@ -141,7 +167,14 @@ def _of_series(key: Key, rows: Sequence[Row[*tuple[Any, ...]]], reference_id: in
         kind=None if about is None else about.variant_kind,
         unit=None if about is None else about.unit,
         direction="smaller" if about is None else about.direction,
-        exact=key[3] in EXACT_METRICS or any(row.outcome in COUNTED for row in rows) if about is None else about.exact,
+        exact=_is_counted(key[3], rows) if about is None else about.exact,
+    )
+
+
+def _is_counted(metric: str, stated: Sequence[Row[*tuple[Any, ...]]]) -> bool:
+    """Whether a metric without a point is a count: one of ours, or another's of which only counts are stated."""
+    return metric in EXACT_METRICS or (
+        metric not in TIMES and all(row.outcome in COUNTED or row.outcome in {"ambiguous", "failed"} for row in stated)
     )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pullback_service.comparisons.at_once import Flags, Ids, Numbers, judge_usual
 from pullback_service.comparisons.columns import CommitNumbers, DescribedSeries
-from pullback_service.comparisons.grounds import Grounds
+from pullback_service.comparisons.grounds import Across, Grounds
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.ids import MachineId
 
@@ -16,8 +16,8 @@ from pullback_service.ids import MachineId
 class Pairs(NamedTuple):
     """Series that either commit has. A value counts where its flag says that there is one.
 
-    `unusual` are those that are not judged by two values alone: a commit measured them several times, by other methods
-    than the other commit, or counted them in files with uncommitted changes.
+    `unusual` are those that are not judged by two values alone: a commit measured them several times, by another method
+    than the other commit, or counts them and its count is doubted.
     """
 
     place: NDArray[np.intp]
@@ -34,27 +34,27 @@ class _End(NamedTuple):
     number: NDArray[np.intp]
     value: Numbers
     method: NDArray[np.intp]
-    dirty: Flags
+    doubted: Flags
     place: NDArray[np.intp]
 
     def at(self, which: NDArray[np.intp]) -> "_End":
         """Those at some places."""
-        number, value, method, dirty, place = self
-        return _End(number[which], value[which], method[which], dirty[which], place[which])
+        number, value, method, doubted, place = self
+        return _End(number[which], value[which], method[which], doubted[which], place[which])
 
 
 def pair(
     described: DescribedSeries,
     reference: CommitNumbers,
     candidate: CommitNumbers,
-    machines: tuple[MachineId, MachineId] | None = None,
+    across: Across | None = None,
 ) -> Pairs:
-    """Both commits side by side; of two `machines`, what the first has at the reference and the second at the candidate."""
-    number, of_series = (len(described.id), np.arange(len(described.id))) if machines is None else _by_key(described)
-    ends = [
-        _end(points, described, of_series, number, None if machines is None else machines[side])
-        for side, points in enumerate((reference, candidate))
-    ]
+    """Both commits side by side; `across` two machines, what one has at the reference and the other at the candidate."""
+    number, of_series = (len(described.id), np.arange(len(described.id))) if across is None else _by_key(described)
+    ends = (
+        _end(reference, described, of_series, number, None if across is None else across.reference),
+        _end(candidate, described, of_series, number, None if across is None else across.candidate),
+    )
     measured = np.flatnonzero((ends[0].number > 0) | (ends[1].number > 0))
     older, newer = (end.at(measured) for end in ends)
     has_reference, has_candidate = older.number > 0, newer.number > 0
@@ -68,7 +68,7 @@ def pair(
         has_candidate=has_candidate,
         reference_value=older.value,
         candidate_value=newer.value,
-        unusual=(older.number > 1) | (newer.number > 1) | by_other_methods | (exact & (older.dirty | newer.dirty)),
+        unusual=(older.number > 1) | (newer.number > 1) | by_other_methods | (exact & (older.doubted | newer.doubted)),
     )
 
 
@@ -103,26 +103,22 @@ def _end(
         np.zeros(number, np.intp),
     )
     end.value[at], end.method[at], end.place[at] = points.value[counts], points.method[counts], place
-    end.dirty[at[points.dirty[counts]]] = True
+    end.doubted[at[points.doubted[counts]]] = True
     return end
 
 
-def lay_out(
-    described: DescribedSeries, pairs: Pairs, grounds: Grounds, machine_id: MachineId | None = None
-) -> tuple[Outcomes, NDArray[np.intp]]:
-    """All series, the usual ones judged; and the places of the others, which `judge` has yet to judge one by one.
-
-    `machine_id` is what all of them are called by, where two machines are held against each other.
-    """
+def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: Across | None = None) -> Outcomes:
+    """All series, judged as usual ones; `across` two machines they are called by the candidate's."""
     number = len(pairs.place)
     shape = described.shape[pairs.place]
     exact = np.array([each.exact for each in described.shapes], bool)[shape]
     said = judge_usual(pairs.reference_value, pairs.candidate_value, pairs.has_reference, pairs.has_candidate, exact)
+    machine_id = described.machine_id[pairs.place]
     found = Outcomes(
         shapes=described.shapes,
         shape=shape,
         case_id=described.case_id[pairs.place],
-        machine_id=described.machine_id[pairs.place] if machine_id is None else np.full(number, machine_id, np.int64),
+        machine_id=machine_id if across is None else np.full(number, across.candidate, np.int64),
         series_id=described.id[pairs.place],
         reference_series_id=pairs.reference_series_id,
         has_reference=pairs.has_reference,
@@ -132,14 +128,7 @@ def lay_out(
         log_ratio=said.log_ratio,
         tie=described.id[pairs.place],
     )
-    unusual = pairs.unusual
-    if grounds.failures:
-        unusual = unusual | ~pairs.has_candidate
-    if grounds.stated:
-        unusual = unusual | np.array([key in grounds.stated for key in found.named()], bool)
-        found = _with_stated(found, grounds)
-        unusual = np.concatenate([unusual, np.ones(len(found) - number, bool)])
-    return found, np.flatnonzero(unusual)
+    return _with_stated(found, grounds) if grounds.stated else found
 
 
 def _with_stated(found: Outcomes, grounds: Grounds) -> Outcomes:

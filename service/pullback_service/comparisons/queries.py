@@ -14,14 +14,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.commits.models import Commit
-from pullback_service.comparisons.at_once import CODE_OF, KIND_CODE_OF
+from pullback_service.comparisons.at_once import CODE_OF, KIND_CODE_OF, Flags
 from pullback_service.comparisons.columns import NOTHING, describe_series, read_numbers
-from pullback_service.comparisons.grounds import Grounds, Key, read_failures, read_statements
+from pullback_service.comparisons.grounds import Across, Grounds, Key, read_failures, read_statements
 from pullback_service.comparisons.judging import Doubt, Judgement, Side, doubt, judge
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
-from pullback_service.ids import MachineId
 from pullback_service.reports.models import Comparison
+from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
 from pullback_service.series.models import Series
 from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker, usable
@@ -86,14 +86,6 @@ class NamedMachine(NamedTuple):
     id: int
     name: str
     fingerprint: str
-
-
-@dataclass(frozen=True, slots=True)
-class Across:
-    """Two machines to be held against each other, each at its commit."""
-
-    reference: MachineId
-    candidate: MachineId
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +169,11 @@ async def compare(
     )
     older, newer = numbers.of.get(reference.id, NOTHING), numbers.of.get(candidate.id, NOTHING)
     described = await describe_series(session, np.union1d(older.series_id, newer.series_id))
-    pairs = pair(described, older, newer, None if across is None else (across.reference, across.candidate))
-    outcomes, unusual = lay_out(described, pairs, grounds, None if across is None else across.candidate)
-    judged = Judged(reference.id, candidate.id, across, grounds, outcomes)
+    pairs = pair(described, older, newer, across)
+    judged = Judged(reference.id, candidate.id, across, grounds, lay_out(described, pairs, grounds, across))
+    unusual = _unusual(judged, pairs.unusual)
     await _judge_one_by_one(session, judged, unusual)
-    return replace(judged, outcomes=outcomes.sorted())
+    return replace(judged, outcomes=judged.outcomes.sorted())
 
 
 async def show(session: AsyncSession, judged: Judged, page: Outcomes) -> Sequence[Shown]:
@@ -278,15 +270,17 @@ def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequ
     key, shape, grounds, across = each.key, each.shape, judged.grounds, judged.across
     stated = grounds.stated.get(key)
     reference, candidate = _side(older), _side(newer)
+    failed, failed_before = grounds.failures_of(key, judged.reference_id, judged.candidate_id, across)
     judgement = judge(
         reference,
         candidate,
         () if stated is None else stated.statements,
         exact=shape.exact,
         bigger_is_better=shape.direction == "bigger",
-        failure=grounds.failure(judged.candidate_id, key),
-        reference_failure=grounds.failure(
-            judged.reference_id, key if across is None else (key[0], across.reference, key[2], key[3])
+        failure=None if failed is None else failed.message,
+        reference_failure=None if failed_before is None else failed_before.message,
+        wrong_gradient=next(
+            (one.message for one in (failed, failed_before) if one is not None and one.kind == WRONG_GRADIENT), None
         ),
     )
     if across is not None and judgement.kind == "unpaired":
@@ -304,6 +298,17 @@ def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequ
     )
 
 
+def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:
+    """The places of the series that the rule itself has to judge: by their numbers, or for what else there is of them."""
+    grounds, found = judged.grounds, judged.outcomes
+    unusual = np.ones(len(found), bool)  # also those that only uploads that compare know
+    unusual[: len(by_numbers)] = by_numbers
+    if grounds.stated or grounds.failures:
+        ends = judged.reference_id, judged.candidate_id, judged.across
+        unusual |= [key in grounds.stated or any(grounds.failures_of(key, *ends)) for key in found.named()]
+    return np.flatnonzero(unusual)
+
+
 async def _judge_one_by_one(session: AsyncSession, judged: Judged, unusual: NDArray[np.intp]) -> None:
     """Judge the series at some places by the rule itself, and write down what it says."""
     if not len(unusual):
@@ -311,8 +316,10 @@ async def _judge_one_by_one(session: AsyncSession, judged: Judged, unusual: NDAr
     found = judged.outcomes
     rows = list(_rows(found[unusual]))
     stated = judged.grounds.stated
-    # What uploads state decides without the points, unless all of them failed.
-    by_points = np.array([not (each.key in stated and stated[each.key].is_decisive) for each in rows], bool)
+    # What uploads state of a measurement decides without the points, unless all of them failed.
+    by_points = np.array(
+        [each.shape.exact or each.key not in stated or not stated[each.key].is_decisive for each in rows], bool
+    )
     points = await _read_points(session, judged, found[unusual[by_points]])
     judgements = []
     for each in rows:
@@ -348,7 +355,7 @@ def _side(rows: Sequence[PointRow]) -> Side | None:
         value=pooled_value(rows),
         quality=spoken.quality,
         dirty=any(row.dirty for row in counted),
-        agree=len({row.value for row in counted}) == 1,
+        agree=_agree(counted),
         method=spoken.method,
         program_hash=spoken.program_hash,
         baseline=spoken.baseline,
@@ -356,6 +363,12 @@ def _side(rows: Sequence[PointRow]) -> Side | None:
         low=spoken.low,
         high=spoken.high,
     )
+
+
+def _agree(rows: Sequence[PointRow]) -> bool:
+    """Whether all reports of a count, and all processes of each, counted the same."""
+    first = rows[0].value
+    return all(row.value == first and set(row.process_values or ()) <= {first} for row in rows)
 
 
 def _shown_side(side: Side | None, rows: Sequence[PointRow]) -> ShownSide | None:

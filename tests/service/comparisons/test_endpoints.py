@@ -196,6 +196,35 @@ async def test_several_reports_of_a_commit_are_pooled_and_must_count_alike(uploa
     assert found["fused", "time"]["candidate"]["spread"]["n"] == 6
 
 
+async def test_processes_that_count_differently_make_no_count(upload, compare, reports):
+    older, newer = reports.report(1), reports.report(2)
+    for report, processes in ((older, [10, 20, 30]), (newer, [20, 20, 20])):
+        report["cases"][0]["variants"][0]["metrics"]["array_bytes"] = {"unit": "B", "processes": processes}
+    await upload(older, newer)
+    found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))["unfused", "array_bytes"]
+    assert (found["outcome"], found["reason"]) == ("ambiguous", "Reports of the reference do not count alike.")
+
+
+async def test_a_wrong_gradient_in_another_report_leaves_no_claim(upload, compare, reports):
+    wrong = {"ok": False, "max_rel_error": 3.0, "oracle": "closed form"}
+    await upload(
+        reports.report(1),
+        reports.report(2, comparisons=[statement(reports)]),
+        reports.report(2, cases=[reports.case(gradient=wrong)]),
+    )
+    for ends in ({"base": reports.sha(1), "head": reports.sha(2)}, {"base": reports.sha(2), "head": reports.sha(1)}):
+        found = rows(await compare(**ends))
+        assert {row["outcome"] for row in found.values()} == {"ambiguous"}
+        assert all("The gradient was wrong against closed form" in row["reason"] for row in found.values())
+
+
+async def test_a_time_that_nobody_measured_is_no_count(upload, compare, reports):
+    said = statement(reports, outcome="less", log_ratio=-0.1, low=None, high=None)
+    await upload(reports.report(1, cases=[]), reports.report(2, cases=[], comparisons=[said]))
+    (row,) = (await compare(base=reports.sha(1), head=reports.sha(2)))["items"]
+    assert (row["outcome"], row["reason"]) == ("ambiguous", "The upload says less of what was measured, not counted.")
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "said"),
     [
@@ -249,26 +278,28 @@ async def test_all_at_once_and_one_by_one_are_the_same(upload, session, reports,
     older, newer, again = reports.report(1), reports.report(2), reports.report(2, quality="contaminated")
     older["cases"] = [reports.case(name) for name in ("a", "counts", "gone", "method", "several", "stated")]
     newer["cases"] = [reports.case(name) for name in ("a", "counts", "method", "new", "several", "stated")]
-    again["cases"] = [reports.case("several", log_ratio=-0.4)]
-    broken = reports.report(2, machine="other")
+    wrong = {"ok": False, "max_rel_error": 3.0, "oracle": "closed form"}
+    again["cases"] = [reports.case("several", log_ratio=-0.4), reports.case("counts", gradient=wrong)]
+    broken = reports.report(2)
     broken["cases"] = [reports.case("gone", error={"kind": "workload", "message": "broke"}, variants=[], paired=[])]
     newer["cases"][1]["variants"][1]["metrics"]["array_bytes"]["value"] = 2048.0
     newer["cases"][2]["variants"][0]["metrics"]["array_bytes"]["method"] = "another"
+    newer["cases"][0]["variants"][0]["metrics"]["array_bytes"] = {"unit": "B", "processes": [1.0, 2.0, 3.0]}
     newer["comparisons"] = [{**statement(reports), "case": newer["cases"][5]["case"]}]
     await upload(older, newer, again, broken)
     pair = await pairs.find_pair(session, ProjectId(1), reports.sha(1), reports.sha(2), merge_base=False)
     asked = (session, pair.reference.commit, pair.candidate.commit, SeriesChoice(project="demo"))
     quick = (await queries.compare(*asked)).outcomes
-    lay_out, few = queries.lay_out, []
+    unusual, few = queries._unusual, []
 
-    def all_one_by_one(*parts):
-        found, unusual = lay_out(*parts)
-        few.append(len(unusual))
-        return found, np.arange(len(found))
+    def all_one_by_one(judged, by_numbers):
+        few.append(len(unusual(judged, by_numbers)))
+        return np.arange(len(judged.outcomes))
 
-    monkeypatch.setattr(queries, "lay_out", all_one_by_one)
+    monkeypatch.setattr(queries, "_unusual", all_one_by_one)
     slow = (await queries.compare(*asked)).outcomes
-    assert (len(quick), few) == (28, [10])  # several and gone four times, a method and a statement
+    # Measured twice, with a wrong gradient, failed: four series each; by another method, stated, counted unlike: one.
+    assert (len(quick), few) == (28, [15])
     for column in ("series_id", "shape", "outcome", "kind", "log_ratio", "has_reference", "has_candidate", "tie"):
         np.testing.assert_array_equal(getattr(quick, column), getattr(slow, column))
     shown = await queries.show(session, await queries.compare(*asked), quick)

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback_service.comparisons.columns import CommitNumbers, DescribedSeries
-from pullback_service.comparisons.grounds import Grounds, StatedSeries
+from pullback_service.comparisons.grounds import Across, Grounds, StatedSeries
 from pullback_service.comparisons.judging import Stated
 from pullback_service.comparisons.outcomes import NO_SERIES, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
+from pullback_service.ids import MachineId
 
 SHAPES = (
     Shape("fused", "tier", "time", "s", "smaller", exact=False),
@@ -24,9 +25,9 @@ points = st.lists(point, max_size=12)
 
 
 def numbers(found):
-    series, values, methods, dirty = zip(*found, strict=True) if found else ((), (), (), ())
+    series, values, methods, doubted = zip(*found, strict=True) if found else ((), (), (), ())
     return CommitNumbers(
-        np.array(series, np.int64), np.array(values, np.float64), np.array(methods, np.intp), np.array(dirty, bool)
+        np.array(series, np.int64), np.array(values, np.float64), np.array(methods, np.intp), np.array(doubted, bool)
     )
 
 
@@ -50,9 +51,9 @@ def is_unusual(older, newer, *, exact):
 
 @given(points, points, st.booleans())
 def test_every_series_that_either_commit_has_is_there_once(reference, candidate, two_machines):
-    machines = (0, 1) if two_machines else None
+    across = Across(MachineId(0), MachineId(1)) if two_machines else None
     ids = {each[0] for each in (*reference, *candidate)}
-    found = pair(described(ids), numbers(reference), numbers(candidate), machines)
+    found = pair(described(ids), numbers(reference), numbers(candidate), across)
 
     def key(series_id):
         case, machine, shape = named(series_id)
@@ -65,7 +66,8 @@ def test_every_series_that_either_commit_has_is_there_once(reference, candidate,
                 sides.setdefault(key(each[0]), []).append(each)
         return sides
 
-    older, newer = end(reference, machines and machines[0]), end(candidate, machines and machines[1])
+    older = end(reference, None if across is None else across.reference)
+    newer = end(candidate, None if across is None else across.candidate)
     seen = {}
     for at, place in enumerate(found.place.tolist()):
         series_id = sorted(ids)[place]
@@ -84,7 +86,7 @@ def test_every_series_that_either_commit_has_is_there_once(reference, candidate,
     assert seen.keys() == older.keys() | newer.keys()
 
 
-def test_what_uploads_state_is_added_and_left_to_the_rule():
+def test_what_only_uploads_that_compare_know_is_added():
     stated = StatedSeries([Stated("slower")], 7, None, None, None, "smaller", exact=False)
     elsewhere = StatedSeries([Stated("slower")], 8, 99, "tier", "s", "smaller", exact=False)
     grounds = Grounds(
@@ -92,16 +94,8 @@ def test_what_uploads_state_is_added_and_left_to_the_rule():
     )
     ids = {10, 11}
     pairs = pair(described(ids), numbers([(10, 1.0, 0, False), (11, 1.0, 0, False)]), numbers([(10, 1.0, 0, False)]))
-    found, unusual = lay_out(described(ids), pairs, grounds)
-    assert unusual.tolist() == [0, 2, 3]
+    found = lay_out(described(ids), pairs, grounds)
     assert found.series_id.tolist() == [10, 11, NO_SERIES, 99]
     assert found.tie.tolist() == [10, 11, -7, 99]
     assert [found.shapes[place].variant for place in found.shape.tolist()] == ["fused", "fused", "new", "fused"]
     assert found.has_reference.tolist() == [True, True, False, False]
-
-
-def test_what_the_candidate_lacks_is_left_to_the_rule_where_anything_failed():
-    ids = {10, 11}
-    pairs = pair(described(ids), numbers([(10, 1.0, 0, False)]), numbers([(11, 1.0, 0, False)]))
-    assert lay_out(described(ids), pairs, Grounds())[1].tolist() == []
-    assert lay_out(described(ids), pairs, Grounds(failures={(1, 0, 0, None): "broke"}))[1].tolist() == [0]
