@@ -6,7 +6,7 @@ The statement runs in the session's transaction. Nothing limits it to the rows t
 writes one says `access.visibility.own_projects`, or stays within a project that was found so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, LiteralString
 
 import psycopg
@@ -29,9 +29,11 @@ async def driver_of(session: AsyncSession) -> psycopg.AsyncConnection[tuple[Any,
     return driver
 
 
-async def rows(session: AsyncSession, statement: LiteralString, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """All rows of a statement that answers."""
-    cursor = await (await driver_of(session)).execute(statement, values)
+async def rows(
+    session: AsyncSession, statement: LiteralString, values: Mapping[str, Any], *, binary: bool = False
+) -> list[tuple[Any, ...]]:
+    """All rows of a statement that answers; `binary` where it answers with thousands of numbers, which take half the time so."""
+    cursor = await (await driver_of(session)).execute(statement, values, binary=binary)
     return await cursor.fetchall()
 
 
@@ -44,3 +46,8 @@ async def row(session: AsyncSession, statement: LiteralString, values: Mapping[s
 async def run(session: AsyncSession, statement: LiteralString, values: Mapping[str, Any]) -> None:
     """A statement that answers nothing."""
     await (await driver_of(session)).execute(statement, values)
+
+
+def array_of(numbers: Iterable[int]) -> str:
+    """Many whole numbers as a parameter that is cast to an array: the driver takes six times as long over the list."""
+    return f"{{{','.join(map(str, numbers))}}}"

@@ -31,7 +31,7 @@ from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.boards import queries
 from pullback_service.boards.queries import Pin, StoredChart
 from pullback_service.boards.schemas import BoardChange, BoardRequest, ChartChange, ChartRequest
-from pullback_service.comparisons.queries import summarize
+from pullback_service.comparisons.outcomes import summarize
 from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import RequestError, refuse
 from pullback_service.fields import KnownId
@@ -244,8 +244,8 @@ async def _held(session: AsyncSession, stored: StoredChart, number: int) -> Held
     except ValidationError:
         return Held(problem="What was pinned cannot be read any more: remove it, and pin it again.")
     return Held(
-        verdict=verdict(found.compared, found.reference),
-        metrics=metric_rows(summarize(found.compared)),
+        verdict=verdict(found.judged.outcomes, found.reference),
+        metrics=metric_rows(summarize(found.judged.outcomes)),
         reference=found.reference.short,
         candidate=found.candidate.short,
     )

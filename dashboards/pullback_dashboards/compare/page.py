@@ -19,10 +19,10 @@ from pullback_dashboards.compare.view import (
     Show,
     columns_of,
     dimensions_of,
-    is_shown,
     markdown,
     metric_rows,
     rows_of,
+    shown_by,
     verdict,
 )
 from pullback_dashboards.explore.view import Menu, MenuValue
@@ -33,16 +33,14 @@ from pullback_dashboards.state import Address
 from pullback_service.commits.branches import list_branches
 from pullback_service.commits.queries import list_commits
 from pullback_service.comparisons import queries
-from pullback_service.comparisons.queries import Compared
+from pullback_service.comparisons.outcomes import Outcomes, summarize
 from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
 from pullback_service.ids import ProjectId, SeriesId
-from pullback_service.machines.models import Machine
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
-from pullback_service.series.models import Case
 from pullback_service.series.windows import Window, marks_in
 
 router = APIRouter(include_in_schema=False)
@@ -163,32 +161,32 @@ async def compare_page(request: Request, asked: AskedPage) -> Response:
 async def _view(
     session: AsyncSession, project: str, state: State, address: Address, comparison: Comparison
 ) -> CompareView:
-    compared, pair = comparison.compared, comparison.pair
+    judged, found = comparison.judged, comparison.judged.outcomes
     reference, candidate = comparison.reference, comparison.candidate
-    wanted = [each for each in compared if is_shown(each, state.show)]
-    part = wanted[state.start : state.start + ROWS]
-    shown = await queries.show(session, pair.reference.commit, pair.candidate.commit, part)
+    wanted = found[shown_by(found, state.show)]
+    shown = await queries.show(session, judged, wanted[state.start : state.start + ROWS])
     opened = next((each for each in shown if state.open and each.compared.series_id == state.open), None)
     detail = await _opened(session, comparison, opened) if opened is not None else None
-    cases, machines = await queries.named(session, compared)
+    cases, machines = await queries.named_cases(session, found), await queries.named_machines(session, found)
     following = state.start + ROWS
     return CompareView(
         project=project,
         reference=reference,
         candidate=candidate,
         machines=(state.base_machine or "", state.head_machine or "") if comparison.across else None,
-        verdict=verdict(compared, reference, across=comparison.across),
+        verdict=verdict(found, reference, across=comparison.across),
         notes=comparison.notes,
-        metrics=metric_rows(queries.summarize(compared)),
+        metrics=metric_rows(summarize(found)),
         rows=rows_of(
             shown,
             project=project,
             candidate=candidate,
             opened=None if opened is None or opened.compared.series_id is None else (opened.compared.series_id, detail),
-            address=lambda series_id: address.replaced("open", None if series_id is None else str(series_id)),
+            opening=address.replaced("open", ""),
+            closing=address.replaced("open", None),
         ),
         found=len(wanted),
-        hidden=len(compared) - len(wanted),
+        hidden=len(found) - len(wanted),
         all_href=address.replaced("show", "all"),
         relevant_href=address.replaced("show", None),
         showing=state.show,
@@ -196,8 +194,8 @@ async def _view(
         next_href=address.replaced("start", str(following)) if following < len(wanted) else None,
         turned_href=_turned(address, state, comparison),
         commands=f"git switch --detach {candidate.sha}\npullback compare --against {reference.sha}",
-        questions=(question("show", _shows(compared, state, address)),),
-        menus=tuple(_menus(compared, cases, machines, address)),
+        questions=(question("show", _shows(found, state, address)),),
+        menus=tuple(_menus(dimensions_of(found, cases, machines), address)),
         pin_href=links.pin(address.less("start", "open")),
     )
 
@@ -235,23 +233,17 @@ async def _suggested(session: AsyncSession, project_id: ProjectId) -> tuple[tupl
     return (*named, *((commit.sha[:12], commit.title or "") for commit in newest))
 
 
-def _shows(compared: Sequence[Compared], state: State, address: Address) -> Iterator[tuple[str, str, bool]]:
+def _shows(found: Outcomes, state: State, address: Address) -> Iterator[tuple[str, str, bool]]:
     """Which rows are shown, with how many there are of each kind; kinds of which there are none are not offered."""
     for show in get_args(Show):
-        count = sum(is_shown(each, show) for each in compared)
+        count = int(shown_by(found, show).sum())
         if count or show in {"changed", "all", state.show}:
             href = address.replaced("show", None if show == "changed" else show)
             yield f"{SHOWN[show]} {count}", href, show == state.show
 
 
-def _menus(
-    compared: Sequence[Compared], cases: Mapping[int, Case], machines: Mapping[int, Machine], address: Address
-) -> Iterator[Menu]:
+def _menus(counts: Mapping[str, Counter[str]], address: Address) -> Iterator[Menu]:
     """Every dimension in which the compared series differ, or by which they were chosen, with the counts of its values."""
-    counts: dict[str, Counter[str]] = {}
-    for each in compared:
-        for name, value in dimensions_of(each, cases[each.key[0]], machines[each.key[1]]):
-            counts.setdefault(name, Counter())[value] += 1
     for name in [*counts, *(name for name in address.names if name.startswith(PARAM) and name not in counts)]:
         values, chosen = counts.get(name, Counter()), address.chosen(name)
         if len(values) < 2 and not chosen:

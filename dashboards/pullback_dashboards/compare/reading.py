@@ -8,8 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards.history import Commit
 from pullback_service.commits import models as commits
 from pullback_service.comparisons import queries
+from pullback_service.comparisons.grounds import Across
 from pullback_service.comparisons.pairs import Pair, find_pair, missing_series
-from pullback_service.comparisons.queries import Across, Compared
+from pullback_service.comparisons.queries import Judged
 from pullback_service.errors import refuse
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.queries import machines_called
@@ -52,11 +53,11 @@ class CompareAsked:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two commits, or two machines, and every chosen series of both, worst first."""
+    """Two commits, or two machines, and what was judged of every chosen series."""
 
     project_id: ProjectId
     pair: Pair
-    compared: Sequence[Compared]
+    judged: Judged
     notes: tuple[str, ...]
     across: bool
 
@@ -85,9 +86,9 @@ async def read_comparison(session: AsyncSession, project: str, asked: CompareAsk
     )
     machine = [asked.head_machine] if asked.head_machine and across is None else asked.choice.machine
     choice = replace(asked.choice, project=project, machine=() if across is not None else machine)
-    compared = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
-    missing = [] if across is not None else await missing_series(session, project_id, pair, compared)
-    return Comparison(project_id, pair, compared, (*pair.notes, *missing), across is not None)
+    judged = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
+    missing = [] if across is not None else await missing_series(session, project_id, pair, judged.outcomes)
+    return Comparison(project_id, pair, judged, (*pair.notes, *missing), across is not None)
 
 
 def commit_as_named(commit: commits.Commit) -> Commit:

@@ -6,9 +6,13 @@ in the same groups is never called better or worse, only hinted at, and a hint i
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Question
@@ -18,13 +22,13 @@ from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.markdown import markdown_text
-from pullback_service.comparisons.judging import UNCHANGED, trend
-from pullback_service.comparisons.queries import Compared, MetricSummary, Shown, ShownSide, Span
-from pullback_service.machines.models import Machine
+from pullback_service.comparisons.at_once import KIND_CODE_OF, OUTCOMES, Flags
+from pullback_service.comparisons.judging import UNCHANGED, Outcome, trend
+from pullback_service.comparisons.outcomes import MetricSummary, Outcomes, Span
+from pullback_service.comparisons.queries import Compared, NamedCase, NamedMachine, Shown, ShownSide
 from pullback_service.series.choosing import PARAM
-from pullback_service.series.models import Case
 
-RELEVANT = ("failed", "slower", "more", "faster", "less")
+RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "faster", "less")
 Show = Literal["changed", "worse", "better", "ambiguous", "unchanged", "not_comparable", "failed", "all"]
 SHOWN: Mapping[Show, str] = {
     "changed": "what changed",
@@ -36,6 +40,7 @@ SHOWN: Mapping[Show, str] = {
     "failed": "✕ failed",
     "all": "all",
 }
+_DIMENSIONS = ("workload", "variant", "metric", "machine", "kind", "device", "dtype")
 _CLAUSES = 3  # of a verdict
 _KINDS = {
     "paired": "in the same groups",
@@ -134,66 +139,79 @@ class CompareView:
     pin_href: str | None = None
 
 
-def is_shown(compared: Compared, show: Show) -> bool:
-    """Whether a series belongs to what is to be shown."""
-    outcome = compared.judgement.outcome
+def shown_by(found: Outcomes, show: Show) -> Flags:
+    """Which series belong to what is to be shown."""
     match show:
         case "all":
-            return True
+            return np.ones(len(found), bool)
         case "changed":
-            return outcome in RELEVANT
+            return found.having(*RELEVANT)
         case "worse" | "better":
-            return _trend(compared) == show and outcome != "failed"
+            return found.trending(show) & ~found.having("failed")
         case "unchanged":
-            return outcome in UNCHANGED
+            return found.having(*UNCHANGED)
         case _:
-            return outcome == show
+            return found.having(show)
 
 
-def dimensions_of(compared: Compared, case: Case, machine: Machine) -> Iterator[tuple[str, str]]:
-    """What a series is, by the names that addresses use."""
-    yield "workload", case.workload
-    yield "variant", compared.key[2]
-    yield "metric", compared.key[3]
-    yield "machine", machine.name
-    for name, value in (("kind", compared.kind), ("device", case.device), ("dtype", case.dtype)):
-        if value is not None:
-            yield name, value
-    for name, value in case.params.items():
-        yield f"{PARAM}{name}", written(value)
+def dimensions_of(
+    found: Outcomes, cases: Mapping[int, NamedCase], machines: Mapping[int, NamedMachine]
+) -> Mapping[str, Counter[str]]:
+    """How many series there are of each value of every dimension, by the names that addresses use."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in _DIMENSIONS}
+    for case_id, count in _counted(found.case_id):
+        case = cases[case_id]
+        counts["workload"][case.workload] += count
+        told = (("device", case.device), ("dtype", case.dtype))
+        for name, value in (*told, *((f"{PARAM}{name}", written(value)) for name, value in case.params.items())):
+            if value is not None:
+                counts.setdefault(name, Counter())[value] += count
+    for place, count in _counted(found.shape):
+        shape = found.shapes[place]
+        counts["variant"][shape.variant] += count
+        counts["metric"][shape.metric] += count
+        if shape.kind is not None:
+            counts["kind"][shape.kind] += count
+    for machine_id, count in _counted(found.machine_id):
+        counts["machine"][machines[machine_id].name] += count
+    return counts
 
 
-def verdict(compared: Sequence[Compared], reference: Commit, *, across: bool = False) -> Verdict:
+def _counted(column: NDArray[Any]) -> Iterator[tuple[int, int]]:
+    values, counts = np.unique(column, return_counts=True)
+    return zip(values.tolist(), counts.tolist(), strict=True)
+
+
+def verdict(found: Outcomes, reference: Commit, *, across: bool = False) -> Verdict:
     """The whole comparison in a sentence; `across` two machines there is nothing that groups could tell."""
-    counts = Counter(_trend(each) for each in compared)
-    failed = sum(each.judgement.outcome == "failed" for each in compared)
-    ambiguous = sum(each.judgement.outcome == "ambiguous" for each in compared)
-    worse = counts["worse"] - failed
-    unpaired = sum(each.judgement.kind == "unpaired" for each in compared)
+    counts = found.counts()
+    failed, ambiguous = counts.get("failed", 0), counts.get("ambiguous", 0)
+    worse, better = int(found.trending("worse").sum()) - failed, int(found.trending("better").sum())
+    unpaired = int((found.kind == KIND_CODE_OF["unpaired"]).sum())
     then = _remedy(unpaired, ambiguous, reference, across=across)
-    if not compared:
+    if not len(found):
         return Verdict("plain", "", "Nothing was measured at either commit.", "Choose other commits or other filters.")
     if failed or worse:
         parts = [_count(worse, "series is worse", "series are worse")] if worse else []
         parts += [_count(failed, "series fails", "series fail")] if failed else []
-        parts += [_count(counts["better"], "is better", "are better")] if counts["better"] else []
-        return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(compared))}.", then)
-    if counts["better"]:
-        better = _count(counts["better"], "series is better", "series are better")
+        parts += [_count(better, "is better", "are better")] if better else []
+        return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(found))}.", then)
+    if better:
+        told = _count(better, "series is better", "series are better")
         # Of what is ambiguous nobody knows that it is not worse.
-        text = f"{better}; {ambiguous} ambiguous." if ambiguous else f"Nothing is worse, {better}."
+        text = f"{told}; {ambiguous} ambiguous." if ambiguous else f"Nothing is worse, {told}."
         return Verdict("better", "▼", text, then)
-    return _unmoved(compared, ambiguous, then, unpaired=unpaired)
+    unchanged = counts.get("same", 0) + counts.get("equal", 0)
+    return _unmoved(len(found), unchanged, ambiguous, then, unpaired=unpaired)
 
 
-def _unmoved(compared: Sequence[Compared], ambiguous: int, then: str, *, unpaired: int) -> Verdict:
+def _unmoved(number: int, unchanged: int, ambiguous: int, then: str, *, unpaired: int) -> Verdict:
     """Where nothing is better or worse: of how many series that can be said."""
-    if ambiguous == len(compared):
+    if ambiguous == number:
         return Verdict("unsure", "?", "Nothing can be said: no series of these commits can be compared.", then)
-    unchanged = sum(each.judgement.outcome in UNCHANGED for each in compared)
-    if unchanged == len(compared):
+    if unchanged == number:
         return Verdict("plain", "=", "Nothing changed.", then)
-    apart = len(compared) - unchanged - ambiguous
+    apart = number - unchanged - ambiguous
     rest = _joined(
         [f"{count} {what}" for count, what in ((ambiguous, "ambiguous"), (apart, "not comparable")) if count]
     )
@@ -203,7 +221,7 @@ def _unmoved(compared: Sequence[Compared], ambiguous: int, then: str, *, unpaire
     return Verdict("plain", "=", f"Nothing changed in {_count(unchanged, 'series', 'series')}; {rest}.", then)
 
 
-def metric_rows(summaries: Sequence[MetricSummary]) -> tuple[Metric, ...]:
+def metric_rows(summaries: Iterable[MetricSummary]) -> tuple[Metric, ...]:
     """What every metric did."""
     return tuple(
         Metric(
@@ -228,21 +246,36 @@ def rows_of(
     project: str,
     candidate: Commit,
     opened: tuple[int, Expanded | None] | None = None,
-    address: Callable[[int | None], str] | None = None,
+    opening: str | None = None,
+    closing: str = "",
 ) -> tuple[Row, ...]:
-    """The table. `opened` is the series whose details are shown, `address` leads to the page with another one open."""
+    """The table. `opened` is the series whose details are shown.
+
+    `opening` is the address of the page with another one open, up to its number, and `closing` that with none.
+    """
+
+    @cache  # the rows of a page are of few cases
+    def hrefs(workload: str, label: str, machine: str) -> tuple[str, str]:
+        history = links.workload(project, workload, case=label, machine=machine)
+        return history, links.case(project, candidate.sha, label, machine=machine)
+
     rows = []
     for each in shown:
         series_id = each.compared.series_id
         is_open = opened is not None and opened[0] == series_id
-        row = _row(each, project, candidate)
-        if address is not None and series_id is not None:
-            row = replace(row, open_href=f"{address(None if is_open else series_id)}#{row.anchor}")
-        rows.append(replace(row, detail=opened[1]) if is_open and opened is not None else row)
+        address = None
+        if opening is not None and series_id is not None:
+            address = f"{closing if is_open else f'{opening}{series_id}'}#{_anchor(series_id)}"
+        detail = opened[1] if is_open and opened is not None else None
+        rows.append(_row(each, *hrefs(each.case.workload, each.case.label, each.machine.name), address, detail))
     return tuple(rows)
 
 
-def _row(shown: Shown, project: str, candidate: Commit) -> Row:
+def _anchor(series_id: int | None) -> str:
+    return f"series-{series_id}"
+
+
+def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None, detail: Expanded | None) -> Row:
     compared, judgement = shown.compared, shown.compared.judgement
     _, _, variant, metric = compared.key
     unit = compared.unit or ("s" if metric == "time" else "1")
@@ -278,10 +311,11 @@ def _row(shown: Shown, project: str, candidate: Commit) -> Row:
         candidate_value=newer,
         unit=unit,
         processes=" and ".join(_processes(side) for side in (shown.reference, shown.candidate) if side and side.spread),
-        history_href=links.workload(project, shown.case.workload, case=shown.case.label, machine=shown.machine.name),
-        case_href=links.case(project, candidate.sha, shown.case.label, machine=shown.machine.name),
-        anchor=f"series-{compared.series_id}",
-        open_href=None,
+        history_href=history_href,
+        case_href=case_href,
+        anchor=_anchor(compared.series_id),
+        open_href=open_href,
+        detail=detail,
     )
 
 
@@ -292,13 +326,10 @@ def _processes(side: ShownSide) -> str:
 def _tone(compared: Compared) -> str:
     if compared.judgement.outcome == "failed":
         return "failed"
-    return {"worse": "worse", "better": "better"}.get(_trend(compared)) or factors.tone(
-        "ambiguous" if compared.judgement.outcome == "ambiguous" else None
-    )
-
-
-def _trend(compared: Compared) -> str:
-    return trend(compared.judgement.outcome, bigger_is_better=compared.bigger_is_better)
+    moved = trend(compared.judgement.outcome, bigger_is_better=compared.bigger_is_better)
+    if moved != "neither":
+        return moved
+    return factors.tone("ambiguous" if compared.judgement.outcome == "ambiguous" else None)
 
 
 def _change(log_ratio: float | None, older: float | None, newer: float | None, unit: str, *, exact: bool) -> str:
@@ -331,24 +362,25 @@ def _range(span: Span) -> str:
     return f"{factors.shift(span.smallest)} to {factors.shift(span.largest)}"
 
 
-def _worst(compared: Sequence[Compared]) -> Iterator[str]:
+def _worst(found: Outcomes) -> Iterator[str]:
     """The worst in words, alike ones together: "fused array bytes up to +100 % in 5 series"."""
-    together: dict[tuple[str, str, str], list[Compared]] = {}
-    for each in compared:
-        if _trend(each) == "worse" or each.judgement.outcome == "failed":
-            together.setdefault((each.key[2], each.key[3], each.judgement.outcome), []).append(each)
-    for (variant, metric, outcome), group in list(together.items())[:_CLAUSES]:
-        where = "" if len(group) == 1 else f" in {len(group)} series"
-        ratios = [abs(e.judgement.log_ratio) for e in group if e.judgement.log_ratio is not None]
-        signed = max(ratios, default=None)
+    worse = found[found.trending("worse")]
+    together: dict[tuple[str, str, Outcome], list[int]] = {}
+    for place, (shape, outcome) in enumerate(zip(worse.shape.tolist(), worse.outcome.tolist(), strict=True)):
+        named = worse.shapes[shape]
+        together.setdefault((named.variant, named.metric, OUTCOMES[outcome]), []).append(place)
+    for (variant, metric, outcome), places in list(together.items())[:_CLAUSES]:
+        where = "" if len(places) == 1 else f" in {len(places)} series"
+        ratios = np.abs(worse.log_ratio[places])
+        signed = None if np.isnan(ratios).all() else float(np.nanmax(ratios))
         if outcome == "failed":
             yield f"{variant} fails{where}"
         elif signed is None:
             yield f"{variant} has {metric_label(metric)} where it had none{where}"
         else:
-            upto = "" if len(group) == 1 else "up to "
-            worse = -signed if group[0].bigger_is_better else signed
-            yield f"{variant} {metric_label(metric)} {upto}{factors.shift(worse)}{where}"
+            upto = "" if len(places) == 1 else "up to "
+            signed = -signed if worse.bigger_is_better[places[0]] else signed
+            yield f"{variant} {metric_label(metric)} {upto}{factors.shift(signed)}{where}"
     if len(together) > _CLAUSES:
         yield f"and {len(together) - _CLAUSES} more kinds of change"
 

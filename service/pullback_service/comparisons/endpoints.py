@@ -1,6 +1,5 @@
 """Comparing two commits."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -11,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
 from pullback_service.comparisons import queries
-from pullback_service.comparisons.judging import Outcome, trend
+from pullback_service.comparisons.judging import Outcome
+from pullback_service.comparisons.outcomes import Outcomes, summarize
 from pullback_service.comparisons.pairs import find_pair, missing_series
-from pullback_service.comparisons.queries import Compared
 from pullback_service.comparisons.schemas import (
     ComparedCommit,
     ComparedMetric,
@@ -81,17 +80,14 @@ async def compare_commits(
     project_id = ProjectId((await project_by_name(session, project)).id)
     pair = await find_pair(session, project_id, base, head, merge_base=merge_base)
     reference, candidate = pair.reference.commit, pair.candidate.commit
-    compared = await queries.compare(session, reference, candidate, choice)
-    place = read_cursor(cursor, OrderPlace)
-    wanted = [
-        each
-        for each in compared
-        if (not outcome or each.judgement.outcome in outcome) and (place is None or each.order > place)
-    ]
+    judged = await queries.compare(session, reference, candidate, choice)
+    found, after = judged.outcomes, read_cursor(cursor, OrderPlace)
+    wanted = found[found.having(*outcome)] if outcome else found
+    wanted = wanted if after is None else wanted[wanted.after(after)]
 
     async def read(session: AsyncSession, begin: int | None) -> tuple[Sequence[ExportedComparison], int | None]:
         begin = begin or 0
-        shown = await queries.show(session, reference, candidate, wanted[begin : begin + HIGHEST_LIMIT])
+        shown = await queries.show(session, judged, wanted[begin : begin + HIGHEST_LIMIT])
         rows = [ExportedComparison(project, reference.sha, candidate.sha, ComparedSeries.of(each)) for each in shown]
         return rows, begin + HIGHEST_LIMIT if begin + HIGHEST_LIMIT < len(wanted) else None
 
@@ -99,32 +95,28 @@ async def compare_commits(
         name = f"{project}-{reference.sha[:9]}-{candidate.sha[:9]}"
         return await send(form, COMPARISONS, in_batches(opened, read), name=name, headers=answer.headers)
     page = wanted[:limit]
-    shown = await queries.show(session, reference, candidate, page)
+    shown = await queries.show(session, judged, page)
     return answer(
         ComparisonPage(
-            reference=ComparedCommit.of(pair.reference, series=sum(each.reference is not None for each in compared)),
-            candidate=ComparedCommit.of(pair.candidate, series=sum(each.candidate is not None for each in compared)),
-            summary=_summary(compared),
-            notes=[*pair.notes, *await missing_series(session, project_id, pair, compared)],
+            reference=ComparedCommit.of(pair.reference, series=int(found.has_reference.sum())),
+            candidate=ComparedCommit.of(pair.candidate, series=int(found.has_candidate.sum())),
+            summary=_summary(found),
+            notes=[*pair.notes, *await missing_series(session, project_id, pair, found)],
             items=[ComparedSeries.of(each) for each in shown],
-            next=write_cursor(page[-1].order) if len(wanted) > limit else None,
+            next=write_cursor(page.order(len(page) - 1)) if len(wanted) > limit else None,
         )
     )
 
 
-def _summary(compared: Sequence[Compared]) -> ComparisonSummary:
-    counts: Counter[str] = Counter()
-    for each in compared:
-        direction = trend(each.judgement.outcome, bigger_is_better=each.bigger_is_better)
-        counts[each.judgement.outcome] += 1
-        counts[direction] += 1
+def _summary(found: Outcomes) -> ComparisonSummary:
+    counts = found.counts()
     return ComparisonSummary(
-        series=len(compared),
-        worse=counts["worse"],
-        better=counts["better"],
-        unchanged=counts["same"] + counts["equal"],
-        ambiguous=counts["ambiguous"],
-        not_comparable=counts["not_comparable"],
-        failed=counts["failed"],
-        metrics=[ComparedMetric.of(metric) for metric in queries.summarize(compared)],
+        series=len(found),
+        worse=int(found.trending("worse").sum()),
+        better=int(found.trending("better").sum()),
+        unchanged=counts.get("same", 0) + counts.get("equal", 0),
+        ambiguous=counts.get("ambiguous", 0),
+        not_comparable=counts.get("not_comparable", 0),
+        failed=counts.get("failed", 0),
+        metrics=[ComparedMetric.of(metric) for metric in summarize(found)],
     )

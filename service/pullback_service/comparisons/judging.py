@@ -9,7 +9,7 @@ What their numbers hint at is said apart, and claims nothing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import log, sqrt
+from math import inf, log, sqrt
 from re import compile as pattern
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -246,7 +246,13 @@ def _of_values(reference: Side, candidate: Side) -> Judgement:
 
 def _log_ratio(reference: Side, candidate: Side) -> float | None:
     both = reference.value > 0 and candidate.value > 0
-    return log(candidate.value / reference.value) if both else None
+    return log_ratio_of(reference.value, candidate.value) if both else None
+
+
+def log_ratio_of(reference: float, candidate: float) -> float:
+    """Natural log of candidate/reference, of values above zero."""
+    factor = candidate / reference
+    return log(factor) if 0 < factor < inf else log(candidate) - log(reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +331,7 @@ def _half_width(reference: Spread | None, candidate: Spread | None) -> float | N
 
 
 TRENDS: Mapping[Outcome, Trend] = {"failed": "worse", "slower": "worse", "faster": "better"}
-UNCHANGED = frozenset({"same", "equal"})
+UNCHANGED: frozenset[Outcome] = frozenset({"same", "equal"})
 
 
 @cache  # of eighteen answers; a comparison of 2,000 series asks 10,000 times

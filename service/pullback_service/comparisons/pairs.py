@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits.naming import NamedCommit, first_parent, named_commit, nearest_measured
 from pullback_service.commits.queries import commit_by_sha, find_merge_base
-from pullback_service.comparisons.queries import Compared
+from pullback_service.comparisons.outcomes import Outcomes
 from pullback_service.errors import InvalidInputError, refuse
 from pullback_service.ids import ProjectId
 
@@ -71,14 +71,12 @@ async def find_pair(
     return Pair(reference, candidate, notes)
 
 
-async def missing_series(
-    session: AsyncSession, project_id: ProjectId, pair: Pair, compared: Sequence[Compared]
-) -> Sequence[str]:
+async def missing_series(session: AsyncSession, project_id: ProjectId, pair: Pair, found: Outcomes) -> Sequence[str]:
     """What to do about a commit that has none of the chosen series. Index: as `nearest_measured`."""
     notes = []
     for commit, measured in (
-        (pair.reference.commit, any(each.reference is not None for each in compared)),
-        (pair.candidate.commit, any(each.candidate is not None for each in compared)),
+        (pair.reference.commit, found.has_reference.any()),
+        (pair.candidate.commit, found.has_candidate.any()),
     ):
         if measured:
             continue

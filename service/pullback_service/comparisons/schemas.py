@@ -8,7 +8,8 @@ from pydantic import BaseModel, Field
 
 from pullback_service.commits.naming import NamedCommit
 from pullback_service.comparisons.judging import Hint, Kind, Outcome
-from pullback_service.comparisons.queries import MetricSummary, Shown, ShownSide, Span
+from pullback_service.comparisons.outcomes import MetricSummary, Span
+from pullback_service.comparisons.queries import Shown, ShownSide
 from pullback_service.paging import Page
 from pullback_service.series.pooling import Spread
 from pullback_service.series.schemas import CaseSummary

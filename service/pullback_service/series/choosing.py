@@ -6,7 +6,7 @@ dimension, so that counts of choices (`facets.py`) can leave one out.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import TypeAlias
 
@@ -64,6 +64,11 @@ class SeriesChoice:
     params: Mapping[str, Sequence[str]] = field(default_factory=dict)
     branch: str | None = None
     text: str | None = None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it leaves out any series of its project."""
+        return any(getattr(self, each.name) for each in fields(self) if each.name != "project")
 
 
 Column: TypeAlias = InstrumentedAttribute[str]

@@ -3,13 +3,13 @@
 import math
 
 import pytest
+from tests.service.comparisons.rows import outcomes_of
 
 from pullback_dashboards.compare.view import markdown, metric_rows, rows_of, verdict
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Doubt, Judgement, Side
-from pullback_service.comparisons.queries import Compared, Shown, ShownSide, summarize
-from pullback_service.machines.models import Machine
-from pullback_service.series.models import Case
+from pullback_service.comparisons.outcomes import summarize
+from pullback_service.comparisons.queries import Compared, NamedCase, NamedMachine, Shown, ShownSide
 
 OLD, NEW = Commit("a" * 40), Commit("b" * 40, "Add <a> copy")
 WORKLOAD = "dense"
@@ -19,7 +19,6 @@ def compared(judgement, *, variant="fused", metric="array_allocs", older=3.0, ne
     exact = judgement.kind == "exact"
     return Compared(
         key=(number, 1, variant, metric),
-        order=(0, 0.0, number),
         series_id=number,
         kind="tier",
         unit="1" if exact else "s",
@@ -51,9 +50,9 @@ def unpaired(ratio, **about):
 
 
 def shown(each, doubt=None):
-    case = Case(workload=WORKLOAD, label="dense[n=8,f4,cpu]", params={"n": 8})
+    case = NamedCase(1, "dense[n=8,f4,cpu]", WORKLOAD, {"n": 8}, "f4", "cpu")
     sides = [None if side is None else ShownSide(side, None, ()) for side in (each.reference, each.candidate)]
-    return Shown(each, case, Machine(name="lab", fingerprint="f"), *sides, doubt)
+    return Shown(each, case, NamedMachine(1, "lab", "f"), *sides, doubt)
 
 
 def row(each, doubt=None):
@@ -61,36 +60,36 @@ def row(each, doubt=None):
 
 
 def test_an_array_more_is_said_first():
-    said = verdict([exact("more"), paired("faster", -0.1, number=2)], OLD)
+    said = verdict(outcomes_of([exact("more"), paired("faster", -0.1, number=2)]), OLD)
     assert (said.tone, said.mark) == ("worse", "▲")
     assert said.text == "1 series is worse, 1 is better: fused arrays +33.3 %."
 
 
 def test_alike_changes_are_said_together_with_the_largest():
-    said = verdict([exact("more", math.log(2)), exact("more", math.log(3), number=2)], OLD)
+    said = verdict(outcomes_of([exact("more", math.log(2)), exact("more", math.log(3), number=2)]), OLD)
     assert said.text == "2 series are worse: fused arrays up to +200.0 % in 2 series."
 
 
 def test_something_where_there_was_nothing_has_no_ratio():
-    said = verdict([exact("more", None, older=0.0)], OLD)
+    said = verdict(outcomes_of([exact("more", None, older=0.0)]), OLD)
     assert said.text == "1 series is worse: fused has arrays where it had none."
 
 
 def test_a_failure_is_worse_than_anything():
     failed = compared(Judgement("failed", reason="gradient off by 1e-3"), newer=None)
-    assert verdict([failed], OLD).text == "1 series fails: fused fails."
+    assert verdict(outcomes_of([failed]), OLD).text == "1 series fails: fused fails."
     assert row(failed).tone == "failed"
 
 
 def test_better_alone_is_told_as_nothing_worse():
-    said = verdict([paired("faster", -0.2)], OLD)
+    said = verdict(outcomes_of([paired("faster", -0.2)]), OLD)
     assert (said.tone, said.text) == ("better", "Nothing is worse, 1 series is better.")
-    said = verdict([paired("faster", -0.2), unpaired(math.log(100), number=2)], OLD)
+    said = verdict(outcomes_of([paired("faster", -0.2), unpaired(math.log(100), number=2)]), OLD)
     assert (said.tone, said.text) == ("better", "1 series is better; 1 ambiguous.")
 
 
 def test_what_was_not_paired_claims_nothing_and_says_how_to_know():
-    said = verdict([unpaired(math.log(2))], OLD)
+    said = verdict(outcomes_of([unpaired(math.log(2))]), OLD)
     assert said.tone == "unsure"
     assert f"pullback compare --against {OLD.short}" in said.then
     hinted = row(unpaired(math.log(2)), Doubt(0.5, 0.9, 0.1, "slower", "values"))
@@ -100,7 +99,7 @@ def test_what_was_not_paired_claims_nothing_and_says_how_to_know():
 
 
 def test_nothing_measured_is_said_so():
-    assert verdict([], OLD).text == "Nothing was measured at either commit."
+    assert verdict(outcomes_of([]), OLD).text == "Nothing was measured at either commit."
 
 
 def test_a_row_shows_the_change_its_interval_and_how_far_beyond_doubt_it_is():
@@ -121,7 +120,9 @@ def test_more_is_better_where_the_metric_says_so():
 
 
 def test_metrics_are_summed_up_one_by_one():
-    found = metric_rows(summarize([exact("more"), exact("more", math.log(2), number=2), unpaired(0.1, number=3)]))
+    found = metric_rows(
+        summarize(outcomes_of([exact("more"), exact("more", math.log(2), number=2), unpaired(0.1, number=3)]))
+    )
     counts, time = found
     assert (counts.metric, counts.worse, counts.worse_range) == (
         "array_allocs",
@@ -147,8 +148,8 @@ def compare_view():
 
     def made(**changes):
         parts = {
-            "project": "p", "reference": OLD, "candidate": NEW, "verdict": verdict([exact("more")], OLD), "notes": (),
-            "metrics": metric_rows(summarize([exact("more")])), "rows": (), "found": 1, "hidden": 3, "all_href": "", "relevant_href": "",
+            "project": "p", "reference": OLD, "candidate": NEW, "verdict": verdict(outcomes_of([exact("more")]), OLD), "notes": (),
+            "metrics": metric_rows(summarize(outcomes_of([exact("more")]))), "rows": (), "found": 1, "hidden": 3, "all_href": "", "relevant_href": "",
             "machines": None, "showing": "changed", "first": 1, "next_href": None, "turned_href": "", "commands": "",
         }  # fmt: skip
         return CompareView(**{**parts, **changes})
@@ -158,12 +159,12 @@ def compare_view():
 
 def test_where_nothing_can_be_said_the_counts_say_so():
     apart = [compared(Judgement("not_comparable", None), number=number) for number in (1, 2)]
-    said = verdict([*apart, exact("ambiguous", number=3)], OLD)
+    said = verdict(outcomes_of([*apart, exact("ambiguous", number=3)]), OLD)
     assert (said.tone, said.mark, said.text) == ("unsure", "?", "Nothing can be said: 1 ambiguous, 2 not comparable.")
 
 
 def test_nothing_changed_is_said_of_those_that_did_not():
     same = exact("equal", 0.0)
-    assert verdict([same], OLD).text == "Nothing changed."
+    assert verdict(outcomes_of([same]), OLD).text == "Nothing changed."
     apart = compared(Judgement("not_comparable", None), number=2)
-    assert verdict([same, apart], OLD).text == "Nothing changed in 1 series; 1 not comparable."
+    assert verdict(outcomes_of([same, apart]), OLD).text == "Nothing changed in 1 series; 1 not comparable."

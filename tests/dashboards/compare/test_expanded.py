@@ -16,7 +16,7 @@ def side(values):
 
 def shown(before, after):
     judgement = Judgement("slower", "paired", 0.1, 0.09, 0.11, 3, 0.01)
-    compared = Compared((1, 1, "fused", "time"), (0, 0.0, 1), 1, "tier", "s", "smaller", False, None, None, judgement)
+    compared = Compared((1, 1, "fused", "time"), 1, "tier", "s", "smaller", False, None, None, judgement)
     return Shown(compared, None, None, before, after, None)
 
 

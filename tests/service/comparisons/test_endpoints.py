@@ -1,8 +1,11 @@
 """Two commits over HTTP."""
 
+import numpy as np
+import psycopg
 import pytest
 
 from pullback_service.comparisons import pairs, queries
+from pullback_service.comparisons.at_once import OUTCOMES
 from pullback_service.ids import ProjectId
 from pullback_service.series.choosing import SeriesChoice
 
@@ -255,7 +258,7 @@ async def test_commits_without_a_common_ancestor_are_not_held_against_one(upload
 
 
 async def test_too_many_points_are_refused(upload, compare, reports, monkeypatch):
-    monkeypatch.setattr("pullback_service.comparisons.queries.MOST_COMPARED_POINTS", 7)
+    monkeypatch.setattr("pullback_service.comparisons.columns.MOST_COMPARED_POINTS", 7)
     await upload(reports.report(1), reports.report(2))
     problem = await compare(status=422, base=reports.sha(1), head=reports.sha(2))
     assert "narrow the comparison" in problem["detail"]
@@ -271,12 +274,55 @@ async def test_an_unchanged_comparison_is_not_sent_again(client, upload, reports
     assert (await client.get(url, headers={"If-None-Match": tag})).status_code == 200
 
 
-async def test_a_comparison_takes_a_fixed_number_of_statements(client, upload, session, count_statements, reports):
+async def test_all_at_once_and_one_by_one_are_the_same(upload, session, reports, monkeypatch):
+    older, newer, again = reports.report(1), reports.report(2), reports.report(2, quality="contaminated")
+    older["cases"] = [reports.case(name) for name in ("a", "counts", "gone", "method", "several", "stated")]
+    newer["cases"] = [reports.case(name) for name in ("a", "counts", "method", "new", "several", "stated")]
+    wrong = {"ok": False, "max_rel_error": 3.0, "oracle": "closed form"}
+    again["cases"] = [reports.case("several", log_ratio=-0.4), reports.case("counts", gradient=wrong)]
+    broken = reports.report(2)
+    broken["cases"] = [reports.case("gone", error={"kind": "workload", "message": "broke"}, variants=[], paired=[])]
+    newer["cases"][1]["variants"][1]["metrics"]["array_bytes"]["value"] = 2048.0
+    newer["cases"][2]["variants"][0]["metrics"]["array_bytes"]["method"] = "another"
+    newer["cases"][0]["variants"][0]["metrics"]["array_bytes"] = {"unit": "B", "processes": [1.0, 2.0, 3.0]}
+    newer["comparisons"] = [{**statement(reports), "case": newer["cases"][5]["case"]}]
+    await upload(older, newer, again, broken)
+    pair = await pairs.find_pair(session, ProjectId(1), reports.sha(1), reports.sha(2), merge_base=False)
+    asked = (session, pair.reference.commit, pair.candidate.commit, SeriesChoice(project="demo"))
+    quick = (await queries.compare(*asked)).outcomes
+    unusual, few = queries._unusual, []
+
+    def all_one_by_one(judged, by_numbers):
+        few.append(len(unusual(judged, by_numbers)))
+        return np.arange(len(judged.outcomes))
+
+    monkeypatch.setattr(queries, "_unusual", all_one_by_one)
+    slow = (await queries.compare(*asked)).outcomes
+    # Measured twice, with a wrong gradient, failed: four series each; by another method, stated, counted unlike: one.
+    assert (len(quick), few) == (28, [15])
+    for column in ("series_id", "shape", "outcome", "kind", "log_ratio", "has_reference", "has_candidate", "tie"):
+        np.testing.assert_array_equal(getattr(quick, column), getattr(slow, column))
+    shown = await queries.show(session, await queries.compare(*asked), quick)
+    assert [each.compared.judgement.outcome for each in shown] == [OUTCOMES[code] for code in quick.outcome]
+
+
+async def test_a_comparison_takes_a_fixed_number_of_statements(
+    client, upload, session, count_statements, reports, monkeypatch
+):
     cases = [reports.case(f"workload {index}") for index in range(10)]
     await upload(reports.report(1, cases=cases), reports.report(2, cases=cases))
+    driven, execute = [], psycopg.AsyncConnection.execute
+
+    async def counted(connection, statement, *rest, **more):
+        driven.append(statement)
+        return await execute(connection, statement, *rest, **more)
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "execute", counted)
     async with count_statements() as statements:
         pair = await pairs.find_pair(session, ProjectId(1), reports.sha(1), reports.sha(2), merge_base=False)
         commits = pair.reference.commit, pair.candidate.commit
-        compared = await queries.compare(session, *commits, SeriesChoice(project="demo"))
-        shown = await queries.show(session, *commits, compared[:5])
-    assert (len(compared), len(shown), len(statements)) == (40, 5, 11)
+        judged = await queries.compare(session, *commits, SeriesChoice(project="demo"))
+        shown = await queries.show(session, judged, judged.outcomes[:5])
+    assert (len(judged.outcomes), len(shown)) == (40, 5)
+    # Both commits by name; their numbers and what the series are; then cases, machines and points of the page.
+    assert (len(statements), len(driven)) == (2, 5)

@@ -1,0 +1,194 @@
+"""What bears on the judgement of a series besides its numbers: what uploads state of both commits, and what failed."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from sqlalchemy import Row, and_, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.comparisons.judging import Stated
+from pullback_service.ids import MachineId
+from pullback_service.machines.models import Machine
+from pullback_service.outcomes import COUNTED
+from pullback_service.reports.models import Comparison, Failure, Report
+from pullback_service.reports.parts import EXACT_METRICS, TIMES, WRONG_GRADIENT
+from pullback_service.series.choosing import SeriesChoice, conditions
+from pullback_service.series.models import Case, Series
+
+MOST_STATEMENTS = 100_000
+MOST_FAILURES = 20_000
+
+Key: TypeAlias = tuple[int, int, str, str]
+"""Case, machine, variant, metric: a series, or what is one as soon as it has a point."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedSeries:
+    """What uploads state of a series, oldest first. What `series` has is None where the series has no point anywhere."""
+
+    statements: Sequence[Stated]
+    oldest_id: int
+    series_id: int | None
+    kind: str | None
+    unit: str | None
+    direction: str
+    exact: bool
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether a statement compares: then the points are not looked at."""
+        return any(each.outcome != "failed" for each in self.statements)
+
+
+class Failed(NamedTuple):
+    """Why a case, or a variant of it, gave nothing, or nothing that is right."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Two machines to be held against each other, each at its commit."""
+
+    reference: MachineId
+    candidate: MachineId
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What uploads state, by series; and what failed, by commit, case, machine and variant, None for all variants."""
+
+    stated: Mapping[Key, StatedSeries] = field(default_factory=dict)
+    failures: Mapping[tuple[int, int, int, str | None], Failed] = field(default_factory=dict)
+
+    def failures_of(
+        self, key: Key, reference_id: int, candidate_id: int, across: Across | None = None
+    ) -> tuple[Failed | None, Failed | None]:
+        """What failed of a series at the candidate and at the reference, which may be another machine's."""
+        if not self.failures:
+            return None, None
+        case_id, machine_id, variant, _ = key
+        reference_machine = machine_id if across is None else across.reference
+        return (
+            self._failure(candidate_id, case_id, machine_id, variant),
+            self._failure(reference_id, case_id, reference_machine, variant),
+        )
+
+    def _failure(self, commit_id: int, case_id: int, machine_id: int, variant: str) -> Failed | None:
+        of_variant = self.failures.get((commit_id, case_id, machine_id, variant))
+        return of_variant if of_variant is not None else self.failures.get((commit_id, case_id, machine_id, None))
+
+
+async def read_statements(
+    session: AsyncSession, reference_id: int, candidate_id: int, choice: SeriesChoice
+) -> Mapping[Key, StatedSeries]:
+    """What uploads state of the two commits, in either order. Index: ix_comparison_candidate."""
+    where = await conditions(
+        session, choice, project_id=Case.project_id, variant=Comparison.variant, metric=Comparison.metric
+    )
+    rows = await session.execute(
+        select(
+            Comparison.id,
+            Comparison.case_id,
+            Comparison.machine_id,
+            Comparison.variant,
+            Comparison.metric,
+            Comparison.reference_id,
+            Comparison.log_ratio,
+            Comparison.low,
+            Comparison.high,
+            Comparison.n,
+            Comparison.outcome,
+            Comparison.claim,
+            Comparison.margin,
+            Comparison.provisional,
+            Report.quality,
+            Report.dirty,
+            Series.id.label("series_id"),
+            Series.variant_kind,
+            Series.unit,
+            Series.direction,
+            Series.exact,
+        )
+        .select_from(Comparison)
+        .join(Report, Report.id == Comparison.report_id)
+        .join(Case, Case.id == Comparison.case_id)
+        .join(Machine, Machine.id == Comparison.machine_id)
+        .join(
+            Series,
+            and_(
+                Series.case_id == Comparison.case_id,
+                Series.machine_id == Comparison.machine_id,
+                Series.variant == Comparison.variant,
+                Series.metric == Comparison.metric,
+            ),
+            isouter=True,
+        )
+        .where(
+            or_(
+                and_(Comparison.candidate_id == candidate_id, Comparison.reference_id == reference_id),
+                and_(Comparison.candidate_id == reference_id, Comparison.reference_id == candidate_id),
+            ),
+            *where.values(),
+        )
+        .order_by(Comparison.id)
+        .limit(MOST_STATEMENTS)
+    )
+    found: dict[Key, list[Row[*tuple[Any, ...]]]] = defaultdict(list)
+    for row in rows:
+        found[row.case_id, row.machine_id, row.variant, row.metric].append(row)
+    return {key: _of_series(key, told, reference_id) for key, told in found.items()}
+
+
+async def read_failures(
+    session: AsyncSession, commits: Sequence[int]
+) -> Mapping[tuple[int, int, int, str | None], Failed]:
+    """What failed at commits; a wrong gradient before any other reason. Index: ix_failure_commit_id."""
+    rows = await session.execute(
+        select(Failure.commit_id, Failure.case_id, Failure.machine_id, Failure.variant, Failure.kind, Failure.message)
+        .join(Case, Case.id == Failure.case_id)
+        .where(Failure.commit_id.in_(commits))
+        .order_by(Failure.kind == WRONG_GRADIENT, Failure.id)
+        .limit(MOST_FAILURES)
+    )
+    return {(row.commit_id, row.case_id, row.machine_id, row.variant): Failed(row.kind, row.message) for row in rows}
+
+
+def _of_series(key: Key, rows: Sequence[Row[*tuple[Any, ...]]], reference_id: int) -> StatedSeries:
+    stated = [_stated(row, turned=row.reference_id != reference_id) for row in rows]
+    about = next((row for row in rows if row.series_id is not None), None)
+    return StatedSeries(
+        statements=stated,
+        oldest_id=rows[0].id,
+        series_id=None if about is None else about.series_id,
+        kind=None if about is None else about.variant_kind,
+        unit=None if about is None else about.unit,
+        direction="smaller" if about is None else about.direction,
+        exact=_is_counted(key[3], rows) if about is None else about.exact,
+    )
+
+
+def _is_counted(metric: str, stated: Sequence[Row[*tuple[Any, ...]]]) -> bool:
+    """Whether a metric without a point is a count: one of ours, or another's of which only counts are stated."""
+    return metric in EXACT_METRICS or (
+        metric not in TIMES and all(row.outcome in COUNTED or row.outcome in {"ambiguous", "failed"} for row in stated)
+    )
+
+
+def _stated(row: Row[*tuple[Any, ...]], *, turned: bool) -> Stated:
+    stated = Stated(
+        outcome=row.outcome,
+        log_ratio=row.log_ratio,
+        low=row.low,
+        high=row.high,
+        n=row.n,
+        claim=row.claim,
+        margin=row.margin,
+        provisional=bool(row.provisional),
+        quality=row.quality,
+        dirty=row.dirty,
+    )
+    return stated.turned() if turned else stated

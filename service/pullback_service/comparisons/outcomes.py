@@ -1,0 +1,171 @@
+"""What was judged of every chosen series at two commits, as columns, worst first; and what they come to.
+
+A comparison has thousands of series, of which a page shows a hundred. Columns are filtered, counted and paged at once;
+`queries.show` reads those of a page in full.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pullback_service.comparisons.at_once import (
+    BETTER,
+    CODE_OF,
+    OUTCOMES,
+    WORSE,
+    Codes,
+    Flags,
+    Ids,
+    Numbers,
+    urgencies,
+)
+from pullback_service.comparisons.grounds import Key
+from pullback_service.comparisons.judging import Outcome, Trend
+
+NO_SERIES = 0
+"""In the place of the id of a series that there is not; the database counts from 1."""
+
+
+class Shape(NamedTuple):
+    """What series of several cases and machines share. Without kind and unit where only uploads that compare know it."""
+
+    variant: str
+    kind: str | None
+    metric: str
+    unit: str | None
+    direction: str
+    exact: bool
+
+
+Order = tuple[int, float, int]
+"""Where a series stands in a comparison, worst first; the third is its id, or minus that of its oldest statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Series at two commits: one entry of each array a series. `shape` says which of `shapes` it has.
+
+    `series_id` is that of the candidate, or of the reference where the candidate has none; two machines that are held
+    against each other have two, and `machine_id` is the candidate's.
+    """
+
+    shapes: Sequence[Shape]
+    shape: NDArray[np.intp]
+    case_id: Ids
+    machine_id: Ids
+    series_id: Ids
+    reference_series_id: Ids
+    has_reference: Flags
+    has_candidate: Flags
+    outcome: Codes
+    kind: Codes
+    log_ratio: Numbers
+    tie: Ids
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    def __getitem__(self, which: slice | NDArray[Any]) -> Self:
+        """Some of them: a slice, those flagged, or those at given places."""
+        columns = {name: getattr(self, name)[which] for name in _COLUMNS}
+        return replace(self, **columns)
+
+    @property
+    def bigger_is_better(self) -> Flags:
+        """The better direction of each."""
+        return self.of_shapes([shape.direction == "bigger" for shape in self.shapes])
+
+    def of_shapes(self, flags: Sequence[bool]) -> Flags:
+        """For every series the flag of its shape."""
+        return np.array(flags, bool)[self.shape]
+
+    def named(self) -> Iterator[Key]:
+        """What names each."""
+        named = [(shape.variant, shape.metric) for shape in self.shapes]
+        columns = zip(self.case_id.tolist(), self.machine_id.tolist(), self.shape.tolist(), strict=True)
+        for case_id, machine_id, place in columns:
+            yield case_id, machine_id, *named[place]
+
+    def sorted(self) -> Self:
+        """The worst first."""
+        rank, weight = urgencies(self.outcome, self.log_ratio, self.bigger_is_better)
+        return self[np.lexsort((self.tie, weight, rank))]
+
+    def order(self, place: int) -> Order:
+        """What sorts the series at a place."""
+        one = self[place : place + 1]
+        rank, weight = urgencies(one.outcome, one.log_ratio, one.bigger_is_better)
+        return int(rank[0]), float(weight[0]), int(one.tie[0])
+
+    def after(self, order: Order) -> Flags:
+        """Which come after a place in the order."""
+        rank, weight = urgencies(self.outcome, self.log_ratio, self.bigger_is_better)
+        same_rank, same_weight = rank == order[0], weight == order[1]
+        behind: Flags = (weight > order[1]) | (same_weight & (self.tie > order[2]))
+        after: Flags = (rank > order[0]) | (same_rank & behind)
+        return after
+
+    def having(self, *outcomes: Outcome) -> Flags:
+        """Which have one of some outcomes."""
+        return np.isin(self.outcome, [CODE_OF[outcome] for outcome in outcomes])
+
+    def trending(self, which: Trend) -> Flags:
+        """Which are worse, failures included, or better."""
+        trends = {"worse": WORSE, "better": BETTER}
+        moved: Flags = trends[which] if which in trends else ~(WORSE | BETTER)
+        return moved[self.outcome, self.bigger_is_better.astype(np.intp)]
+
+    def counts(self) -> Mapping[Outcome, int]:
+        """How many there are of each outcome that there is."""
+        found = np.bincount(self.outcome, minlength=len(OUTCOMES)).tolist()
+        return {outcome: count for outcome, count in zip(OUTCOMES, found, strict=True) if count}
+
+
+_COLUMNS = tuple(field.name for field in fields(Outcomes) if field.name != "shapes")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How far the claims of one kind go: how many, the mean of their log ratios, the smallest and the largest of them.
+
+    Changes from and to zero are counted and have no ratio.
+    """
+
+    count: int
+    mean: float | None
+    smallest: float | None
+    largest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSummary:
+    """One metric over all series: how many of each outcome, and how far they go."""
+
+    metric: str
+    outcomes: Mapping[Outcome, int]
+    worse: Span
+    better: Span
+
+
+def summarize(found: Outcomes) -> Iterator[MetricSummary]:
+    """All compared series by metric. Seconds and bytes have no common mean, so there is none over metrics."""
+    worse, better = found.trending("worse") & ~found.having("failed"), found.trending("better")
+    for metric in sorted({found.shapes[place].metric for place in np.unique(found.shape).tolist()}):
+        of_metric = found.of_shapes([shape.metric == metric for shape in found.shapes])
+        yield MetricSummary(
+            metric=metric,
+            outcomes=found[of_metric].counts(),
+            worse=_span(found.log_ratio[of_metric & worse]),
+            better=_span(found.log_ratio[of_metric & better]),
+        )
+
+
+def _span(ratios: Numbers) -> Span:
+    told = ratios[~np.isnan(ratios)]
+    if not len(told):
+        return Span(len(ratios), None, None, None)
+    size = np.abs(told)
+    return Span(len(ratios), float(told.mean()), float(told[size.argmin()]), float(told[size.argmax()]))

@@ -1,0 +1,101 @@
+"""The points of two commits side by side: what a loop over all of them would find."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pullback_service.comparisons.columns import CommitNumbers, DescribedSeries
+from pullback_service.comparisons.grounds import Across, Grounds, StatedSeries
+from pullback_service.comparisons.judging import Stated
+from pullback_service.comparisons.outcomes import NO_SERIES, Shape
+from pullback_service.comparisons.pairing import lay_out, pair
+from pullback_service.ids import MachineId
+
+SHAPES = (
+    Shape("fused", "tier", "time", "s", "smaller", exact=False),
+    Shape("fused", "tier", "array_bytes", "B", "smaller", exact=True),
+)
+SERIES = range(10, 18)
+"""Two cases on two machines, each with both shapes."""
+
+point = st.tuples(
+    st.sampled_from(SERIES), st.sampled_from([0.0, 1.0, 2.0]), st.sampled_from([0, 1]), st.sampled_from([False, False, True])
+)  # fmt: skip
+points = st.lists(point, max_size=12)
+
+
+def numbers(found):
+    series, values, methods, doubted = zip(*found, strict=True) if found else ((), (), (), ())
+    return CommitNumbers(
+        np.array(series, np.int64), np.array(values, np.float64), np.array(methods, np.intp), np.array(doubted, bool)
+    )
+
+
+def described(ids):
+    ids = np.array(sorted(ids), np.int64)
+    bits = ids - SERIES[0]
+    return DescribedSeries(SHAPES, ids, (bits & 1).astype(np.intp), bits >> 2, bits >> 1 & 1)
+
+
+def named(series_id):
+    """Case, machine and shape of a series."""
+    bits = series_id - SERIES[0]
+    return bits >> 2, bits >> 1 & 1, bits & 1
+
+
+def is_unusual(older, newer, *, exact):
+    several = len(older) > 1 or len(newer) > 1
+    differs = bool(older and newer) and older[-1][2] != newer[-1][2]
+    return several or differs or (exact and any(each[3] for each in (*older, *newer)))
+
+
+@given(points, points, st.booleans())
+def test_every_series_that_either_commit_has_is_there_once(reference, candidate, two_machines):
+    across = Across(MachineId(0), MachineId(1)) if two_machines else None
+    ids = {each[0] for each in (*reference, *candidate)}
+    found = pair(described(ids), numbers(reference), numbers(candidate), across)
+
+    def key(series_id):
+        case, machine, shape = named(series_id)
+        return (case, shape) if two_machines else (case, machine, shape)
+
+    def end(points, machine):
+        sides: dict[object, list[object]] = {}
+        for each in points:
+            if machine is None or named(each[0])[1] == machine:
+                sides.setdefault(key(each[0]), []).append(each)
+        return sides
+
+    older = end(reference, None if across is None else across.reference)
+    newer = end(candidate, None if across is None else across.candidate)
+    seen = {}
+    for at, place in enumerate(found.place.tolist()):
+        series_id = sorted(ids)[place]
+        seen[key(series_id)] = at
+        before, now = older.get(key(series_id), []), newer.get(key(series_id), [])
+        assert (bool(found.has_reference[at]), bool(found.has_candidate[at])) == (bool(before), bool(now))
+        assert found.reference_series_id[at] == (before[-1][0] if before else NO_SERIES)
+        assert series_id == (now or before)[-1][0]
+        exact = SHAPES[named(series_id)[2]].exact
+        unusual = is_unusual(before, now, exact=exact)
+        assert bool(found.unusual[at]) == unusual
+        if not unusual:
+            assert not before or found.reference_value[at] == before[0][1]
+            assert not now or found.candidate_value[at] == now[0][1]
+    assert len(seen) == len(found.place)
+    assert seen.keys() == older.keys() | newer.keys()
+
+
+def test_what_only_uploads_that_compare_know_is_added():
+    stated = StatedSeries([Stated("slower")], 7, None, None, None, "smaller", exact=False)
+    elsewhere = StatedSeries([Stated("slower")], 8, 99, "tier", "s", "smaller", exact=False)
+    grounds = Grounds(
+        {(0, 0, "fused", "time"): stated, (5, 0, "new", "time"): stated, (0, 9, "fused", "time"): elsewhere}
+    )
+    ids = {10, 11}
+    pairs = pair(described(ids), numbers([(10, 1.0, 0, False), (11, 1.0, 0, False)]), numbers([(10, 1.0, 0, False)]))
+    found = lay_out(described(ids), pairs, grounds)
+    assert found.series_id.tolist() == [10, 11, NO_SERIES, 99]
+    assert found.tie.tolist() == [10, 11, -7, 99]
+    assert [found.shapes[place].variant for place in found.shape.tolist()] == ["fused", "fused", "new", "fused"]
+    assert found.has_reference.tolist() == [True, True, False, False]
