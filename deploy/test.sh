@@ -3,6 +3,10 @@
 set -uo pipefail
 bin=.venv/bin
 
+# Images of Python often say that no bytecode is written: hundreds of processes are started here, and each would compile
+# every module of ours that it imports, the service's for a third of a second.
+unset PYTHONDONTWRITEBYTECODE
+
 # Coverage's tracer costs the tests nearly as much processor time again, so it is a run of its own: `make coverage`.
 coverage=
 if [ "${1:-}" = --coverage ]; then

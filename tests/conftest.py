@@ -71,6 +71,12 @@ def pytest_unconfigure():
         shutil.rmtree(folder)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """The longest tests come first: they wait for processes while others compute, and one begun last would end alone."""
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("system", "browser")])
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """A test marked `serial` waits for those of the other workers, which wait for it: it has the machine alone."""

@@ -46,7 +46,9 @@ def _ids(*states: str) -> Any:
     return typer.Argument(help="Ids of jobs.", autocompletion=ids_that(*states))
 
 
-Suite = Annotated[str, typer.Option(help="quick, standard or full; a part of one: quick:poly9*", autocompletion=suites)]
+Suite = Annotated[
+    str, typer.Option(help="quick, standard, full or trial; a part of one: quick:poly9*", autocompletion=suites)
+]
 
 
 @app.command("list")

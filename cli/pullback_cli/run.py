@@ -25,7 +25,7 @@ def run(
     suite: Annotated[
         str,
         typer.Option(
-            help="quick (a minute or two), standard (narrower intervals) or full (every size); "
+            help="quick (a minute or two), standard (narrower intervals), full (every size) or trial (whether it works); "
             "quick:poly9* is a part of it",
             autocompletion=completions.suites,
         ),

@@ -50,7 +50,7 @@ def workloads(
     if name is not None:  # it may be in a file that was refused: then that is the reason
         tell_refused("workloads", refused)
     shown = known_workloads() if name is None else [find_workload(name)]
-    suites = tuple(SUITES)
+    suites = tuple(suite.name for suite in SUITES.values() if suite.sizes is None)  # the others have sizes of these
     if as_json:
         typer.echo(json.dumps([_document(each, suites) for each in shown]))
     elif name is None:

@@ -9,7 +9,7 @@ from pullback_runners.measurement.slices import SLICE_NS
 
 @dataclass(frozen=True)
 class Suite:
-    """A named amount of measuring. Which sizes belong to it is said by each workload's grid of the same name."""
+    """A named amount of measuring. Which sizes belong to it is said by each workload's grid of the same name, or of `sizes`."""
 
     name: str
     groups: int
@@ -22,6 +22,8 @@ class Suite:
     """Added at a time while an answer is ambiguous."""
     headline: tuple[str, ...] | None = None
     """Workloads of ours that are measured when none is named; None means all. A user's own are always measured."""
+    sizes: str | None = None
+    """The suite whose sizes it measures where a workload has none for it."""
     twin: bool = True
     """Whether the baseline takes part twice, so that what lies between two identical programs is known."""
     comparison_s: float = 60.0
@@ -38,6 +40,8 @@ class Suite:
         }
 
 
+_HEADLINE = ("dense_bias_act", "mul_restore", "poly9_broadcast", "touch_large_array")
+
 SUITES = {
     suite.name: suite
     for suite in (
@@ -48,10 +52,21 @@ SUITES = {
             slices=50,
             may_say_same=False,
             twin=False,
-            headline=("dense_bias_act", "mul_restore", "poly9_broadcast", "touch_large_array"),
+            headline=_HEADLINE,
         ),
         Suite("standard", groups=20, most_groups=40, slices=100, may_say_same=True),
         Suite("full", groups=20, most_groups=40, slices=100, may_say_same=True),
+        # Whether everything works, from the first import to the last page: as few groups and turns as a report can have.
+        Suite(
+            "trial",
+            groups=2,
+            most_groups=2,
+            slices=20,
+            may_say_same=False,
+            twin=False,
+            headline=_HEADLINE,
+            sizes="quick",
+        ),
     )
 }
 

@@ -138,7 +138,7 @@ def test_nothing_running_is_said_and_is_exit_code_1(tmp_path):
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("run --suite ", ["quick", "standard", "full"]),
+        ("run --suite ", ["quick", "standard", "full", "trial"]),
         ("run --suite st", ["standard"]),
         ("run --case lst", ["lstm", "lstm_lm"]),
         ("run --variant torch", ["torch", "torch-compile"]),

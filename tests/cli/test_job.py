@@ -117,7 +117,7 @@ def test_what_was_done_before_a_refusal_is_shown_and_unknown_suites_are_refused_
         refused = pullback("job", command, "--project", "demo", "--suite", "quik")
         assert (refused.returncode, refused.stderr) == (
             2,
-            "pullback: no suite 'quik'; known: quick, standard, full\n",
+            "pullback: no suite 'quik'; known: quick, standard, full, trial\n",
         )
 
 

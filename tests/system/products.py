@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import psutil
 
-SUITE = "quick:poly9_broadcast*"  # one case, a few seconds
+SUITE = "trial:poly9_broadcast*"  # one case, a few seconds
 COMMAND = [sys.executable, "-P", "-m", "pullback_cli"]
 
 

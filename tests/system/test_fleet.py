@@ -8,11 +8,13 @@ import socket
 import psutil
 import psycopg
 import pytest
+from tests.system.products import SUITE
+
+from pullback_runners.suites import SUITES
 
 pytestmark = pytest.mark.system
 
 TOKEN = "a-secret-of-the-fleet"  # noqa: S105 - of this test alone
-SUITE = "quick:poly9_broadcast*"
 
 
 @pytest.fixture
@@ -23,9 +25,9 @@ def port():
 
 
 @pytest.fixture
-def secrets(folder, bare_database_url):
+def secrets(folder, database_url):
     (folder / "token").write_text(TOKEN + "\n")
-    (folder / "database_url").write_text(bare_database_url + "\n")
+    (folder / "database_url").write_text(database_url + "\n")
     return {
         "DATABASE_URL_FILE": str(folder / "database_url"),
         "PULLBACK_AUTH": "token",
@@ -97,8 +99,6 @@ class Fleet:
 @pytest.fixture
 def fleet(product, secrets, port, connect, until):
     fleet = Fleet(product, secrets, port, connect, until)
-    done = product.start("migrate", log=fleet.logs / "migrate.log", environment=secrets)
-    assert done.wait(60) == 0, (fleet.logs / "migrate.log").read_text()
     yield fleet
     for process in reversed(fleet.running):
         if process.poll() is None:
@@ -107,9 +107,9 @@ def fleet(product, secrets, port, connect, until):
 
 
 @pytest.fixture
-def rows(bare_database_url):
+def rows(database_url):
     def ask(query):
-        with psycopg.connect(bare_database_url, autocommit=True) as connection:
+        with psycopg.connect(database_url, autocommit=True) as connection:
             return connection.execute(query).fetchall()
 
     return ask
@@ -124,7 +124,9 @@ def _accepted(fleet, head):
     return fleet.api.get("/api/v1/reports", commit=head)["items"]
 
 
-def test_the_commands_of_the_compose_file_measure_a_commit(fleet, head):
+def test_the_commands_of_the_compose_file_measure_a_commit(fleet, head, folder, bare_database_url):
+    (folder / "database_url").write_text(bare_database_url + "\n")
+    fleet.command("migrate")
     fleet.serve()
     fleet.work()
     job_id = fleet.ask_for_job(head)
@@ -268,7 +270,7 @@ def test_a_machine_compares_a_commit_with_itself_and_its_noise_is_known(fleet, h
     noise = fleet.api.get(f"/api/v1/machines/{machine['id']}/noise")
     assert [workload["workload"] for workload in noise["workloads"]] == ["poly9_broadcast"]
     assert noise["comparisons"] >= 3  # tiers
-    assert noise["groups"] == 6 * noise["comparisons"]
+    assert noise["groups"] == SUITES["trial"].groups * noise["comparisons"]
 
 
 def test_an_agent_enrols_once_with_a_code_and_ends_with_its_token(fleet, folder, rows):

@@ -35,4 +35,4 @@ def ids_that(*states: str) -> Callable[[str], list[tuple[str, str]]]:
 
 def suites(incomplete: str) -> list[str]:
     """A completion of suites."""
-    return [name for name in ("quick", "standard", "full") if name.startswith(incomplete)]
+    return [name for name in ("quick", "standard", "full", "trial") if name.startswith(incomplete)]

@@ -87,7 +87,7 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     outcomes = {pair["outcome"] for pair in pairs}
     if "ambiguous" in outcomes:
         groups = max(pair["n"] for pair in pairs)
-        remedy = "; --suite standard takes more" if harness["suite"] == "quick" else ""
+        remedy = "; --suite standard takes more" if harness["suite"] in {"quick", "trial"} else ""
         yield Text(f"ambiguous: {groups} groups do not tell whether there is a difference{remedy}", style="yellow")
     if any(pair.get("margin_is_provisional") for pair in pairs):
         margin = max(pair["margin"] for pair in pairs if "margin" in pair)

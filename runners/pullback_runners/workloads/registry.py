@@ -146,6 +146,7 @@ class Workload:
 
     def cases(self, suite: str, device: str = CPU) -> list[Case]:
         """The cases of this workload in a suite, to be computed on a device."""
+        named = suite if suite in self.grids or suite not in SUITES else SUITES[suite].sizes or suite
         return [
             Case(
                 workload=self.name,
@@ -153,7 +154,7 @@ class Workload:
                 dtype=str(size.get("dtype", "f8")),
                 device=device,
             )
-            for size in self.grids.get(suite, [])
+            for size in self.grids.get(named, [])
         ]
 
 

@@ -321,7 +321,7 @@ def measured(postgres_server, migrated_template, tmp_path_factory):
     commit(repository, "Take weights in pieces")
     shas = git(repository, "rev-list", "--reverse", "HEAD").split()
     wish = ("--commits", f"{shas[0]}..", "--repository", str(repository), "-o", str(repository / "history"))
-    case = ("--suite", "quick:dense_bias_act?n=32*", "--variant", "fused", "--quiet")
+    case = ("--suite", "trial:dense_bias_act?n=32*", "--variant", "fused", "--quiet")
     done = subprocess.run(
         [sys.executable, "-P", "-m", "pullback_cli", "run", *wish, *case], capture_output=True, text=True, check=False
     )

@@ -108,7 +108,7 @@ def test_a_suite_that_is_misspelt_is_refused_with_the_known_ones(tmp_path, own_r
         load_workload_file(file)
     assert str(refused.value) == (
         f"{file} cannot be loaded (line 4): workload mine has sizes for 'quik', which is no suite; "
-        "known: quick, standard, full; mend the file"
+        "known: quick, standard, full, trial; mend the file"
     )
     assert "mine" not in registry._workloads
 
