@@ -2,6 +2,9 @@
 
 from urllib.parse import quote, urlencode
 
+PAGE = ".html"
+_TWINS = (".json", ".csv", ".md", ".svg", ".png", PAGE)
+
 
 def overview(project: str | None = None, **state: str | int | tuple[str, ...] | None) -> str:
     """The overview of a project."""
@@ -10,7 +13,7 @@ def overview(project: str | None = None, **state: str | int | tuple[str, ...] | 
 
 def workload(project: str, name: str, **state: str | None) -> str:
     """The page of one workload."""
-    return _with(f"/projects/{_segment(project)}/workloads/{_segment(name)}", **state)
+    return _with(f"/projects/{_segment(project)}/workloads/{_last(name)}", **state)
 
 
 def commit(project: str, sha: str) -> str:
@@ -20,7 +23,7 @@ def commit(project: str, sha: str) -> str:
 
 def case(project: str, sha: str, label: str, **state: str | None) -> str:
     """The page of one case at one commit."""
-    return _with(f"/projects/{_segment(project)}/commits/{_segment(sha)}/cases/{_segment(label)}", **state)
+    return _with(f"/projects/{_segment(project)}/commits/{_segment(sha)}/cases/{_last(label)}", **state)
 
 
 def compare(project: str, **state: str | None) -> str:
@@ -50,7 +53,7 @@ def pin(address: str) -> str:
 
 def settings(*steps: str, **state: str | None) -> str:
     """Settings, or a page of them."""
-    return _with("/".join(["/settings", *map(_segment, steps)]), **state)
+    return _with("/".join(["/settings", *map(_segment, steps[:-1]), *map(_last, steps[-1:])]), **state)
 
 
 def help_(heading: str | None = None) -> str:
@@ -95,7 +98,7 @@ def machine(machine_id: int) -> str:
 
 def twin(path: str, query: str, suffix: str) -> str:
     """The JSON, CSV or SVG twin of a page: the same state, another form."""
-    stem = "/overview" if path == "/" else path
+    stem = "/overview" if path == "/" else path.removesuffix(PAGE)
     return f"{stem}.{suffix}{'?' + query if query else ''}"
 
 
@@ -106,3 +109,8 @@ def _with(path: str, **state: str | int | tuple[str, ...] | None) -> str:
 
 def _segment(name: str) -> str:
     return quote(name, safe="")
+
+
+def _last(name: str) -> str:
+    """A name at the end of an address: one that ends as a twin does, such as `data.json`, says that its page is meant."""
+    return _segment(name) + (PAGE if name.endswith(_TWINS) else "")

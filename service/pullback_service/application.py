@@ -19,6 +19,7 @@ from pullback_service.commits.endpoints import router as commits
 from pullback_service.comparisons.endpoints import router as comparisons
 from pullback_service.database import Database, check_address
 from pullback_service.description import describe
+from pullback_service.heads import Heads
 from pullback_service.jobs.bell import JobBell
 from pullback_service.jobs.endpoints import router as jobs
 from pullback_service.jobs.watching import JobWatch
@@ -83,6 +84,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         responses={"default": {"description": "A problem (RFC 9457)", "content": problems.CONTENT}},
     )
     app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
+    app.add_middleware(Heads)
     problems.install(app)
     for router in (
         projects,

@@ -20,6 +20,14 @@ async def test_all_methods_of_a_place_are_named(client, path, methods):
     assert f"use {methods}" in response.json()["detail"]
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/api/v1/projects", "/api/v1/jobs/7"])
+async def test_head_answers_what_get_does_without_the_content(client, path):
+    whole, head = await client.get(path), await client.head(path)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert head.headers["content-length"] == whole.headers["content-length"]
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
 @pytest.mark.parametrize("time", ["0.5", "1700000000", "+3", "1e9"])
 async def test_numbers_are_no_times(client, time):
     response = await client.post("/api/v1/reports", params={"authored_at": time}, json={})

@@ -12,6 +12,7 @@ from pullback_dashboards import links
 from pullback_dashboards.case.view import CaseView, Step, Told, case_view
 from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routing import WholeNames
 from pullback_service.commits import models as commits
 from pullback_service.commits.naming import named_commit
 from pullback_service.database import ReadSession
@@ -23,7 +24,7 @@ from pullback_service.reports.queries import document_of, report_by_id
 from pullback_service.series.cases import identity
 from pullback_service.series.models import Case
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 COLUMNS = ("commit", "machine", "case", "variant", "group", "seconds", "baseline_seconds", "factor")
 
@@ -71,6 +72,7 @@ async def case_csv(view: AskedView) -> Response:
 
 
 @router.get(_PATH)
+@router.get(_PATH + links.PAGE)
 @router.get(_PATH + ".md")
 async def case_page(request: Request, view: AskedView) -> Response:
     """The page."""

@@ -12,6 +12,7 @@ from pullback_dashboards.history import Commit
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
+from pullback_dashboards.routing import WholeNames
 from pullback_service.commits.naming import named_commit
 from pullback_service.commits.queries import parents_of
 from pullback_service.database import ReadSession
@@ -20,7 +21,7 @@ from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, list_reports
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 COLUMNS = ("href", "machine", "suite", "cases", "failures", "quality", "dirty", "late", "started_at")
 _MOST_REPORTS = 100

@@ -29,6 +29,7 @@ from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.state import Address
 from pullback_service.commits.branches import list_branches
 from pullback_service.commits.queries import list_commits
@@ -43,7 +44,7 @@ from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.windows import Window, marks_in
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 ROWS = 100  # a page
 _SUGGESTIONS = 60

@@ -27,6 +27,7 @@ from pullback_dashboards.explore.view import (
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
+from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.sources import as_factor
 from pullback_dashboards.state import Address
 from pullback_service.database import ReadSession
@@ -38,7 +39,7 @@ from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import newest_marks
 from pullback_service.series.finding import Facet, Facets, StoredSeries, facets, list_series
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 _LISTED = 12  # values of a menu
 _WINDOWS = (30, 100, 400)

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.settings.view import (
     ALLOWED,
     AuditView,
@@ -49,7 +50,7 @@ from pullback_service.tokens import making
 from pullback_service.tokens import queries as tokens
 from pullback_service.tokens.schemas import CodeRequest, TokenRequest
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 _MOST_MACHINES = 200
 _TOKENS = 100  # a page
@@ -133,6 +134,7 @@ async def project_json(view: AskedProject) -> Response:
 
 
 @router.get("/settings/projects/{project:path}")
+@router.get("/settings/projects/{project:path}.html")
 @router.get("/settings/projects/{project:path}.md")
 async def project_page(request: Request, view: AskedProject, saved: bool = False) -> Response:  # noqa: FBT001, FBT002 - a parameter of the address
     """The settings of a project."""
@@ -149,6 +151,7 @@ async def project_page(request: Request, view: AskedProject, saved: bool = False
 
 
 @router.post("/settings/projects/{project:path}")
+@router.post("/settings/projects/{project:path}.html")
 async def change_project_settings(project: str, request: Request, session: WriteSession) -> Response:
     """Change the settings of a project."""
     form = await Form.of(request)

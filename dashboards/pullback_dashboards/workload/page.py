@@ -13,6 +13,7 @@ from pullback_dashboards.charts.still import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
+from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
@@ -23,7 +24,7 @@ from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 COLUMNS = (
     "commit", "authored_at", "author", "title", "case", "variant", "metric", "factor", "low", "high", "groups",
@@ -138,6 +139,7 @@ async def workload_svg(asked: AskedCurves, plot: str | None = None, width: Width
 
 
 @router.get(_PATH)
+@router.get(_PATH + links.PAGE)
 @router.get(_PATH + ".md")
 async def workload_page(request: Request, asked: AskedPage) -> Response:
     """The page."""

@@ -104,6 +104,7 @@ ENDPOINTS: Mapping[str, Need] = {
     "GET /settings/projects/{project:path}": READ_INSIDE,
     "POST /settings/projects": ADMIN,
     "POST /settings/projects/{project:path}": ADMIN,
+    "POST /settings/projects/{project:path}.html": ADMIN,
     "POST /settings/machines/{machine_id}": ADMIN,
     "GET /settings/tokens": ADMIN,
     "POST /settings/tokens": ADMIN,

@@ -154,10 +154,10 @@ async def points_in(
     return [_pooled(group, raw=raw) for group in groups[:limit]], more or len(groups) > limit
 
 
-async def those_with_points(session: AsyncSession, series: Sequence[SeriesId], window: Window) -> set[int]:
+async def those_with_points(session: AsyncSession, series: Sequence[SeriesId], window: Window) -> set[SeriesId]:
     """Which of some series have any point in a window. Index: ix_point_series_history."""
     statement = _ANY + _kept_to(window, series="series.id") + ")"
-    return {id_ for (id_,) in await statements.rows(session, statement, _values(list(series), window))}
+    return {SeriesId(id_) for (id_,) in await statements.rows(session, statement, _values(list(series), window))}
 
 
 async def marks_in(
