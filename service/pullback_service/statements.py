@@ -12,7 +12,6 @@ from typing import Any, LiteralString
 import psycopg
 from sqlalchemy.ext.asyncio import AsyncSession
 
-
 _DRIVER = "driver"
 
 
