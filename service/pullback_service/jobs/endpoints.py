@@ -120,7 +120,7 @@ async def create_job(
     return detail
 
 
-def _chosen(
+async def _chosen(
     project: Name | None = None,
     commit: Sha | None = None,
     state: JobState | None = None,

@@ -73,11 +73,17 @@ class Intake:
 
     async def _work_off(self, lane: _Lane) -> None:
         """Store until nobody waits."""
-        while self._lanes[lane]:
-            together = _those_of_different_reports(self._lanes[lane])
-            self._lanes[lane] = [waiting for waiting in self._lanes[lane] if waiting not in together]
-            await self._settle(lane.caller, together)
-        del self._lanes[lane]
+        waiting = self._lanes[lane]
+        try:
+            while waiting:
+                together = _those_of_different_reports(waiting)
+                await self._settle(lane.caller, together)
+                for one in together:
+                    waiting.remove(one)
+        finally:
+            del self._lanes[lane]
+            for one in waiting:  # nobody, unless this process is being ended
+                one.kept.cancel()
 
     async def _settle(self, caller: Caller, together: Sequence[_Waiting]) -> None:
         """Store uploads and tell those who wait for them; where one of them is refused, each is stored for itself."""

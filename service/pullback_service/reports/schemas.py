@@ -122,8 +122,7 @@ class MetricDocument(_Document):
 
     @model_validator(mode="after")
     def _no_time_below_zero(self) -> Self:
-        measured = [*(self.processes or ()), *([] if self.value is None else [self.value])]
-        if self.unit in {"s", "B"} and any(value < 0 for value in measured):
+        if self.unit in {"s", "B"} and min(self.value or 0, *(self.processes or (0,))) < 0:
             raise PydanticCustomError("negative", "A time or a size must not be below zero.")
         return self
 

@@ -21,7 +21,7 @@ from pullback_service.series.models import Case, Series
 
 _CASES_AND_SERIES = """
 SELECT c.identity, c.id, s.machine_id, s.variant, s.metric, s.id, s.unit, s.direction
-  FROM unnest(%(identities)s::bytea[], %(machines)s::bigint[]) AS given (identity, machine_id)
+  FROM unnest(%(identities)b::bytea[], %(machines)b::bigint[]) AS given (identity, machine_id)
   JOIN "case" c ON c.project_id = %(project)s AND c.identity = given.identity
   LEFT JOIN series s ON s.case_id = c.id AND s.machine_id = given.machine_id
 """

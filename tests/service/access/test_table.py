@@ -1,26 +1,28 @@
 """Every endpoint is in the table, and the table has no line without an endpoint."""
 
+import inspect
+
 import pytest
 from fastapi.routing import APIRoute
 
 from pullback_cli.app import create_app
 from pullback_service.access.table import ENDPOINTS, OPEN, READ, is_page, need_of
-from pullback_service.addresses import OPENAPI
+from pullback_service.addresses import API, OPENAPI
 from pullback_service.settings import Settings
 
 APP = create_app(Settings(database_url="postgresql://nowhere/nothing"))
 
 
 def walk(routes):
-    """Method and path of every endpoint; our routers are included without a further prefix."""
+    """Every endpoint; our routers are included without a further prefix."""
     for route in routes:
         if isinstance(route, APIRoute):
-            yield from ((method, route.path) for method in route.methods - {"HEAD"})
+            yield route
         elif hasattr(route, "original_router"):
             yield from walk(route.original_router.routes)
 
 
-ROUTES = sorted(walk(APP.routes))
+ROUTES = sorted((method, route.path) for route in walk(APP.routes) for method in route.methods - {"HEAD"})
 
 
 def test_the_walk_finds_what_the_description_lists():
@@ -47,3 +49,21 @@ def test_a_forgotten_endpoint_is_for_administrators_and_a_page_is_read():
 
 def test_writes_are_never_public():
     assert [line for line, need in ENDPOINTS.items() if need.public and not line.startswith("GET ")] == []
+
+
+def calls_of(dependant):
+    for dependency in dependant.dependencies:
+        yield dependency.call
+        yield from calls_of(dependency)
+
+
+def test_no_endpoint_of_the_api_waits_for_a_thread():
+    """FastAPI runs plain functions in threads, one after the other: 0.3 ms each of a small upload's few."""
+    plain = {
+        f"{call.__module__}.{call.__qualname__}"
+        for route in walk(APP.routes)
+        if route.path.startswith(API)
+        for call in (route.endpoint, *calls_of(route.dependant))
+        if not (inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call))
+    }
+    assert plain == set()
