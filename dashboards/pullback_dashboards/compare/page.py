@@ -165,10 +165,10 @@ async def _view(
     judged, found = comparison.judged, comparison.judged.outcomes
     reference, candidate = comparison.reference, comparison.candidate
     wanted = found[shown_by(found, state.show)]
-    shown = await queries.show(session, judged, wanted[state.start : state.start + ROWS])
+    names = await queries.names_of(session, found)
+    shown = await queries.show(session, judged, wanted[state.start : state.start + ROWS], names)
     opened = next((each for each in shown if state.open and each.compared.series_id == state.open), None)
     detail = await _opened(session, comparison, opened) if opened is not None else None
-    cases, machines = await queries.named_cases(session, found), await queries.named_machines(session, found)
     following = state.start + ROWS
     return CompareView(
         project=project,
@@ -196,7 +196,7 @@ async def _view(
         turned_href=_turned(address, state, comparison),
         commands=f"git switch --detach {candidate.sha}\npullback compare --against {reference.sha}",
         questions=(question("show", _shows(found, state, address)),),
-        menus=tuple(_menus(dimensions_of(found, cases, machines), address)),
+        menus=tuple(_menus(dimensions_of(found, names), address)),
         pin_href=links.pin(address.less("start", "open")),
     )
 

@@ -25,7 +25,7 @@ from pullback_dashboards.wording.markdown import markdown_text
 from pullback_service.comparisons.at_once import KIND_CODE_OF, OUTCOMES, Flags
 from pullback_service.comparisons.judging import UNCHANGED, Outcome, trend
 from pullback_service.comparisons.outcomes import MetricSummary, Outcomes, Span
-from pullback_service.comparisons.queries import Compared, NamedCase, NamedMachine, Shown, ShownSide
+from pullback_service.comparisons.queries import Compared, Names, Shown, ShownSide
 from pullback_service.series.choosing import PARAM
 
 RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "faster", "less")
@@ -154,13 +154,11 @@ def shown_by(found: Outcomes, show: Show) -> Flags:
             return found.having(show)
 
 
-def dimensions_of(
-    found: Outcomes, cases: Mapping[int, NamedCase], machines: Mapping[int, NamedMachine]
-) -> Mapping[str, Counter[str]]:
+def dimensions_of(found: Outcomes, names: Names) -> Mapping[str, Counter[str]]:
     """How many series there are of each value of every dimension, by the names that addresses use."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in _DIMENSIONS}
     for case_id, count in _counted(found.case_id):
-        case = cases[case_id]
+        case = names.cases[case_id]
         counts["workload"][case.workload] += count
         told = (("device", case.device), ("dtype", case.dtype))
         for name, value in (*told, *((f"{PARAM}{name}", written(value)) for name, value in case.params.items())):
@@ -173,7 +171,7 @@ def dimensions_of(
         if shape.kind is not None:
             counts["kind"][shape.kind] += count
     for machine_id, count in _counted(found.machine_id):
-        counts["machine"][machines[machine_id].name] += count
+        counts["machine"][names.machines[machine_id].name] += count
     return counts
 
 

@@ -88,6 +88,13 @@ class NamedMachine(NamedTuple):
     fingerprint: str
 
 
+class Names(NamedTuple):
+    """Cases and machines by their ids."""
+
+    cases: Mapping[int, NamedCase]
+    machines: Mapping[int, NamedMachine]
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """Two commits with what was judged of their series, and on which grounds."""
@@ -176,9 +183,12 @@ async def compare(
     return replace(judged, outcomes=judged.outcomes.sorted())
 
 
-async def show(session: AsyncSession, judged: Judged, page: Outcomes) -> Sequence[Shown]:
-    """A page of compared series in full. Index: pk_case, pk_machine, ix_point_commit_id_series_id, pk_report."""
-    cases, machines = await named_cases(session, page), await named_machines(session, page)
+async def show(session: AsyncSession, judged: Judged, page: Outcomes, names: Names | None = None) -> Sequence[Shown]:
+    """A page of compared series in full, by `names` where they are read already.
+
+    Index: ix_point_commit_id_series_id, pk_report; as `names_of`.
+    """
+    cases, machines = await names_of(session, page) if names is None else names
     points = await _read_points(session, judged, page)
     shown = []
     for each in _rows(page):
@@ -194,16 +204,11 @@ async def show(session: AsyncSession, judged: Judged, page: Outcomes) -> Sequenc
     return shown
 
 
-async def named_cases(session: AsyncSession, found: Outcomes) -> Mapping[int, NamedCase]:
-    """Cases of compared series, by their ids. Index: pk_case."""
-    rows = await statements.rows(session, _CASES, {"ids": np.unique(found.case_id).tolist()})
-    return {row[0]: NamedCase(*row) for row in rows}
-
-
-async def named_machines(session: AsyncSession, found: Outcomes) -> Mapping[int, NamedMachine]:
-    """Machines of compared series, by their ids. Index: pk_machine."""
-    rows = await statements.rows(session, _MACHINES, {"ids": np.unique(found.machine_id).tolist()})
-    return {row[0]: NamedMachine(*row) for row in rows}
+async def names_of(session: AsyncSession, found: Outcomes) -> Names:
+    """What the cases and machines of compared series are called. Index: pk_case, pk_machine."""
+    cases = await statements.rows(session, _CASES, {"ids": np.unique(found.case_id).tolist()})
+    machines = await statements.rows(session, _MACHINES, {"ids": np.unique(found.machine_id).tolist()})
+    return Names({row[0]: NamedCase(*row) for row in cases}, {row[0]: NamedMachine(*row) for row in machines})
 
 
 async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit, key: Key) -> Sequence[float]:

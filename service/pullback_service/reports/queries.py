@@ -10,8 +10,9 @@ from uuid import UUID
 import orjson
 from sqlalchemy import Select, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import undefer
+from sqlalchemy.orm.attributes import set_committed_value
 
+from pullback_service import statements
 from pullback_service.commits.models import Commit
 from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.ids import MachineId
@@ -19,6 +20,10 @@ from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
 from pullback_service.reports.models import Report
 from pullback_service.reports.reading import unwrap
+from pullback_service.reports.splitting import split
+from pullback_service.series.cases import identity
+
+_FILES = "SELECT body, document FROM report WHERE id = %(report)s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +54,39 @@ def document_of(report: Report) -> dict[str, Any]:
     return unwrap(orjson.loads(body_of(report)))[0]
 
 
+def case_of(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The entry of the case of this identity, and our document with nothing of its cases but what they are."""
+    parts = None if report.document is not None else split(body_of(report))
+    if parts is None or unwrap(parts.head)[0] is not parts.head:
+        document = document_of(report)
+        entry = next((entry for entry in document["cases"] if _identity(entry["case"]) == wanted), None)
+        return None if entry is None else (document, entry)
+    found = next((each for each in parts.cases if _identity(each.case) == wanted), None)
+    document = {**parts.head, "cases": [{"case": each.case} for each in parts.cases]}
+    return None if found is None else (document, found.read())
+
+
+def _identity(case: Mapping[str, Any]) -> bytes:
+    return identity(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device"))
+
+
 async def report_by_id(session: AsyncSession, report_id: UUID, *, with_body: bool = False) -> StoredReport:
     """A report. Index: pk_report."""
-    statement = _select().where(Report.id == report_id)
-    if with_body:
-        statement = statement.options(undefer(Report.body), undefer(Report.document))
-    row = (await session.execute(statement)).one_or_none()
+    row = (await session.execute(_select().where(Report.id == report_id))).one_or_none()
     if row is None:
         raise NotFoundError(f"There is no report {report_id}: GET /api/v1/reports lists those there are.")
+    if with_body:
+        await _read_files(session, row[0])
     return StoredReport(*row)
+
+
+async def _read_files(session: AsyncSession, report: Report) -> None:
+    """What was uploaded, and what was made from it. SQLAlchemy asks for text, which is twice as long and read anew."""
+    found = await statements.rows(session, _FILES, {"report": report.id}, binary=True)
+    # Of a report that was removed meanwhile there is no file any more.
+    body, document = found[0] if found else (None, None)
+    set_committed_value(report, "body", body)
+    set_committed_value(report, "document", document)
 
 
 async def list_reports(

@@ -1,0 +1,122 @@
+"""One case out of the bytes of a stored report, without reading the others.
+
+A report of 25 cases with every slice is 6 MB, of which the page of a case shows a twenty-fifth: finding where each begins
+takes 6 ms, reading all of them 30. What is stored was read once and is valid JSON, so that the brackets outside of strings
+say where values begin and end; whatever is looked at is then read by the usual reader.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+_QUOTE, _BACKSLASH = b'"\\'
+_OPENING, _CLOSING = b"{[", b"}]"
+# All four brackets, and four letters, are the same in these bits: two passes over the bytes instead of eight.
+_BITS_OF_BRACKETS: Final = (0xD9, 0x59)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCase:
+    """What a case is, and the bytes of its entry."""
+
+    case: Mapping[str, Any]
+    entry: memoryview
+
+    def read(self) -> dict[str, Any]:
+        """The entry."""
+        found: dict[str, Any] = orjson.loads(self.entry)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SplitDocument:
+    """A document without its cases, and its cases apart."""
+
+    head: dict[str, Any]
+    cases: Sequence[SplitCase]
+
+
+def split(document: bytes) -> SplitDocument | None:
+    """The cases of a valid JSON object apart from the rest; None where its `cases` are not objects with a `case` each."""
+    brackets = _Brackets(document)
+    if document.lstrip()[:1] != b"{":
+        return None
+    listed = brackets.member(0, len(brackets.place) - 1, b'"cases"')
+    if listed is None or not brackets.opens_with(listed[0], b"["):
+        return None
+    opening, closing = brackets.place[listed[0]], brackets.place[listed[1]]
+    head = orjson.loads(document[: opening + 1] + document[closing:])
+    cases = []
+    for at, end in brackets.inside(*listed):
+        about = brackets.member(at, end, b'"case"') if brackets.opens_with(at, b"{") else None
+        if about is None or not brackets.opens_with(about[0], b"{"):
+            return None
+        cases.append(SplitCase(orjson.loads(brackets.text(*about)), brackets.text(at, end)))
+    return SplitDocument(head, cases)
+
+
+class _Brackets:
+    """The brackets of a JSON text outside of its strings, by number; `depth` is how many are open after each."""
+
+    def __init__(self, document: bytes) -> None:
+        self._document = memoryview(document)
+        text = np.frombuffer(document, np.uint8)
+        self._quotes = _quotes(document, text)
+        mask, bits = _BITS_OF_BRACKETS
+        place = np.flatnonzero((text & mask) == bits)
+        place = place[np.isin(text[place], list(_OPENING + _CLOSING))]
+        self.place = place[np.searchsorted(self._quotes, place) % 2 == 0]
+        self._kind = text[self.place]
+        self._opens = np.isin(self._kind, list(_OPENING))
+        self.depth = np.where(self._opens, 1, -1).cumsum()
+
+    def opens_with(self, at: int, bracket: bytes) -> bool:
+        """Whether it is this bracket."""
+        return bool(self._kind[at] == bracket[0])
+
+    def inside(self, at: int, end: int) -> Iterator[tuple[int, int]]:
+        """The brackets of the objects and lists that are values of one, which stands between two brackets."""
+        depth, opens = self.depth[at + 1 : end], self._opens[at + 1 : end]
+        begins = np.flatnonzero(opens & (depth == self.depth[at] + 1)) + at + 1
+        ends = np.flatnonzero(~opens & (depth == self.depth[at])) + at + 1
+        return zip(begins.tolist(), ends.tolist(), strict=True)
+
+    def text(self, at: int, end: int) -> memoryview:
+        """From one bracket to another."""
+        return self._document[self.place[at] : self.place[end] + 1]
+
+    def member(self, at: int, end: int, name: bytes) -> tuple[int, int] | None:
+        """The brackets of the member of this name of an object; of several the last one, which counts."""
+        found = None
+        for inner in self.inside(at, end):
+            # What stands before a bracket that opens a value of an object is the name of that member.
+            quote = int(np.searchsorted(self._quotes, self.place[inner[0]]))
+            if self._document[self._quotes[quote - 2] : self._quotes[quote - 1] + 1] == name:
+                found = inner
+        return found
+
+
+def _quotes(document: bytes, text: NDArray[np.uint8]) -> NDArray[np.intp]:
+    """Where strings begin and end, in turns."""
+    quotes = np.flatnonzero(text == _QUOTE)
+    after_backslash = np.flatnonzero((quotes > 0) & (text[quotes - 1] == _BACKSLASH))
+    escaped = [at for at in after_backslash.tolist() if _is_escaped(document, int(quotes[at]))]
+    return np.delete(quotes, escaped)
+
+
+def _is_escaped(document: bytes, place: int) -> bool:
+    """Whether an odd number of backslashes stands before a place."""
+    before = document[max(0, place - 64) : place]
+    run = len(before) - len(before.rstrip(b"\\"))
+    return run % 2 == 1 if run < len(before) else _is_escaped_far(document, place)
+
+
+def _is_escaped_far(document: bytes, place: int) -> bool:
+    start = place
+    while start and document[start - 1] == _BACKSLASH:
+        start -= 1
+    return (place - start) % 2 == 1
