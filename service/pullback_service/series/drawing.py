@@ -44,14 +44,14 @@ async def newest_marks(
     reports at a commit is read by `marks_in`, which pools them. Index: ix_point_series_history, pk_commit.
     """
     rows: dict[SeriesId, list[tuple[Any, ...]]] = defaultdict(list)
-    for id_, *row in await statements.rows(session, _NEWEST, {"series": list(series), "last": last}):
-        rows[id_].append(tuple(row))
+    for row in await statements.rows(session, _NEWEST, {"series": list(series), "last": last}):
+        rows[row[0]].append(row)
     kept = {
         id_: _thinned(newest[::-1], at_most)
         for id_, newest in rows.items()
-        if len({commit_id for commit_id, *_ in newest}) == len(newest)
+        if len({row[1] for row in newest}) == len(newest)
     }
-    wanted = {commit_id for marks in kept.values() for commit_id, *_ in marks}
+    wanted = {row[1] for marks in kept.values() for row in marks}
     commits = {
         id_: ((ordered_at, id_), sha)
         for id_, ordered_at, sha in await statements.rows(session, _COMMITS, {"commits": list(wanted)})
@@ -65,11 +65,11 @@ async def newest_marks(
                 for each in points
             ]
         else:
-            drawn[id_] = [DrawnPoint(*commits[commit_id], *values) for commit_id, *values in kept.get(id_, ())]
+            drawn[id_] = [DrawnPoint(*commits[row[1]], *row[2:]) for row in kept.get(id_, ())]
     return drawn
 
 
 def _thinned(points: Sequence[tuple[Any, ...]], at_most: int) -> Sequence[tuple[Any, ...]]:
-    values, ratios = [point[1] for point in points], [point[2] for point in points]
+    values, ratios = [point[2] for point in points], [point[3] for point in points]
     traces = [values] if all(ratio is None for ratio in ratios) else [values, ratios]
     return [points[place] for place in thin(traces, at_most)]

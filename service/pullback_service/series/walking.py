@@ -29,7 +29,7 @@ async def points_of_series(
     rows = await list_series(session, choice, after_id=at[0] - 1 if at is not None else None, limit=SERIES_AT_ONCE + 1)
     found: list[tuple[StoredSeries, PooledPoint]] = []
     series = [SeriesId(stored.series.id) for stored in rows[:SERIES_AT_ONCE]]
-    there = {*series[:1]}
+    there: set[int] = {*series[:1]}
     for number, stored in enumerate(rows[:SERIES_AT_ONCE]):
         if number == 1:  # often the first has enough
             there |= await those_with_points(session, series[1:], window)

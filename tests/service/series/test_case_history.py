@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import select
 
+from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.models import Project
 from pullback_service.series import case_history as queries
@@ -32,6 +33,21 @@ async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(
     assert {cell.metric for cell in found.cells} == {"time", "array_bytes"}
     assert {cell.commit.sha for cell in found.cells} == {commit.sha for commit in found.commits}
     assert not found.thinned
+
+
+async def test_commits_come_in_their_order_however_they_arrived_and_those_that_failed_with_them(
+    client, reports, session
+):
+    broken = reports.case(gradient={"ok": False}, variants=[], paired=[])
+    await upload(client, reports.report(4), reports.report(1), reports.report(3, cases=[broken]), reports.report(2))
+    await upload(client, reports.report(2))  # a second report at a commit is no commit more
+    found = await asked(session, last=3)
+    assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in (2, 3, 4)]
+    assert [cell.commit.sha for cell in found.cells] == [reports.sha(number) for number in (2, 4) for _ in range(4)]
+    (failure,) = found.failures
+    assert (failure.commit.sha, failure.kind) == (reports.sha(3), "gradient")
+    with pytest.raises(NotFoundError, match="'nothing'"):
+        await asked(session, workload="nothing")
 
 
 async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(client, reports, session, monkeypatch):
