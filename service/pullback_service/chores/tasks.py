@@ -76,8 +76,11 @@ async def read_mirrors(context: JobContext, timestamp: int) -> None:  # noqa: AR
             heads = await mirrors.read_heads(mirror.folder)
             async with database.writing.begin() as session:
                 moved = await mirrors.follow(session, mirror, heads)
+                await mirrors.note_reading(session, mirror, failed=False)
         except mirrors.MirrorError as error:
             logger.warning("mirror_unreadable", project=mirror.project, reason=str(error))
+            async with database.writing.begin() as session:
+                await mirrors.note_reading(session, mirror, failed=True)
             continue
         if moved:
             logger.info("branches_learnt", project=mirror.project, branches=moved)

@@ -4,11 +4,12 @@ Only git's own reading commands run on it, and nothing that the repository bring
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import branches
@@ -20,6 +21,7 @@ from pullback_service.projects.models import Project
 
 MOST_BRANCHES = 200
 MOST_COMMITS = 2_000
+MOST_UNREAD = 10
 GIT_TIMEOUT_S = 60
 FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
 
@@ -41,6 +43,28 @@ async def list_mirrors(session: AsyncSession) -> list[Mirror]:
     """Projects with a mirror."""
     rows = await session.execute(select(Project.id, Project.name, Project.mirror).where(Project.mirror.is_not(None)))
     return [Mirror(ProjectId(row.id), row.name, Path(row.mirror)) for row in rows]
+
+
+async def note_reading(session: AsyncSession, mirror: Mirror, *, failed: bool) -> None:
+    """Write down that a mirror cannot be read, or that it can again. Index: pk_project."""
+    changed = Project.mirror_unread_since.is_(None) if failed else Project.mirror_unread_since.is_not(None)
+    await session.execute(
+        update(Project)
+        .where(Project.id == mirror.project_id, changed)
+        .values(mirror_unread_since=func.now() if failed else None)
+    )
+
+
+async def unread_mirrors(session: AsyncSession) -> Sequence[str]:
+    """Projects whose mirror cannot be read, those for the longest time first."""
+    return (
+        await session.scalars(
+            select(Project.name)
+            .where(Project.mirror.is_not(None), Project.mirror_unread_since.is_not(None))
+            .order_by(Project.mirror_unread_since)
+            .limit(MOST_UNREAD)
+        )
+    ).all()
 
 
 async def read_heads(folder: Path) -> dict[str, str]:

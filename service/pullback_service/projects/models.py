@@ -38,3 +38,5 @@ class Project(Base):
     raw_days: Mapped[int | None]
     body_days: Mapped[int | None]
     backfill: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    mirror_unread_since: Mapped[Instant | None]
+    """Since when the worker fails to read the mirror."""

@@ -67,6 +67,15 @@ def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
         yield f"No agent asks for work and a job waits for {age(jobs.waiting_s)}: start `pullback agent`."
 
 
+def about_mirrors(unread: Sequence[str]) -> Iterator[str]:
+    """Clones whose branches are not learnt any more. Where they lie is the workers' log's to say."""
+    for project in unread:
+        yield (
+            f"The mirror of project {project!r} cannot be read: the worker's log says why (mirror_unreadable); name a clone "
+            f"that its account may read with `pullback project set {project} --mirror FOLDER`."
+        )
+
+
 def age(seconds: float | None) -> str:
     """A time for people: two digits are enough."""
     left = seconds or 0.0

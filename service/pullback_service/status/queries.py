@@ -10,12 +10,13 @@ from pullback_service.agents.models import Agent
 from pullback_service.agents.queries import SILENT_AFTER_S
 from pullback_service.chores.following_up import MISSED_AFTER_S
 from pullback_service.chores.queries import chore_states, live_workers
+from pullback_service.commits.mirrors import unread_mirrors
 from pullback_service.jobs.labels import column_with_device
 from pullback_service.jobs.models import CLAIMABLE, Attempt, Job
 from pullback_service.jobs.queries import ACTIVE, AWAITS_APPROVAL
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Report
-from pullback_service.status.findings import about_chores, about_jobs, about_workers
+from pullback_service.status.findings import about_chores, about_jobs, about_mirrors, about_workers
 from pullback_service.status.schemas import ChoreStatus, QueueStatus, Status
 
 WORKER_SILENT_AFTER_S = 60
@@ -43,6 +44,7 @@ async def read_status(session: AsyncSession) -> Status:
         *about_workers(chores, workers=workers, unfollowed=unfollowed or 0, overdue=overdue or 0),
         *about_chores(chores),
         *about_jobs(jobs, agents=agents or 0),
+        *about_mirrors(await unread_mirrors(session)),
     ]
     return Status(
         status="attention" if found else "well",

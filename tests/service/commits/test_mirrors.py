@@ -1,12 +1,16 @@
 """A worker learns the branches of a real clone."""
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
+from sqlalchemy import update
 
+from pullback_service.chores import tasks
 from pullback_service.commits.branches import list_branches
 from pullback_service.commits.mirrors import Mirror, MirrorError, follow, read_heads
 from pullback_service.ids import ProjectId
+from pullback_service.projects.models import Project
 from pullback_service.projects.queries import ensure_project
 
 pytestmark = pytest.mark.anyio
@@ -42,6 +46,23 @@ async def test_branches_follow_a_clone_through_pushes_and_force_pushes(session, 
     assert await follow(session, mirror, await read_heads(tmp_path)) == ["main"]
     (branch,) = await list_branches(session, project_id)
     assert (branch.head, branch.commits, branch.branch.forced_from) == (clone("rev-parse", "HEAD"), 3, old)
+
+
+async def test_a_mirror_that_cannot_be_read_is_said_until_it_can(client, database, clone, tmp_path):
+    await client.post("/api/v1/projects", json={"name": "demo"})
+
+    async def point_to(folder):
+        async with database.writing.begin() as writing:
+            await writing.execute(update(Project).values(mirror=str(folder)))
+        context = SimpleNamespace(additional_context={"database": database})
+        await tasks.read_mirrors(context, timestamp=0)
+        return [line for line in (await client.get("/status")).json()["findings"] if "mirror" in line]
+
+    for _ in range(2):
+        (said,) = await point_to(tmp_path / "nowhere")
+        assert "The mirror of project 'demo' cannot be read" in said
+        assert "nowhere" not in said  # the place is nobody's business who only reads
+    assert await point_to(tmp_path) == []
 
 
 async def test_a_folder_that_is_no_clone_is_said(tmp_path):
