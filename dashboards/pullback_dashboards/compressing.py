@@ -45,7 +45,7 @@ class Compressed:
                 headers = MutableHeaders(raw=begun["headers"])
                 headers.add_vary_header("accept-encoding")
                 if takes and not message.get("more_body") and len(message.get("body", b"")) >= _LEAST:
-                    message = message | {"body": _compressed(message["body"])}
+                    message = {**message, "body": _compressed(message["body"])}
                     headers["content-encoding"] = "gzip"
                     headers["content-length"] = str(len(message["body"]))
                 start, begun = begun, None
