@@ -105,7 +105,11 @@ def _styled(handler: _Handler) -> _Handler:
             return shown
         if view.status == HTTPStatus.NOT_FOUND and _may_be_hidden(request):
             view = replace(view, sign_in_href=links.login(_address(request)))
-        return page(request, "error.html", title=view.title, view=view, status=view.status)
+        shown = page(request, "error.html", title=view.title, view=view, status=view.status)
+        for name in ("allow", "retry-after"):
+            if name in answer.headers:
+                shown.headers[name] = answer.headers[name]
+        return shown
 
     return styled
 

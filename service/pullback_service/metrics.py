@@ -3,6 +3,8 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.process_collector import ProcessCollector
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
 
 class Metrics:
     """Requests are counted by route and not by path, so that the number of series stays small."""
@@ -18,3 +20,9 @@ class Metrics:
         )
         self.streams = Gauge("pullback_log_streams", "Logs that are sent as streams.", registry=self.registry)
         self.jobs = Gauge("pullback_jobs", "Jobs by state.", ["state"], registry=self.registry)
+
+    def count(self, method: str, route: str, status: int, duration_s: float) -> None:
+        """A request that was answered. Anybody may send any word as a method, which must not make a series each."""
+        named = method if method in METHODS else "other"
+        self.requests.labels(named, route, str(status)).inc()
+        self.duration_s.labels(named, route).observe(duration_s)

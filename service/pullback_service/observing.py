@@ -81,8 +81,7 @@ class Observing:
         finally:
             duration_s = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", None) or "unmatched"
-            self._metrics.requests.labels(scope["method"], route, str(status)).inc()
-            self._metrics.duration_s.labels(scope["method"], route).observe(duration_s)
+            self._metrics.count(scope["method"], route, status, duration_s)
             log = logger.debug if scope["path"] in QUIET_PATHS else logger.info
             log(
                 "request",

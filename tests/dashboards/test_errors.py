@@ -65,6 +65,35 @@ async def test_what_nobody_expected_is_a_page_where_one_was_asked_for(accept, ki
     assert "x-request-id" in answer.headers
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("method", "path", "form", "status", "allowed"),
+    [
+        (
+            "POST",
+            "/login",
+            "&".join(f"a{number}=1" for number in range(30)),
+            401,
+            None,
+        ),  # more fields than any form has
+        ("TRACE", "/help", None, 405, "GET"),
+    ],
+)
+async def test_requests_that_no_page_makes_are_answered_as_pages(
+    database_url, tmp_path, method, path, form, status, allowed
+):
+    (tmp_path / "token").write_text("a-secret-long-enough-to-be-one")
+    app = create_app(Settings(DATABASE_URL=database_url, auth="token", token_file=tmp_path / "token"))
+    headers = {"accept": "text/html"} | ({"content-type": "application/x-www-form-urlencoded"} if form else {})
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client,
+    ):
+        answer = await client.request(method, path, content=form, headers=headers)
+    assert (answer.status_code, answer.headers.get("allow")) == (status, allowed)
+    assert answer.headers["content-type"].startswith("text/html")
+
+
 def test_pages_that_have_what_was_looked_for_are_linked():
     listed = [{"text": "lab", "address": "/there"}, {"text": "no address"}, 3]
     assert [(one.text, one.address) for one in error_view(404, {"instead": listed}).instead] == [("lab", "/there")]

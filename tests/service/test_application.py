@@ -128,3 +128,11 @@ async def test_figures_are_counted_by_route(client):
     assert wanted in text
     assert 'pullback_jobs{state="queued"} 0.0' in text
     assert "pullback_log_streams 0.0" in text
+
+
+async def test_made_up_methods_make_no_figures_of_their_own(client):
+    for method in ("FOO", "BAR"):
+        assert (await client.request(method, "/healthz")).status_code == 405
+    text = (await client.get("/metrics")).text
+    assert 'method="other"' in text
+    assert not {"FOO", "BAR"} & set(text.replace('"', " ").split())

@@ -124,9 +124,9 @@ _PATH = "/projects/{project:path}/compare"
 
 
 @router.get("/compare")
-async def compare_somewhere(session: ReadSession) -> Response:
-    """To the project that was uploaded to last."""
-    return await elsewhere(session, links.compare)
+async def compare_somewhere(request: Request, session: ReadSession) -> Response:
+    """To the project that is asked for, else the one that was uploaded to last."""
+    return await elsewhere(request, session, links.compare)
 
 
 @router.get(_PATH + ".json")

@@ -179,7 +179,9 @@ def verdict(compared: Sequence[Compared], reference: Commit, *, across: bool = F
         parts += [_count(counts["better"], "is better", "are better")] if counts["better"] else []
         return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(compared))}.", then)
     if counts["better"]:
-        text = f"Nothing is worse, {_count(counts['better'], 'series is better', 'series are better')}."
+        better = _count(counts["better"], "series is better", "series are better")
+        # Of what is ambiguous nobody knows that it is not worse.
+        text = f"{better}; {ambiguous} ambiguous." if ambiguous else f"Nothing is worse, {better}."
         return Verdict("better", "▼", text, then)
     return _unmoved(compared, ambiguous, then, unpaired=unpaired)
 

@@ -93,9 +93,9 @@ _PATH = "/projects/{project:path}/explore"
 
 
 @router.get("/explore")
-async def explore_somewhere(session: ReadSession) -> Response:
-    """To the project that was uploaded to last."""
-    return await elsewhere(session, links.explore)
+async def explore_somewhere(request: Request, session: ReadSession) -> Response:
+    """To the project that is asked for, else the one that was uploaded to last."""
+    return await elsewhere(request, session, links.explore)
 
 
 @router.get(_PATH + ".json")

@@ -7,9 +7,10 @@ from datetime import datetime
 import orjson
 
 from pullback_dashboards import links
+from pullback_service import outcomes
 from pullback_service.access.caller import Caller, Scope
 from pullback_service.audit.models import Audit
-from pullback_service.comparisons import judging
+from pullback_service.comparisons.judging import PROVISIONAL_FLOOR
 from pullback_service.jobs.steering import ATTEMPTS
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
@@ -257,16 +258,21 @@ def audit_row(line: Audit) -> AuditRow:
 def rules_of(settings: Settings) -> tuple[Rule, ...]:
     """What this service goes by: what may be claimed first, then its limits."""
     claims = (
-        ("least claim", _percent(judging.LEAST_CLAIM), "Nothing is called faster or slower below this.", "decision 38"),
+        (
+            "least claim",
+            _percent(outcomes.LEAST_CLAIM),
+            "Nothing is called faster or slower below this.",
+            "decision 38",
+        ),
         (
             "margin",
-            _percent(judging.USUAL_MARGIN),
+            _percent(outcomes.USUAL_MARGIN),
             "Nothing is called the same whose interval leaves this.",
             "decision 38",
         ),
         (
             "provisional floor",
-            _percent(judging.PROVISIONAL_FLOOR),
+            _percent(PROVISIONAL_FLOOR),
             "How far apart equal programs may come on a machine that has not measured its own noise.",
             "the method",
         ),

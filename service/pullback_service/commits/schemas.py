@@ -1,9 +1,11 @@
 """What the API takes and says about commits."""
 
 from datetime import datetime
+from itertools import pairwise
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from pullback_service.commits.models import Commit
 from pullback_service.fields import Name, PlaceName, Sha, Text, Time
@@ -58,6 +60,18 @@ class LogStatement(BaseModel):
     project: PlaceName
     branch: Name
     commits: list[CommitStatement] = Field(min_length=1, max_length=5_000)
+
+    @model_validator(mode="after")
+    def _each_is_the_first_parent_of_the_one_before(self) -> Self:
+        for number, (child, commit) in enumerate(pairwise(self.commits), 1):
+            if commit.sha not in child.parents[:1]:
+                raise PydanticCustomError(
+                    "no_chain",
+                    "commits[{number}] is not the first parent of the commit before it: send what "
+                    "`git log --first-parent` says, newest commit first",
+                    {"number": number},
+                )
+        return self
 
 
 class BranchSummary(BaseModel):

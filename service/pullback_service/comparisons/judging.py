@@ -13,6 +13,7 @@ from math import log, sqrt
 from re import compile as pattern
 from typing import Literal, NamedTuple, TypeAlias
 
+from pullback_service.outcomes import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement
 from pullback_service.series.pooling import Spread
 
 Kind: TypeAlias = Literal["paired", "exact", "unpaired"]
@@ -22,10 +23,6 @@ Outcome: TypeAlias = Literal[
 Hint: TypeAlias = Literal["slower", "faster"]
 Trend: TypeAlias = Literal["worse", "better", "neither"]
 
-LEAST_CLAIM = 0.005
-"""Nothing is called faster or slower below this (decision 38); an upload says its own claim where it is higher."""
-USUAL_MARGIN = 0.01
-"""Nothing is called the same whose interval leaves this; an upload says its own margin where it is higher."""
 PROVISIONAL_FLOOR = 0.02
 """How far apart identical programs may come while nobody has measured it: the least that is hinted at from two ratios."""
 DRIFT = 0.1
@@ -33,9 +30,6 @@ DRIFT = 0.1
 FEWEST_FOR_DOUBT = 3
 
 _NUMBER_OF_VALUES = pattern(r"(?<=^median of )\d+ (?=[a-z]+$)|(?<=^median of a process), \d+ values in all$")
-
-COUNTED = frozenset({"less", "more", "equal"})
-CLAIMED = frozenset({"slower", "faster"})
 
 
 class Side(NamedTuple):
@@ -121,24 +115,35 @@ def judge(
     bigger_is_better: bool = False,
     failure: str | None = None,
     reference_failure: str | None = None,
+    wrong_gradient: str | None = None,
 ) -> Judgement:
     """The judgement of one series. `stated` are the uploads that measured both commits, oldest first.
 
-    `failure` and `reference_failure` are why a commit gave nothing, where it did not.
+    `failure` and `reference_failure` are why a commit gave nothing, where it did not. `wrong_gradient` is what a report
+    says of either: whatever else was measured there, nothing is claimed of it.
     """
     made = [each for each in stated if each.outcome != "failed"]
+    failed = len(made) < len(stated)
     if made:
-        return _of_stated(made, exact=exact, bigger_is_better=bigger_is_better)
-    if candidate is None and (failure is not None or len(made) < len(stated)):
+        judgement = _of_stated(made, reference, candidate, exact=exact, bigger_is_better=bigger_is_better)
+    elif candidate is None and (failed or failure is not None):
         return Judgement("failed", reason=failure or "The candidate failed where both were to be compared.")
-    if reference is None or candidate is None:
+    elif reference is None or candidate is None:
         where = "reference" if reference is None else "candidate"
         why = reference_failure if reference is None else None
         return Judgement("not_comparable", reason=f"Not measured at the {where}" + (f": {why}" if why else "."))
-    if not alike(reference.method, candidate.method):
+    elif not alike(reference.method, candidate.method):
         methods = " and ".join(repr(side.method) for side in (reference, candidate))
         return Judgement("not_comparable", reason=f"Measured by different methods, {methods}.")
-    return (_of_counts if exact else _of_values)(reference, candidate)
+    else:
+        judgement = (_of_counts if exact else _of_values)(reference, candidate)
+    if wrong_gradient is not None:
+        return judgement._replace(outcome="ambiguous", reason=f"Another report of these commits: {wrong_gradient}")
+    if failed and judgement.kind != "unpaired":
+        return judgement._replace(
+            outcome="ambiguous", reason="Reports contradict each other: in one of them the candidate failed."
+        )
+    return judgement
 
 
 def alike(one: str | None, other: str | None) -> bool:
@@ -148,64 +153,74 @@ def alike(one: str | None, other: str | None) -> bool:
     )
 
 
-def _of_stated(made: Sequence[Stated], *, exact: bool, bigger_is_better: bool) -> Judgement:
+def _of_stated(
+    made: Sequence[Stated], reference: Side | None, candidate: Side | None, *, exact: bool, bigger_is_better: bool
+) -> Judgement:
     usable = [each for each in made if each.is_usable]
     spoken = max(enumerate(usable or made), key=lambda item: (item[1].n or 0, item[0]))[1]
-    counted = exact or spoken.outcome in COUNTED
     ends = [end for end in (spoken.low, spoken.high) if end is not None]
     wide = [] if spoken.log_ratio is None else [abs(spoken.log_ratio - end) for end in ends]
-    threshold = None if counted else max([LEAST_CLAIM, spoken.claim or 0.0, *wide])
+    threshold = None if exact else max([LEAST_CLAIM, spoken.claim or 0.0, *wide])
 
-    def said(outcome: Outcome, reason: str | None = None) -> Judgement:
-        return Judgement(
-            outcome,
-            "exact" if counted else "paired",
-            spoken.log_ratio,
-            spoken.low,
-            spoken.high,
-            spoken.n,
-            threshold,
-            reason,
+    def doubt_of(each: Stated) -> str | None:
+        if exact:
+            return doubt_of_count(each.outcome, each.log_ratio)
+        return doubt_of_measurement(
+            each.outcome,
+            each.log_ratio,
+            each.low,
+            each.high,
+            each.n,
+            claim=each.claim,
+            margin=each.margin,
+            provisional=each.provisional,
+            bigger_is_better=bigger_is_better,
         )
 
-    if not usable:
-        why = "with uncommitted changes" if any(each.dirty for each in made) else "while the machine was busy"
-        return said("ambiguous", f"Measured {why}.")
-    if len({each.outcome for each in usable} - {"ambiguous", "same", "equal"}) > 1:
-        return said("ambiguous", "Reports contradict each other.")
-    if counted:
-        return said(*_counted_as_stated(spoken))
-    return said(*_noisy_as_stated(spoken, bigger_is_better=bigger_is_better))
+    def reason() -> str | None:
+        if not usable:
+            return f"Measured {'with uncommitted changes' if any(each.dirty for each in made) else 'while the machine was busy'}."
+        if doubted := doubt_of(spoken):
+            return doubted
+        sound = [each for each in usable if doubt_of(each) is None]
+        if any(_contradict(one, other) for one in sound for other in sound):
+            return "Reports contradict each other."
+        if exact and reference is not None and candidate is not None:
+            return _doubt_of_stored(spoken, reference, candidate)
+        return None
+
+    doubted = reason()
+    return Judgement(
+        spoken.outcome if doubted is None else "ambiguous",  # type: ignore[arg-type] # what is not doubted is an outcome
+        "exact" if exact else "paired",
+        spoken.log_ratio,
+        spoken.low,
+        spoken.high,
+        spoken.n,
+        threshold,
+        doubted,
+    )
 
 
-def _counted_as_stated(stated: Stated) -> tuple[Outcome, str | None]:
-    ratio = stated.log_ratio
-    if stated.outcome == "more" and (ratio is None or ratio > 0):
-        return "more", None
-    if stated.outcome == "less" and (ratio is None or ratio < 0):
-        return "less", None
-    if stated.outcome == "equal":
-        return "equal", None
-    return "ambiguous", "Processes of one program do not count alike."
+def _contradict(one: Stated, other: Stated) -> bool:
+    """Whether two statements cannot both hold. Of intervals that overlap, the one of the most groups knows better."""
+    if one.outcome == other.outcome:
+        return False
+    if {one.outcome, other.outcome} <= CLAIMED or one.outcome in COUNTED:
+        return True
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return False
+    return one.low > other.high or other.low > one.high
 
 
-def _noisy_as_stated(stated: Stated, *, bigger_is_better: bool) -> tuple[Outcome, str | None]:
-    """The upload's own outcome where its numbers bear it out by the rule of outcomes, else `ambiguous`."""
-    ratio, low, high = stated.log_ratio, stated.low, stated.high
-    if ratio is None or low is None or high is None or not low <= ratio <= high:
-        return "ambiguous", "The upload gives no interval around its ratio."
-    slower = (ratio < 0) if bigger_is_better else (ratio > 0)
-    if stated.outcome in CLAIMED:
-        is_claimable = (low > 0 or high < 0) and abs(ratio) >= max(LEAST_CLAIM, stated.claim or 0.0)
-        if is_claimable and slower == (stated.outcome == "slower"):
-            return ("slower" if slower else "faster"), None
-        return "ambiguous", f"The upload says {stated.outcome}, and its interval does not."
-    if stated.outcome == "same":
-        margin = max(USUAL_MARGIN, stated.margin or 0.0)
-        if -margin <= low and high <= margin and not stated.provisional:
-            return "same", None
-        return "ambiguous", "The upload says same, and its interval does not."
-    return "ambiguous", "The interval allows for more than one answer."
+def _doubt_of_stored(stated: Stated, reference: Side, candidate: Side) -> str | None:
+    """Why what the commits' own reports counted speaks against a statement; uncommitted changes say nothing of either."""
+    if reference.dirty or candidate.dirty or not alike(reference.method, candidate.method):
+        return None
+    stored = _of_counts(reference, candidate)
+    if stored.outcome == stated.outcome:
+        return None
+    return stored.reason or f"An upload says {stated.outcome}, and the counts of the two commits do not."
 
 
 def _of_counts(reference: Side, candidate: Side) -> Judgement:

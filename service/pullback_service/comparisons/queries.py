@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select
@@ -13,7 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits.models import Commit
 from pullback_service.comparisons.judging import (
-    COUNTED,
     Doubt,
     Judgement,
     Outcome,
@@ -27,8 +26,9 @@ from pullback_service.comparisons.judging import (
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
+from pullback_service.outcomes import COUNTED
 from pullback_service.reports.models import Comparison, Failure, Report
-from pullback_service.reports.parts import EXACT_METRICS
+from pullback_service.reports.parts import EXACT_METRICS, TIMES, WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
 from pullback_service.series.models import ROLLED_UP, Case, Point, Series
 from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker, usable
@@ -166,18 +166,22 @@ async def compare(
         about = measured_there[0] if measured_there else next((row for row in rows if row.unit), None)
         direction = "smaller" if about is None else about.direction
         bigger_is_better = direction == "bigger"
-        exact = (
-            about.exact if about is not None else key[3] in EXACT_METRICS or any(row.outcome in COUNTED for row in rows)
-        )
+        exact = about.exact if about is not None else _is_counted(key[3], rows)
         older, newer = _side(of_reference, dirty), _side(of_candidate, dirty)
+        failed = _failure(failures, candidate_id, key)
+        failed_before = _failure(failures, reference_id, _on(key, machine_ids[0]))
         judgement = judge(
             older,
             newer,
             [_stated(row, turned=row.reference_id != reference_id) for row in rows] if rows else (),
             exact=exact,
             bigger_is_better=bigger_is_better,
-            failure=_failure(failures, candidate_id, key),
-            reference_failure=_failure(failures, reference_id, _on(key, machine_ids[0])),
+            failure=None if failed is None else failed.message,
+            reference_failure=None if failed_before is None else failed_before.message,
+            wrong_gradient=next(
+                (each.message for each in (failed, failed_before) if each is not None and each.kind == WRONG_GRADIENT),
+                None,
+            ),
         )
         if across is not None and judgement.kind == "unpaired":
             judgement = judgement._replace(reason=ON_TWO_MACHINES)
@@ -327,7 +331,7 @@ async def _points(
                 Point.series_id,
                 Point.report_id,
                 Point.value,
-                case((several, Point.process_values)).label("process_values"),
+                case((or_(several, Series.exact), Point.process_values)).label("process_values"),
                 *ROLLED_UP,
                 Point.quality,
                 Point.n,
@@ -420,24 +424,38 @@ async def _statements(
     return found
 
 
-async def _failures(session: AsyncSession, commits: Sequence[int]) -> Mapping[tuple[int, int, int, str | None], str]:
-    """Why cases, or variants of them, gave nothing. Index: ix_failure_commit_id."""
+class _Failed(NamedTuple):
+    kind: str
+    message: str
+
+
+async def _failures(
+    session: AsyncSession, commits: Sequence[int]
+) -> Mapping[tuple[int, int, int, str | None], _Failed]:
+    """Why cases, or variants of them, gave nothing; a wrong gradient before any other reason. Index: ix_failure_commit_id."""
     rows = await session.execute(
-        select(Failure.commit_id, Failure.case_id, Failure.machine_id, Failure.variant, Failure.message)
+        select(Failure.commit_id, Failure.case_id, Failure.machine_id, Failure.variant, Failure.kind, Failure.message)
         .join(Case, Case.id == Failure.case_id)
         .where(Failure.commit_id.in_(commits))
-        .order_by(Failure.id)
+        .order_by(Failure.kind == WRONG_GRADIENT, Failure.id)
         .limit(MOST_FAILURES)
     )
-    return {(row.commit_id, row.case_id, row.machine_id, row.variant): row.message for row in rows}
+    return {(row.commit_id, row.case_id, row.machine_id, row.variant): _Failed(row.kind, row.message) for row in rows}
 
 
-def _failure(failures: Mapping[tuple[int, int, int, str | None], str], commit_id: int, key: Key) -> str | None:
+def _failure(failures: Mapping[tuple[int, int, int, str | None], _Failed], commit_id: int, key: Key) -> _Failed | None:
     if not failures:
         return None
     case_id, machine_id, variant, _ = key
     of_variant = failures.get((commit_id, case_id, machine_id, variant))
     return of_variant if of_variant is not None else failures.get((commit_id, case_id, machine_id, None))
+
+
+def _is_counted(metric: str, stated: Sequence[Row[*tuple[Any, ...]]]) -> bool:
+    """Whether a metric without a point is a count: one of ours, or another's of which only counts are stated."""
+    return metric in EXACT_METRICS or (
+        metric not in TIMES and all(row.outcome in COUNTED or row.outcome in {"ambiguous", "failed"} for row in stated)
+    )
 
 
 def _key(row: Row[*tuple[Any, ...]]) -> Key:
@@ -459,7 +477,7 @@ def _side(rows: Sequence[Row[*tuple[Any, ...]]] | None, dirty: Collection[UUID])
         value=spoken.value if is_alone else pooled_value(rows),
         quality=spoken.quality,
         dirty=bool(dirty) and any(row.report_id in dirty for row in counted),
-        agree=is_alone or len({row.value for row in counted}) == 1,
+        agree=_agree(counted),
         method=spoken.method,
         program_hash=spoken.program_hash,
         baseline=spoken.baseline,
@@ -467,6 +485,12 @@ def _side(rows: Sequence[Row[*tuple[Any, ...]]] | None, dirty: Collection[UUID])
         low=spoken.low,
         high=spoken.high,
     )
+
+
+def _agree(rows: Sequence[Row[*tuple[Any, ...]]]) -> bool:
+    """Whether all reports of a count, and all processes of each, counted the same."""
+    first = rows[0].value
+    return all(row.value == first and set(row.process_values or ()) <= {first} for row in rows)
 
 
 def _shown_side(side: Side, rows: Sequence[Row[*tuple[Any, ...]]]) -> ShownSide:

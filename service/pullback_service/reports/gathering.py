@@ -47,13 +47,18 @@ class KeptPoint:
 
 @dataclass(slots=True)
 class Parts:
-    """All that is stored of a report. `measured_cases` counts the report's own cases, not those only compared."""
+    """All that is stored of a report. `measured_cases` counts the report's own cases, not those only compared.
+
+    `doubted` counts the ratios that claim more than their numbers bear out; `first_doubt` says where and why.
+    """
 
     cases: dict[bytes, CasePart] = field(default_factory=dict)
     points: list[KeptPoint] = field(default_factory=list)
     failures: list[FailurePart] = field(default_factory=list)
     comparisons: list[ComparisonPart] = field(default_factory=list)
     measured_cases: int = 0
+    doubted: int = 0
+    first_doubt: str | None = None
 
     def add_case(self, measured: MeasuredCaseDocument, path: str, *, inside: bool) -> None:
         """A measured case, which must not be there yet."""
@@ -64,9 +69,11 @@ class Parts:
         self.measured_cases += 1
         points, failures = take_apart(case, measured, path, inside=inside)
         self.failures += failures
-        self.points += (
-            KeptPoint(point.series, point.path, point.value, point.method, ending_of(point)) for point in points
-        )
+        for point in points:
+            self.points.append(KeptPoint(point.series, point.path, point.value, point.method, ending_of(point)))
+            if point.doubt is not None:
+                self.doubted += 1
+                self.first_doubt = self.first_doubt or f"{point.path}: {point.doubt}"
 
     def add_comparison(self, document: ComparisonDocument) -> None:
         """Two commits against each other, for a case that may have been measured besides or not."""

@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any, NoReturn
 
 from pullback_service.errors import FieldError, InvalidInputError
+from pullback_service.outcomes import WIDEST_MARGIN, doubt_of_count, doubt_of_measurement
 from pullback_service.reports.schemas import (
     CaseDocument,
     ComparisonDocument,
@@ -20,6 +21,11 @@ from pullback_service.series import cases
 EXACT_METRICS = frozenset(
     {"peak_bytes", "array_bytes", "array_allocs", "native_bytes", "native_allocs", "state_bytes", "kernels"}
 )
+
+TIMES = frozenset({"time"})
+"""Measured, whatever an upload says of them."""
+WRONG_GRADIENT = "gradient"
+"""What kind of failure a wrong gradient is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,10 @@ class SeriesPart:
 
 @dataclass(frozen=True, slots=True)
 class PointPart:
-    """What was measured for one series. `path` is where the report says so."""
+    """What was measured for one series. `path` is where the report says so.
+
+    `doubt` is why its ratio is kept as ambiguous although the report claims something of it.
+    """
 
     series: SeriesPart
     path: str
@@ -63,6 +72,7 @@ class PointPart:
     method: str | None
     program_hash: str | None
     paired: PairedDocument | None
+    doubt: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +129,7 @@ def _failure_of_case(case: CasePart, measured: MeasuredCaseDocument) -> FailureP
     if gradient is not None and not gradient.ok:
         size = "" if gradient.max_rel_error is None else f", largest relative error {gradient.max_rel_error:.3g}"
         oracle = f" against {gradient.oracle}" if gradient.oracle else ""
-        return FailurePart(case.identity, None, "gradient", f"The gradient was wrong{oracle}{size}.")
+        return FailurePart(case.identity, None, WRONG_GRADIENT, f"The gradient was wrong{oracle}{size}.")
     return None
 
 
@@ -151,6 +161,9 @@ def _points_of(
         if value is None or (ratio is not None and ratio.outcome == "failed"):
             continue  # a layer that could not be seen is no point; it is not zero
         exact = metric.kind == "exact" if metric.kind is not None else name in EXACT_METRICS
+        doubt = None if ratio is None else _doubt_of(ratio, metric, exact=exact)
+        if ratio is not None and doubt is not None:
+            ratio = ratio.model_copy(update={"outcome": "ambiguous"})
         yield PointPart(
             series=SeriesPart(case.identity, variant.variant, variant.kind, name, metric.unit, metric.direction, exact),
             path=f"{path}{name}",
@@ -159,7 +172,25 @@ def _points_of(
             method=metric.method or metric.clock,
             program_hash=variant.program_hash,
             paired=ratio,
+            doubt=doubt,
         )
+
+
+def _doubt_of(ratio: PairedDocument, metric: MetricDocument, *, exact: bool) -> str | None:
+    """Why the ratio to the baseline is not what the report calls it; None where it is, or where nothing is claimed."""
+    if ratio.outcome == "ambiguous":
+        return None
+    if exact:
+        return doubt_of_count(ratio.outcome, ratio.log_ratio)
+    return doubt_of_measurement(
+        ratio.outcome,
+        ratio.log_ratio,
+        ratio.low,
+        ratio.high,
+        ratio.n,
+        margin=WIDEST_MARGIN,  # a point does not say its own
+        bigger_is_better=metric.direction == "bigger",
+    )
 
 
 def _value_of(metric: MetricDocument) -> float | None:

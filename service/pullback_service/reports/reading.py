@@ -63,7 +63,17 @@ def read_parsed(content: Any) -> ReadReport:
         ) from error
     except NestedTooDeeplyError as error:
         _refuse(root, "is nested too deeply", cause=error)
-    return ReadReport(gathered.head, root, gathered.digest, gathered.parts)
+    return ReadReport(gathered.head, root, gathered.digest, gathered.parts, notes=_doubts(gathered.parts))
+
+
+def _doubts(parts: Parts) -> tuple[str, ...]:
+    """A note on ratios that are kept as ambiguous, whatever the report calls them."""
+    if not parts.doubted:
+        return ()
+    ratios = "A ratio to the baseline claims" if parts.doubted == 1 else f"{parts.doubted} ratios to the baseline claim"
+    return (
+        f"{ratios} more than the numbers bear out, and count{'s' if parts.doubted == 1 else ''} as ambiguous. {parts.first_doubt}",
+    )
 
 
 def unwrap(content: Any) -> tuple[dict[str, Any], str]:

@@ -85,6 +85,8 @@ def test_a_failure_is_worse_than_anything():
 def test_better_alone_is_told_as_nothing_worse():
     said = verdict([paired("faster", -0.2)], OLD)
     assert (said.tone, said.text) == ("better", "Nothing is worse, 1 series is better.")
+    said = verdict([paired("faster", -0.2), unpaired(math.log(100), number=2)], OLD)
+    assert (said.tone, said.text) == ("better", "1 series is better; 1 ambiguous.")
 
 
 def test_what_was_not_paired_claims_nothing_and_says_how_to_know():

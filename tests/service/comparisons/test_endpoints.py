@@ -193,6 +193,35 @@ async def test_several_reports_of_a_commit_are_pooled_and_must_count_alike(uploa
     assert found["fused", "time"]["candidate"]["spread"]["n"] == 6
 
 
+async def test_processes_that_count_differently_make_no_count(upload, compare, reports):
+    older, newer = reports.report(1), reports.report(2)
+    for report, processes in ((older, [10, 20, 30]), (newer, [20, 20, 20])):
+        report["cases"][0]["variants"][0]["metrics"]["array_bytes"] = {"unit": "B", "processes": processes}
+    await upload(older, newer)
+    found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))["unfused", "array_bytes"]
+    assert (found["outcome"], found["reason"]) == ("ambiguous", "Reports of the reference do not count alike.")
+
+
+async def test_a_wrong_gradient_in_another_report_leaves_no_claim(upload, compare, reports):
+    wrong = {"ok": False, "max_rel_error": 3.0, "oracle": "closed form"}
+    await upload(
+        reports.report(1),
+        reports.report(2, comparisons=[statement(reports)]),
+        reports.report(2, cases=[reports.case(gradient=wrong)]),
+    )
+    for ends in ({"base": reports.sha(1), "head": reports.sha(2)}, {"base": reports.sha(2), "head": reports.sha(1)}):
+        found = rows(await compare(**ends))
+        assert {row["outcome"] for row in found.values()} == {"ambiguous"}
+        assert all("The gradient was wrong against closed form" in row["reason"] for row in found.values())
+
+
+async def test_a_time_that_nobody_measured_is_no_count(upload, compare, reports):
+    said = statement(reports, outcome="less", log_ratio=-0.1, low=None, high=None)
+    await upload(reports.report(1, cases=[]), reports.report(2, cases=[], comparisons=[said]))
+    (row,) = (await compare(base=reports.sha(1), head=reports.sha(2)))["items"]
+    assert (row["outcome"], row["reason"]) == ("ambiguous", "The upload says less of what was measured, not counted.")
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "said"),
     [

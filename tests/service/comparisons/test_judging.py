@@ -1,13 +1,14 @@
 """What may be said of a series at two commits: no claim without numbers that bear it out."""
 
 from dataclasses import replace
-from math import isfinite
+from math import isfinite, log
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.comparisons.judging import LEAST_CLAIM, Side, Stated, doubt, judge, trend, urgency
+from pullback_service.comparisons.judging import Side, Stated, doubt, judge, trend, urgency
+from pullback_service.outcomes import LEAST_CLAIM
 from pullback_service.series.pooling import spread_of
 
 SLOWER = Stated("slower", 0.05, 0.04, 0.06, 20, claim=0.01, margin=0.01)
@@ -39,7 +40,10 @@ sides = st.builds(
         ({"claim": 0.06}, "ambiguous"),  # less than the machine's floor
         ({"outcome": "faster"}, "ambiguous"),  # the other way round
         ({"outcome": "same"}, "ambiguous"),
-        ({"outcome": "more"}, "more"),  # of counts any difference is one
+        ({"outcome": "more"}, "ambiguous"),  # said of counts, and this is none
+        ({"outcome": "equal"}, "ambiguous"),
+        ({"n": None}, "ambiguous"),
+        ({"n": 1}, "ambiguous"),  # no interval comes from one group
         ({"low": None}, "ambiguous"),
         ({"quality": "contaminated"}, "ambiguous"),
         ({"dirty": True}, "ambiguous"),
@@ -51,7 +55,7 @@ sides = st.builds(
 def test_an_upload_is_believed_when_its_numbers_bear_it_out(change, outcome):
     judgement = judge(None, None, [replace(SLOWER, **change)], exact=False)
     assert judgement.outcome == outcome
-    assert (judgement.reason is None) == (outcome in {"slower", "more"})
+    assert (judgement.reason is None) == (outcome == "slower")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +70,73 @@ def test_an_upload_is_believed_when_its_numbers_bear_it_out(change, outcome):
 def test_same_is_an_interval_inside_a_margin_that_is_known(low, high, margin, provisional, outcome):
     said = Stated("same", 0.0, low, high, 20, margin=margin, provisional=provisional)
     assert judge(None, None, [said], exact=False).outcome == outcome
+
+
+def test_a_margin_is_not_believed_however_wide():
+    said = Stated("same", 0.5, -0.2, 1.2, 20, margin=100.0)
+    assert judge(None, None, [said], exact=False).outcome == "ambiguous"
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "reason"),
+    [
+        ({}, "more", None),
+        ({"outcome": "equal"}, "ambiguous", "says equal, and its ratio does not"),
+        ({"outcome": "less"}, "ambiguous", "says less, and its ratio does not"),
+        ({"outcome": "slower"}, "ambiguous", "says slower of a count"),
+        ({"outcome": "ambiguous"}, "ambiguous", "do not count alike"),
+        ({"log_ratio": None}, "more", None),  # from zero
+    ],
+)
+def test_a_stated_count_is_believed_when_its_ratio_bears_it_out(change, outcome, reason):
+    judgement = judge(None, None, [replace(Stated("more", log(2), n=20), **change)], exact=True)
+    assert (judgement.outcome, judgement.kind) == (outcome, "exact")
+    assert (judgement.reason is None) if reason is None else (reason in judgement.reason)
+
+
+def test_a_stated_count_gives_way_to_what_the_commits_counted():
+    equal, more = Stated("equal", 0.0, n=20), Stated("more", log(2), n=20)
+    assert judge(Side(100), Side(200), [more], exact=True).outcome == "more"
+    judgement = judge(Side(100), Side(200), [equal], exact=True)
+    assert (judgement.outcome, judgement.reason) == (
+        "ambiguous",
+        "An upload says equal, and the counts of the two commits do not.",
+    )
+    assert judge(Side(100, agree=False), Side(200), [more], exact=True).outcome == "ambiguous"
+    assert judge(Side(100, dirty=True), Side(100), [more], exact=True).outcome == "more"  # says nothing of the commit
+
+
+def test_statements_that_cannot_both_hold_contradict_each_other():
+    def outcome(*said, exact=False):
+        found = judge(None, None, said, exact=exact)
+        assert (found.reason == "Reports contradict each other.") == (found.outcome == "ambiguous")
+        return found.outcome
+
+    faster = Stated("faster", -0.1, -0.11, -0.09, 20)
+    assert outcome(faster, Stated("same", 0.0, -0.001, 0.001, 40)) == "ambiguous"
+    nearly = Stated("faster", -0.006, -0.009, -0.003, 20)
+    assert outcome(nearly, Stated("same", -0.004, -0.008, 0.001, 40)) == "same"  # they overlap: more groups know better
+    assert outcome(faster, Stated("faster", -0.2, -0.21, -0.19, 30)) == "faster"
+    assert outcome(Stated("more", log(1.5), n=20), Stated("equal", 0.0, n=40), exact=True) == "ambiguous"
+
+
+def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_report():
+    wrong = "The gradient was wrong against x."
+    for sides, said, exact in (
+        ((Side(1.0), Side(0.5)), [Stated("faster", -0.1, -0.11, -0.09, 20)], False),
+        ((Side(1.0), Side(0.5)), [], False),
+        ((Side(1), Side(2)), [], True),
+    ):
+        judgement = judge(*sides, said, exact=exact, wrong_gradient=wrong)
+        assert (judgement.outcome, judgement.reason) == ("ambiguous", f"Another report of these commits: {wrong}")
+    assert judge(Side(1), None, [], exact=True, failure=wrong, wrong_gradient=wrong).outcome == "failed"
+
+
+def test_a_candidate_that_failed_in_one_upload_is_not_claimed_by_another():
+    faster = Stated("faster", -0.1, -0.11, -0.09, 20)
+    for order in ([faster, Stated("failed")], [Stated("failed"), faster]):
+        judgement = judge(Side(1.0), Side(0.9), order, exact=False)
+        assert (judgement.outcome, "contradict" in judgement.reason) == ("ambiguous", True)
 
 
 def test_where_bigger_is_better_slower_is_less():

@@ -16,7 +16,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def point(**changes):
-    given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "paired": None}
+    given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "paired": None, "doubt": None}
     return PointPart(series=SERIES, path="$", **{**given, **changes})
 
 

@@ -1,6 +1,11 @@
 """Taking a report apart: what becomes a point, what a failure, and what nothing."""
 
+import json
+
+import pytest
+
 from pullback_service.reports.parts import part_of, take_apart
+from pullback_service.reports.reading import read_report
 from pullback_service.reports.schemas import ReportDocument
 
 
@@ -44,6 +49,36 @@ def test_a_count_is_exact_and_has_its_ratio(report):
     assert point.series.exact
     assert point.method == "nep49"
     assert point.paired.outcome == "less"
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "reason"),
+    [
+        ("time", {"log_ratio": 0.5, "low": 0.4, "high": 0.6}, "The upload says faster, and its interval does not."),
+        ("time", {"low": None}, "The upload gives no interval around its ratio."),
+        ("time", {"low": 0.4, "high": 0.6}, "The upload gives no interval around its ratio."),
+        ("time", {"n": 1}, "The interval is of 1 groups: it takes 2 at least."),
+        ("time", {"outcome": "less"}, "The upload says less of what was measured, not counted."),
+        ("time", {"outcome": "same"}, "The upload says same, and its interval does not."),
+        ("array_bytes", {"outcome": "more"}, "The upload says more, and its ratio does not."),
+        ("array_bytes", {"outcome": "equal"}, "The upload says equal, and its ratio does not."),
+        ("array_bytes", {"outcome": "faster"}, "The upload says faster of a count."),
+    ],
+)
+def test_a_ratio_that_claims_more_than_its_numbers_is_ambiguous(report, metric, change, reason):
+    for paired in report["cases"][0]["paired"]:
+        if paired["metric"] == metric:
+            paired.update(change)
+    point = by_series(report)["fused", metric]
+    assert (point.paired.outcome, point.doubt) == ("ambiguous", reason)
+    (note,) = read_report(json.dumps(report).encode()).notes
+    assert reason in note
+    assert f"metrics.{metric}" in note
+
+
+def test_a_ratio_that_its_numbers_bear_out_has_no_doubt(report):
+    assert {point.doubt for point in by_series(report).values()} == {None}
+    assert read_report(json.dumps(report).encode()).notes == ()
 
 
 def test_a_count_of_zero_is_a_point_and_null_is_none(reports):

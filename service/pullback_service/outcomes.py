@@ -1,0 +1,58 @@
+"""Whether the numbers of a stated outcome bear it out: the rule of outcomes, applied to what others say. Pure.
+
+A wrong outcome is worse than none, and an upload may say anything. So what is claimed is held against its own ratio,
+interval and number of groups, and is `ambiguous` where they do not bear it out; the sentence says why.
+"""
+
+LEAST_CLAIM = 0.005
+"""Nothing is called faster or slower below this (decision 38); an upload says its own claim where it is higher."""
+USUAL_MARGIN = 0.01
+"""Nothing is called the same whose interval leaves this; an upload says its own margin where it is higher."""
+WIDEST_MARGIN = 0.1
+"""The most that a margin is believed: identical programs that come farther apart were measured on no quiet machine."""
+FEWEST_GROUPS = 2
+"""An interval comes from at least so many groups."""
+
+COUNTED = frozenset({"less", "more", "equal"})
+CLAIMED = frozenset({"slower", "faster"})
+
+
+def doubt_of_count(outcome: str, log_ratio: float | None) -> str | None:
+    """Why a count is not `outcome`, or None where nothing speaks against it. A ratio from or to zero is None."""
+    if outcome == "ambiguous":
+        return "Processes of one program do not count alike."
+    if outcome not in COUNTED:
+        return f"The upload says {outcome} of a count."
+    agrees = log_ratio is None or {"more": log_ratio > 0, "less": log_ratio < 0, "equal": log_ratio == 0}[outcome]
+    return None if agrees else f"The upload says {outcome}, and its ratio does not."
+
+
+def doubt_of_measurement(
+    outcome: str,
+    log_ratio: float | None,
+    low: float | None,
+    high: float | None,
+    n: int | None,
+    *,
+    claim: float | None = None,
+    margin: float | None = None,
+    provisional: bool = False,
+    bigger_is_better: bool = False,
+) -> str | None:
+    """Why what was measured is not `outcome`, or None where its interval bears it out."""
+    if outcome in COUNTED:
+        return f"The upload says {outcome} of what was measured, not counted."
+    if log_ratio is None or low is None or high is None or not low <= log_ratio <= high:
+        return "The upload gives no interval around its ratio."
+    if n is None or n < FEWEST_GROUPS:
+        return f"The interval is of {'nobody says how many' if n is None else n} groups: it takes {FEWEST_GROUPS} at least."
+    if outcome in CLAIMED:
+        slower = (log_ratio < 0) if bigger_is_better else (log_ratio > 0)
+        is_claimable = (low > 0 or high < 0) and abs(log_ratio) >= max(LEAST_CLAIM, claim or 0.0)
+        is_borne_out = is_claimable and slower == (outcome == "slower")
+    elif outcome == "same":
+        most = min(max(USUAL_MARGIN, margin or 0.0), WIDEST_MARGIN)
+        is_borne_out = -most <= low and high <= most and not provisional
+    else:
+        return "The interval allows for more than one answer."
+    return None if is_borne_out else f"The upload says {outcome}, and its interval does not."
