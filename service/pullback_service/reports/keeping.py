@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.chores.queries import defer_follow_up
 from pullback_service.commits.queries import PlacedCommit, ToldCommit, ensure_commits, ensure_told
-from pullback_service.errors import ConflictError, FieldError, InvalidInputError
+from pullback_service.errors import ConflictError
 from pullback_service.ids import CaseId, JobId, MachineId, ProjectId
 from pullback_service.machines.queries import ensure_machine
 from pullback_service.projects.queries import ensure_project
@@ -25,6 +25,7 @@ from pullback_service.reports.gathering import Parts
 from pullback_service.reports.importing import read_upload
 from pullback_service.reports.meeting import meet
 from pullback_service.reports.models import Comparison, Failure, Report
+from pullback_service.reports.parts import refuse_part
 from pullback_service.reports.reading import ReadReport, read_report
 from pullback_service.reports.schemas import FORMAT, CommitDocument, ReportHead
 from pullback_service.reports.stated import Stated
@@ -295,7 +296,7 @@ async def _keep_parts(session: AsyncSession, project_id: ProjectId, placed: Sequ
     case_ids, known = await ensure_cases_and_series(session, project_id, cases, wanted)
     series = [[known[key] for key in its_keys] for its_keys in keys]
     for one, its_series in zip(placed, series, strict=True):
-        _refuse_other_units(one.upload.parts, its_series)
+        _refuse_another_kind(one.upload.parts, its_series)
     await _copy_points(session, placed, series)
     for one in placed:
         if one.upload.parts.failures:
@@ -304,14 +305,24 @@ async def _keep_parts(session: AsyncSession, project_id: ProjectId, placed: Sequ
             await _keep_comparisons(session, project_id, one, case_ids)
 
 
-def _refuse_other_units(parts: Parts, series: Sequence[KnownSeries]) -> None:
+def _refuse_another_kind(parts: Parts, series: Sequence[KnownSeries]) -> None:
+    """Raise where a number cannot stand beside those of its series."""
     for point, known in zip(parts.points, series, strict=True):
         if (known.unit, known.direction) != (point.series.unit, point.series.direction):
             message = (
                 f"{point.series.metric} of this series is in {known.unit} ({known.direction} is better), "
                 f"not in {point.series.unit} ({point.series.direction}): convert it, or name the metric differently"
             )
-            raise InvalidInputError(f"{point.path}: {message}.", errors=[FieldError(path=point.path, message=message)])
+            refuse_part(point.path, message)
+        if known.exact != point.series.exact:
+            message = (
+                f"{point.series.metric} of this series is {_KINDS[known.exact]}, not {_KINDS[point.series.exact]}: "
+                "give it the kind it has, or name the metric differently"
+            )
+            refuse_part(point.path, message)
+
+
+_KINDS = {True: "counted (kind exact)", False: "measured (kind noisy)"}
 
 
 async def _copy_points(

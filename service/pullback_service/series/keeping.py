@@ -20,7 +20,7 @@ from pullback_service.reports.parts import CasePart, SeriesPart
 from pullback_service.series.models import Case, Series
 
 _CASES_AND_SERIES = """
-SELECT c.identity, c.id, s.machine_id, s.variant, s.metric, s.id, s.unit, s.direction
+SELECT c.identity, c.id, s.machine_id, s.variant, s.metric, s.id, s.unit, s.direction, s.exact
   FROM unnest(%(identities)b::bytea[], %(machines)b::bigint[]) AS given (identity, machine_id)
   JOIN "case" c ON c.project_id = %(project)s AND c.identity = given.identity
   LEFT JOIN series s ON s.case_id = c.id AND s.machine_id = given.machine_id
@@ -37,6 +37,7 @@ class KnownSeries:
     id: SeriesId
     unit: str
     direction: str
+    exact: bool
 
 
 async def ensure_cases_and_series(
@@ -63,10 +64,10 @@ async def ensure_cases_and_series(
     )
     case_ids: dict[bytes, CaseId] = {}
     known: dict[SeriesKey, KnownSeries] = {}
-    for identity, case_id, machine_id, variant, metric, series_id, unit, direction in found:
+    for identity, case_id, machine_id, variant, metric, series_id, unit, direction, exact in found:
         case_ids[identity] = CaseId(case_id)
         if series_id is not None:
-            known[machine_id, identity, variant, metric] = KnownSeries(SeriesId(series_id), unit, direction)
+            known[machine_id, identity, variant, metric] = KnownSeries(SeriesId(series_id), unit, direction, exact)
     if case_ids.keys() != cases.keys():
         case_ids = await ensure_cases(session, project_id, cases.values())
     if not series.keys() <= known.keys():
@@ -131,15 +132,23 @@ _Place: TypeAlias = tuple[CaseId, str, str, MachineId]
 
 async def _series(session: AsyncSession, wanted: Collection[_Place]) -> dict[_Place, KnownSeries]:
     rows = await session.execute(
-        select(Series.case_id, Series.variant, Series.metric, Series.machine_id, Series.id, Series.unit, Series.direction)
-        .where(
+        select(
+            Series.case_id,
+            Series.variant,
+            Series.metric,
+            Series.machine_id,
+            Series.id,
+            Series.unit,
+            Series.direction,
+            Series.exact,
+        ).where(
             Series.case_id == func.any(list({case_id for case_id, _, _, _ in wanted})),
             Series.machine_id == func.any(list({machine_id for _, _, _, machine_id in wanted})),
         )
-    )  # fmt: skip
+    )
     return {
         (CaseId(row.case_id), row.variant, row.metric, MachineId(row.machine_id)): KnownSeries(
-            SeriesId(row.id), row.unit, row.direction
+            SeriesId(row.id), row.unit, row.direction, row.exact
         )
         for row in rows
     }

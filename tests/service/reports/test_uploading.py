@@ -112,6 +112,24 @@ async def test_what_is_refused_leaves_nothing_behind(client, reports, session):
     assert await count(session, Series) == 4
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"unit": "kB"}, "array_bytes of this series is in B (smaller is better), not in kB (smaller)"),
+        ({"direction": "bigger"}, "is in B (smaller is better), not in B (bigger)"),
+        ({"kind": "noisy"}, "array_bytes of this series is counted (kind exact), not measured (kind noisy)"),
+    ],
+)
+async def test_a_series_stays_what_it_was_when_it_began(client, reports, change, said):
+    await client.post(URL, json=reports.report())
+    other = reports.report()
+    other["cases"][0]["variants"][1]["metrics"]["array_bytes"] |= change
+    response = await client.post(URL, json=other)
+    assert response.status_code == 422
+    assert said in response.json()["detail"]
+    assert [error["path"] for error in response.json()["errors"]] == ["$.cases[0].variants[1].metrics.array_bytes"]
+
+
 async def test_the_query_may_confirm_but_not_contradict(client, report):
     fitting = {"project": "demo", "commit": report["commit"]["sha"], "branch": "main", "machine": "box"}
     assert (await client.post(URL, json=report, params=fitting)).status_code == 201
