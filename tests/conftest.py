@@ -65,7 +65,7 @@ def pytest_unconfigure():
     if "PYTEST_XDIST_WORKER" not in os.environ:
         folder = Path(os.environ.pop(FOLDER_VARIABLE))
         if (folder / "postgres").exists():
-            from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - only where a test used it
+            from pullback_service.postgres import EmbeddedPostgres
 
             EmbeddedPostgres(folder / "postgres").destroy()
         shutil.rmtree(folder)
@@ -92,7 +92,7 @@ def pytest_runtest_protocol(item):
 @pytest.fixture(scope="session")
 def postgres_server():
     """The Postgres of this run."""
-    from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - the service is an extra
+    from pullback_service.postgres import EmbeddedPostgres
 
     server = EmbeddedPostgres(Path(os.environ[FOLDER_VARIABLE]) / "postgres", settings=FAST_AND_FORGETFUL)
     server.start()
@@ -102,9 +102,9 @@ def postgres_server():
 @pytest.fixture(scope="session")
 def migrated_template(postgres_server):
     """Name of a migrated database nobody connects to."""
-    import psycopg  # noqa: PLC0415 - the service is an extra
+    import psycopg
 
-    from pullback_service import migrating  # noqa: PLC0415 - the service is an extra
+    from pullback_service import migrating
 
     with (Path(os.environ[FOLDER_VARIABLE]) / "template.lock").open("a") as lock:
         flock(lock, LOCK_EX)
@@ -120,7 +120,7 @@ def migrated_template(postgres_server):
 
 
 def _fresh_database(server, template):
-    import psycopg  # noqa: PLC0415 - the service is an extra
+    import psycopg
 
     name = f"test_{uuid4().hex}"
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
@@ -160,7 +160,7 @@ def browser():
     path = _chromium()
     if path is None:
         pytest.skip("NO BROWSER TESTS: no Chromium found; `apt install chromium`, or name one in PULLBACK_CHROMIUM")
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only with a browser
+    from playwright.sync_api import sync_playwright
 
     flags = (
         "--no-sandbox",

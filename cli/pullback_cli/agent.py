@@ -40,9 +40,9 @@ def agent(
 
     pullback agent --server https://pullback.example --repository /srv/clone --token-file token --label gpu=h200
     """
-    from pullback_runners.agent.daemon import AgentOptions, run_agent  # noqa: PLC0415 - heavy, and an extra
-    from pullback_runners.agent.logs import log_plainly  # noqa: PLC0415 - as above
-    from pullback_runners.agent.room import GIB  # noqa: PLC0415 - as above
+    from pullback_runners.agent.daemon import AgentOptions, run_agent
+    from pullback_runners.agent.logs import log_plainly
+    from pullback_runners.agent.room import GIB
 
     if not server.startswith(("http://", "https://")):
         raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")

@@ -15,7 +15,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """API and pages on the database the settings name."""
     app = create_service(settings)
     if find_spec("pullback_dashboards.pages") is not None:
-        from pullback_dashboards.pages import mount  # noqa: PLC0415 - the service runs without the pages
+        from pullback_dashboards.pages import mount
 
         mount(app)
     return app

@@ -70,12 +70,12 @@ def compare(
 
     pullback compare --against HEAD --dirty --suite quick --json
     """
-    from pullback_runners.agent.engines import top_of  # noqa: PLC0415 - an extra
-    from pullback_runners.comparing import compare_engines, failures, regressions  # noqa: PLC0415 - heavy, and an extra
-    from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415 - as above
-    from pullback_runners.report import write_report  # noqa: PLC0415
-    from pullback_runners.revisions import build_engine, find_commit  # noqa: PLC0415
-    from pullback_runners.suites import narrowed_suite  # noqa: PLC0415
+    from pullback_runners.agent.engines import top_of
+    from pullback_runners.comparing import compare_engines, failures, regressions
+    from pullback_runners.errors import BuildError, UsageError
+    from pullback_runners.report import write_report
+    from pullback_runners.revisions import build_engine, find_commit
+    from pullback_runners.suites import narrowed_suite
 
     clone = top_of((repository or default_repository()).resolve())
     if output is not None:
@@ -125,7 +125,7 @@ def compare(
 
 def _candidate(clone: Path, revision: str | None, folder: Path, *, dirty: bool) -> "BuiltEngine":
     """The engine that is judged. What is not committed is judged only on purpose, and then the report says so."""
-    from pullback_runners.revisions import (  # noqa: PLC0415 - as above
+    from pullback_runners.revisions import (
         build_engine,
         copy_engine,
         find_commit,
@@ -147,9 +147,9 @@ def _candidate(clone: Path, revision: str | None, folder: Path, *, dirty: bool) 
 
 
 def _print_table(report: dict[str, Any], output: Path | None) -> None:
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
-    from pullback_runners.report.comparison_table import comparison_notes, comparison_table  # noqa: PLC0415
+    from pullback_runners.report.comparison_table import comparison_notes, comparison_table
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
     console.print(comparison_table(report))

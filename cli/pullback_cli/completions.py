@@ -30,31 +30,31 @@ def devices(incomplete: str) -> Iterator[str]:
 
 
 def _suites() -> Iterable[str]:
-    from pullback_runners.suites import SUITES  # noqa: PLC0415 - an extra, loaded when Tab is pressed
+    from pullback_runners.suites import SUITES
 
     return SUITES
 
 
 def _workloads() -> Iterable[str]:
-    from pullback_runners.workloads import known_workloads  # noqa: PLC0415 - as above
+    from pullback_runners.workloads import known_workloads
 
     return [each.name for each in known_workloads()]
 
 
 def _variants() -> Iterable[str]:
-    from pullback_runners.variants import known_variants  # noqa: PLC0415 - as above
+    from pullback_runners.variants import known_variants
 
     return known_variants()
 
 
 def _tiers() -> Iterable[str]:
-    from pullback_runners.variants import TIERS  # noqa: PLC0415 - as above
+    from pullback_runners.variants import TIERS
 
     return TIERS
 
 
 def _devices() -> Iterable[str]:
-    from pullback_runners.workloads import DEVICES  # noqa: PLC0415 - as above
+    from pullback_runners.workloads import DEVICES
 
     return DEVICES
 

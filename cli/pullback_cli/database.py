@@ -25,8 +25,8 @@ DEFAULT_DATA = DATA
 
 def database_url(data: Path) -> str:
     """Address of the service's database."""
-    from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.settings import load_settings  # noqa: PLC0415 - as above
+    from pullback_service.postgres import EmbeddedPostgres
+    from pullback_service.settings import load_settings
 
     settings = load_settings()
     if settings.database_url is not None or settings.database_url_file is not None:
@@ -41,8 +41,8 @@ def database_url(data: Path) -> str:
 
 def in_database(data: Path, action: str, work: "Callable[[AsyncSession], Awaitable[T]]") -> T:
     """Do some work in one transaction, with a line in the audit log when something was `note`d."""
-    from pullback_service import migrating, models  # noqa: F401, PLC0415 - heavy, and an extra; every table
-    from pullback_service.errors import RequestError  # noqa: PLC0415 - as above
+    from pullback_service import migrating, models  # noqa: F401 - heavy, and an extra; every table
+    from pullback_service.errors import RequestError
 
     url = database_url(data)
     revisions = migrating.revisions(url)
@@ -55,10 +55,10 @@ def in_database(data: Path, action: str, work: "Callable[[AsyncSession], Awaitab
 
 
 async def _work(url: str, action: str, work: "Callable[[AsyncSession], Awaitable[T]]") -> T:
-    from pullback_service.access.caller import COMMAND_LINE  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.access.visibility import belongs_to  # noqa: PLC0415 - as above
-    from pullback_service.audit.keeping import was_noted, write_line  # noqa: PLC0415 - as above
-    from pullback_service.database import Database  # noqa: PLC0415 - as above
+    from pullback_service.access.caller import COMMAND_LINE
+    from pullback_service.access.visibility import belongs_to
+    from pullback_service.audit.keeping import was_noted, write_line
+    from pullback_service.database import Database
 
     database = Database(url, pool_size=1)
     try:

@@ -39,7 +39,7 @@ def backup(
 
     DATABASE_URL=postgresql://user@host/pullback pullback db backup "$(date +%F).backup"
     """
-    from pullback_service.backups import back_up  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.backups import back_up
 
     size = back_up(database_url(data), file, overwrite=overwrite)
     typer.echo(json.dumps({"file": str(file), "bytes": size}) if as_json else f"{file}: {size} bytes")
@@ -61,7 +61,7 @@ def restore(
 
     pullback db restore nightly.backup --replace
     """
-    from pullback_service import backups  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service import backups
 
     stands = backups.restore(database_url(data), file, replace=replace)
     if as_json:
@@ -81,7 +81,7 @@ def upgrade(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None
 
     DATABASE_URL=postgresql://user@host/pullback pullback db upgrade --json
     """
-    from pullback_service import migrating  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service import migrating
 
     url = database_url(data)
     before = migrating.revisions(url)
@@ -104,7 +104,7 @@ def check(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
 
     pullback db check --json | jq -r '.findings[]'
     """
-    from pullback_service import checking  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service import checking
 
     findings = checking.check(database_url(data))
     if as_json:
@@ -132,10 +132,10 @@ def recompute(
 
     pullback db recompute --json
     """
-    import asyncio  # noqa: PLC0415 - beside its use
+    import asyncio
 
-    from pullback_service import models  # noqa: F401, PLC0415 - heavy, and an extra; every table
-    from pullback_service.series.recomputing import recompute_everything  # noqa: PLC0415 - as above
+    from pullback_service import models  # noqa: F401 - heavy, and an extra; every table
+    from pullback_service.series.recomputing import recompute_everything
 
     found = asyncio.run(recompute_everything(database_url(data), write=not dry_run))
     if as_json:

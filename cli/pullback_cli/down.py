@@ -23,9 +23,9 @@ def down(
 
     pullback down --data /srv/pullback
     """
-    from pullback_cli.supervision.state import forget_state, read_state  # noqa: PLC0415 - psutil is of an extra
-    from pullback_runners.agent.process_mark import end_politely, end_trees  # noqa: PLC0415 - as above
-    from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - heavy, and an extra
+    from pullback_cli.supervision.state import forget_state, read_state
+    from pullback_runners.agent.process_mark import end_politely, end_trees
+    from pullback_service.postgres import EmbeddedPostgres
 
     folder = data.expanduser().absolute()
     state = read_state(folder)

@@ -116,8 +116,8 @@ def export(
 
     pullback export facts --machine 3 --format json | jq -r .after
     """
-    from pullback_cli.exporting.asking import address, format_of, parameters  # noqa: PLC0415 - only when it runs
-    from pullback_cli.exporting.downloading import download  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.exporting.asking import address, format_of, parameters
+    from pullback_cli.exporting.downloading import download
 
     given = {
         "project": project,

@@ -44,12 +44,12 @@ def gradbench(
     number = str(os.cpu_count() or 1) if multithreaded else str(threads)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PULLBACK_NUM_THREADS"):
         os.environ[name] = number
-    from pullback_runners.errors import UsageError  # noqa: PLC0415 - a runner's packages load when it runs
+    from pullback_runners.errors import UsageError
 
     if device != "cpu":
         raise UsageError(f"no device {device!r}: the engine computes on cpu only; leave out --device")
     try:
-        from pullback_runners.gradbench import Engine, Tool, converse, private_streams  # noqa: PLC0415 - as above
+        from pullback_runners.gradbench import Engine, Tool, converse, private_streams
 
         with private_streams() as (lines, answers):
             converse(lines, answers, Tool(Engine(tier)).respond)

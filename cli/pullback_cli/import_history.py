@@ -32,9 +32,9 @@ def import_history(
 
     pullback import gh-pages/dev/bench/data.js --project parser --machine ci
     """
-    from pullback_cli.uploading.histories import pieces_of  # noqa: PLC0415 - only when it runs
-    from pullback_cli.uploading.sending import Uploads  # noqa: PLC0415 - httpx is of an extra
-    from pullback_service.errors import RequestError  # noqa: PLC0415 - of an extra
+    from pullback_cli.uploading.histories import pieces_of
+    from pullback_cli.uploading.sending import Uploads
+    from pullback_service.errors import RequestError
 
     said = {
         "project": project,

@@ -81,9 +81,9 @@ def list_(
 
     pullback job list --awaiting-approval
     """
-    from pullback_cli.jobs.showing import show_jobs  # noqa: PLC0415 - httpx is of an extra
-    from pullback_cli.services import asking  # noqa: PLC0415 - as above
-    from pullback_service.client import every  # noqa: PLC0415 - as above
+    from pullback_cli.jobs.showing import show_jobs
+    from pullback_cli.services import asking
+    from pullback_service.client import every
 
     with asking(server, token_file) as service:
         pages = every(
@@ -128,8 +128,8 @@ def show(
 
     pullback job show 12 --follow && echo "there is a result"
     """
-    from pullback_cli.jobs.showing import show_whole  # noqa: PLC0415 - httpx is of an extra
-    from pullback_cli.services import asking  # noqa: PLC0415 - as above
+    from pullback_cli.jobs.showing import show_whole
+    from pullback_cli.services import asking
 
     if follow:
         raise typer.Exit(_followed(job_id, server, token_file))
@@ -174,9 +174,9 @@ def create(
 
     pullback job create --project demo --commit "$SHA" --fork someone/gradients
     """
-    from pullback_cli.jobs.showing import show_job  # noqa: PLC0415 - httpx is of an extra
-    from pullback_cli.services import asking  # noqa: PLC0415 - as above
-    from pullback_service.client import models  # noqa: PLC0415 - as above
+    from pullback_cli.jobs.showing import show_job
+    from pullback_cli.services import asking
+    from pullback_service.client import models
 
     refuse_unknown_suite(suite)
     wanted: dict[str, object] = {
@@ -275,9 +275,9 @@ def priority(
 
     pullback job priority --json 12 -- -50
     """
-    from pullback_cli.jobs.showing import show_job  # noqa: PLC0415 - httpx is of an extra
-    from pullback_cli.services import asking  # noqa: PLC0415 - as above
-    from pullback_service.client import models  # noqa: PLC0415 - as above
+    from pullback_cli.jobs.showing import show_job
+    from pullback_cli.services import asking
+    from pullback_service.client import models
 
     with asking(server, token_file) as service:
         show_job(service.change_job(job_id, models.JobChange(priority=value)), as_json=as_json)
@@ -310,9 +310,9 @@ def backfill(
 
     pullback job backfill --project demo --branch main --suite standard --require device=cpu --order bisect --limit 50
     """
-    from pullback_cli.jobs.showing import show_json  # noqa: PLC0415 - httpx is of an extra
-    from pullback_cli.services import asking  # noqa: PLC0415 - as above
-    from pullback_service.client import models  # noqa: PLC0415 - as above
+    from pullback_cli.jobs.showing import show_json
+    from pullback_cli.services import asking
+    from pullback_service.client import models
 
     refuse_unknown_suite(suite)
     wanted = models.BackfillRequest(
@@ -340,9 +340,9 @@ def backfill(
 
 
 def _followed(job_id: int, server: str, token_file: Path | None) -> int:
-    from pullback_cli.jobs.following import follow  # noqa: PLC0415 - httpx is of an extra
-    from pullback_cli.services import client_of  # noqa: PLC0415 - as above
-    from pullback_service.client import models  # noqa: PLC0415 - as above
+    from pullback_cli.jobs.following import follow
+    from pullback_cli.services import client_of
+    from pullback_service.client import models
 
     attempt, state, reason = 1, "queued", ""
     with client_of(server, token_file) as client:
@@ -368,8 +368,8 @@ def _decide(
     as_json: bool,
 ) -> None:
     """Decide the same about several jobs; the first that cannot be is the last, and what was done before it is shown."""
-    from pullback_cli.jobs.showing import show_jobs  # noqa: PLC0415 - httpx is of an extra
-    from pullback_cli.services import asking  # noqa: PLC0415 - as above
+    from pullback_cli.jobs.showing import show_jobs
+    from pullback_cli.services import asking
 
     with asking(server, token_file) as service:
         changed: list[models.JobDetail] = []

@@ -47,8 +47,8 @@ def log(
 
     pullback log --project demo --branch main --revision "$SHA" --server https://pullback.example --token-file token
     """
-    from pullback_cli.services import client_of  # noqa: PLC0415 - httpx is of an extra
-    from pullback_service.client import ClientError, models  # noqa: PLC0415 - as above
+    from pullback_cli.services import client_of
+    from pullback_service.client import ClientError, models
 
     names = branch or [_checked_out(repository)]
     if revision is not None and len(names) != 1:

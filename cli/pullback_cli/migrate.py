@@ -14,8 +14,8 @@ def migrate() -> None:
 
     DATABASE_URL_FILE=/run/secrets/database_url pullback migrate
     """
-    from pullback_service import migrating  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.settings import load_settings  # noqa: PLC0415 - as above
+    from pullback_service import migrating
+    from pullback_service.settings import load_settings
 
     url = load_settings().require_database_url()
     before = migrating.revisions(url)

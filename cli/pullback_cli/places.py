@@ -11,6 +11,6 @@ def default_repository() -> Path:
     for folder in (here, *here.parents):
         if (folder / "engine" / "pullback" / "__init__.py").is_file():
             return folder
-    import pullback  # noqa: PLC0415 - only an installation without a checkout comes here
+    import pullback
 
     return Path(str(pullback.__file__)).parent.parent

@@ -52,9 +52,9 @@ def create(
 
     pullback project create group/demo --public --json
     """
-    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.projects import queries  # noqa: PLC0415 - as above
-    from pullback_service.projects.schemas import ProjectSummary  # noqa: PLC0415 - as above
+    from pullback_service.audit.keeping import note
+    from pullback_service.projects import queries
+    from pullback_service.projects.schemas import ProjectSummary
 
     if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > 200:
         raise RefusalError(f"{name!r} cannot be a name: one line of up to 200 printable characters")
@@ -79,8 +79,8 @@ def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
 
     pullback project list --json | jq -r '.[].name'
     """
-    from pullback_service.projects import queries  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.projects.schemas import ProjectSummary  # noqa: PLC0415 - as above
+    from pullback_service.projects import queries
+    from pullback_service.projects.schemas import ProjectSummary
 
     async def read(session: "AsyncSession") -> list[ProjectSummary]:
         return [ProjectSummary.model_validate(found) for found in await queries.list_projects(session)]
@@ -135,10 +135,10 @@ def set_(
 
     pullback project set demo --raw-days 180 --body-days 365 --backfill standard --backfill-order bisect
     """
-    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.backfills.schemas import BackfillPolicy  # noqa: PLC0415 - as above
-    from pullback_service.projects import queries  # noqa: PLC0415 - as above
-    from pullback_service.projects.schemas import ProjectSummary  # noqa: PLC0415 - as above
+    from pullback_service.audit.keeping import note
+    from pullback_service.backfills.schemas import BackfillPolicy
+    from pullback_service.projects import queries
+    from pullback_service.projects.schemas import ProjectSummary
 
     changes: dict[str, Any] = {}
     if public is not None:

@@ -39,8 +39,8 @@ def needs(extra: str, name: str | None = None) -> Callable[[Callable[P, R]], Cal
 def sentence_of(error: Exception) -> str | None:
     """The sentence for an error that a person can mend; None for everything else, which is a bug with a traceback."""
     # Every part has its own family of errors, in a module that imports nothing heavy.
-    from pullback_runners.agent.errors import AgentError  # noqa: PLC0415 - only where something went wrong
-    from pullback_runners.errors import UsageError  # noqa: PLC0415 - as above
-    from pullback_service.errors import SetupError  # noqa: PLC0415 - as above
+    from pullback_runners.agent.errors import AgentError
+    from pullback_runners.errors import UsageError
+    from pullback_service.errors import SetupError
 
     return str(error) if isinstance(error, RefusalError | AgentError | UsageError | SetupError) else None

@@ -80,10 +80,10 @@ def run(
 
     pullback run --suite standard --commits v1.0..HEAD -o history && pullback upload history/*.json
     """
-    from pullback_runners.agent.engines import top_of  # noqa: PLC0415 - as below
-    from pullback_runners.errors import UsageError  # noqa: PLC0415 - as below
-    from pullback_runners.runs import list_cases, run_suite  # noqa: PLC0415 - a runner's packages load when it runs
-    from pullback_runners.suites import narrowed_suite  # noqa: PLC0415 - as above
+    from pullback_runners.agent.engines import top_of
+    from pullback_runners.errors import UsageError
+    from pullback_runners.runs import list_cases, run_suite
+    from pullback_runners.suites import narrowed_suite
 
     name, globs = narrowed_suite(suite)
     cases = [*(case or ()), *globs]
@@ -179,9 +179,9 @@ def _measure_commits(
 
     A commit that cannot be built, and a report that cannot be written, are said and stop no other.
     """
-    from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415 - as above
-    from pullback_runners.report import write_report  # noqa: PLC0415
-    from pullback_runners.revisions import build_engine, find_commits  # noqa: PLC0415
+    from pullback_runners.errors import BuildError, UsageError
+    from pullback_runners.report import write_report
+    from pullback_runners.revisions import build_engine, find_commits
 
     found = find_commits(repository, wish)
     if folder is not None:
@@ -215,16 +215,16 @@ def _measure_commits(
 
 def _write(report: Report, output: Path | None, html: Path | None, markdown: Path | None) -> None:
     """Write what was asked for; a disk that is full stops with the first file."""
-    from pullback_runners.report import write_report  # noqa: PLC0415 - as above
+    from pullback_runners.report import write_report
 
     if output is not None:
         write_report(report, output)
     if html is not None:
-        from pullback_runners.report.page import write_page  # noqa: PLC0415
+        from pullback_runners.report.page import write_page
 
         write_page(report, html)
     if markdown is not None:
-        from pullback_runners.report.markdown import write_markdown  # noqa: PLC0415
+        from pullback_runners.report.markdown import write_markdown
 
         write_markdown(report, markdown)
 
@@ -239,9 +239,9 @@ def _print_cases(cases: list[tuple[Any, str]], *, as_json: bool) -> None:
 
 
 def _print_table(report: Report, output: Path | None) -> None:
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
-    from pullback_runners.report.table import footnotes, report_table  # noqa: PLC0415
+    from pullback_runners.report.table import footnotes, report_table
 
     # A pipe or a file has no width: rows stay whole there, for grep and for eyes.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)

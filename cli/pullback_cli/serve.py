@@ -31,14 +31,14 @@ def serve(
 
     PULLBACK_AUTH=token PULLBACK_TOKEN_FILE=token pullback serve --host 0.0.0.0 --port 80
     """
-    import uvicorn  # noqa: PLC0415 - heavy, and an extra
+    import uvicorn
 
-    from pullback_cli.app import create_app  # noqa: PLC0415 - as above
-    from pullback_service.collecting import collect_seldom, keep_no_large_buffers  # noqa: PLC0415 - as above
-    from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
-    from pullback_service.migrating import warn_unless_fit  # noqa: PLC0415 - as above
-    from pullback_service.runtime import runtime_of  # noqa: PLC0415 - as above
-    from pullback_service.settings import (  # noqa: PLC0415 - as above
+    from pullback_cli.app import create_app
+    from pullback_service.collecting import collect_seldom, keep_no_large_buffers
+    from pullback_service.logs import configure_logs
+    from pullback_service.migrating import warn_unless_fit
+    from pullback_service.runtime import runtime_of
+    from pullback_service.settings import (
         load_settings,
         refuse_open_bind,
         warn_of_short_token,

@@ -37,7 +37,7 @@ def status(
 
     pullback status --json | jq -r .url
     """
-    from pullback_cli.supervision.state import read_state  # noqa: PLC0415 - psutil is of an extra
+    from pullback_cli.supervision.state import read_state
 
     if server is not None and not _typed_only_data(context):
         raise typer.Exit(_of_service(server, token_file, as_json=as_json))
@@ -58,8 +58,8 @@ def _typed_only_data(context: typer.Context) -> bool:
 
 def _of_service(server: str, token_file: Path | None, *, as_json: bool) -> int:
     """Tell how a service is doing, wherever it runs; returns the exit code."""
-    from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
-    from pullback_service.client import every  # noqa: PLC0415 - as above
+    from pullback_cli.services import asking
+    from pullback_service.client import every
 
     with asking(server, token_file) as service:
         said = service.report_status()
@@ -90,7 +90,7 @@ def _of_service(server: str, token_file: Path | None, *, as_json: bool) -> int:
 
 
 def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
-    from pullback_service.postgres import EmbeddedPostgres  # noqa: PLC0415 - heavy, and an extra
+    from pullback_service.postgres import EmbeddedPostgres
 
     postgres = EmbeddedPostgres(folder / "postgres")
     running = state is not None and state.up.process() is not None
@@ -118,9 +118,9 @@ def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
 
 def _ask(url: str) -> dict[str, Any]:
     """What the service says of itself; nothing where it does not answer."""
-    from pullback_cli.supervision.service_api import ServiceApi  # noqa: PLC0415 - httpx is of an extra
-    from pullback_service.client import ClientError  # noqa: PLC0415 - as above
-    from pullback_service.settings import load_settings  # noqa: PLC0415 - heavy, and an extra
+    from pullback_cli.supervision.service_api import ServiceApi
+    from pullback_service.client import ClientError
+    from pullback_service.settings import load_settings
 
     with ServiceApi(url, token=load_settings().token()) as api:
         try:

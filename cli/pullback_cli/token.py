@@ -55,11 +55,11 @@ def create(
 
     pullback token create dashboard --scope read --json | jq -r .token
     """
-    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.ids import ProjectId  # noqa: PLC0415 - as above
-    from pullback_service.projects.queries import project_by_name  # noqa: PLC0415 - as above
-    from pullback_service.tokens import queries  # noqa: PLC0415 - as above
-    from pullback_service.tokens.schemas import NewToken, TokenSummary  # noqa: PLC0415 - as above
+    from pullback_service.audit.keeping import note
+    from pullback_service.ids import ProjectId
+    from pullback_service.projects.queries import project_by_name
+    from pullback_service.tokens import queries
+    from pullback_service.tokens.schemas import NewToken, TokenSummary
 
     scopes = [_scope(given) for given in scope]
     _refuse_odd_name(name)
@@ -91,8 +91,8 @@ def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
 
     pullback token list --json | jq '.[] | select(.last_used_at == null)'
     """
-    from pullback_service.tokens import queries  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.tokens.schemas import TokenSummary  # noqa: PLC0415 - as above
+    from pullback_service.tokens import queries
+    from pullback_service.tokens.schemas import TokenSummary
 
     async def read(session: "AsyncSession") -> list[TokenSummary]:
         rows = await queries.list_tokens(session, after_id=None, limit=queries.MOST_TOKENS)
@@ -123,10 +123,10 @@ def revoke(
 
     pullback token revoke ci --data /srv/pullback
     """
-    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.ids import TokenId  # noqa: PLC0415 - as above
-    from pullback_service.tokens import queries  # noqa: PLC0415 - as above
-    from pullback_service.tokens.schemas import TokenSummary  # noqa: PLC0415 - as above
+    from pullback_service.audit.keeping import note
+    from pullback_service.ids import TokenId
+    from pullback_service.tokens import queries
+    from pullback_service.tokens.schemas import TokenSummary
 
     async def end(session: "AsyncSession") -> TokenSummary:
         found = await queries.valid_token_by_name(session, name)
@@ -154,10 +154,10 @@ def enroll(
 
     pullback token enroll --project demo --expires-in-minutes 10 --json
     """
-    from pullback_service.audit.keeping import note  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.ids import ProjectId  # noqa: PLC0415 - as above
-    from pullback_service.projects.queries import project_by_name  # noqa: PLC0415 - as above
-    from pullback_service.tokens import queries  # noqa: PLC0415 - as above
+    from pullback_service.audit.keeping import note
+    from pullback_service.ids import ProjectId
+    from pullback_service.projects.queries import project_by_name
+    from pullback_service.tokens import queries
 
     async def make(session: "AsyncSession") -> queries.ShownOnce:
         project_id = ProjectId((await project_by_name(session, project)).id) if project is not None else None
@@ -175,7 +175,7 @@ def enroll(
 
 
 def _scope(given: str) -> "Scope":
-    from pullback_service.access.caller import SCOPES  # noqa: PLC0415 - an extra
+    from pullback_service.access.caller import SCOPES
 
     for known in SCOPES:
         if given == known:

@@ -40,9 +40,9 @@ def up(
 
     pullback up --detach --port 8001 --data /srv/pullback
     """
-    from pullback_cli.supervision.detached import start_detached  # noqa: PLC0415 - heavy, and extras
-    from pullback_cli.supervision.foreground import run_up  # noqa: PLC0415 - as above
-    from pullback_cli.supervision.plan import UpOptions  # noqa: PLC0415 - as above
+    from pullback_cli.supervision.detached import start_detached
+    from pullback_cli.supervision.foreground import run_up
+    from pullback_cli.supervision.plan import UpOptions
 
     options = UpOptions(
         data=data.expanduser().absolute(),

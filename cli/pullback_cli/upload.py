@@ -60,8 +60,8 @@ def upload(
 
     pullback upload results.json --project parser --machine ci --unit ns --direction smaller --dry-run
     """
-    from pullback_cli.uploading.packing import body_of  # noqa: PLC0415 - only when it runs
-    from pullback_cli.uploading.sending import Uploads  # noqa: PLC0415 - httpx is of an extra
+    from pullback_cli.uploading.packing import body_of
+    from pullback_cli.uploading.sending import Uploads
 
     said = {
         "project": project,
@@ -91,7 +91,7 @@ def upload(
 
 def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], path: Path) -> "models.UploadReceipt":
     """Send a file; what it leaves unsaid of the commit is what is checked out here."""
-    from pullback_cli.uploading.sending import MissingError  # noqa: PLC0415 - as above
+    from pullback_cli.uploading.sending import MissingError
 
     logs.tell(said["project"], said["branch"], said["commit"])
     try:
@@ -158,7 +158,7 @@ class _Logs:
 
     def tell(self, project: str | None, branch: str | None, sha: str | None) -> None:
         """Tell the service the first parents of a commit, where all is known and this clone has it."""
-        from pullback_service.client import ClientError, models  # noqa: PLC0415 - as above
+        from pullback_service.client import ClientError, models
 
         if not self._most or project is None or branch is None or sha is None or (branch, sha) in self._told:
             return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def check_output(command: str, output: Path, option: str = "-o") -> None:
     """Refuse a file that cannot be written."""
-    from pullback_cli.refusals import RefusalError  # noqa: PLC0415 - only here
+    from pullback_cli.refusals import RefusalError
 
     folder = output.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK) or output.is_dir():
@@ -80,8 +80,8 @@ def interrupts() -> Iterator[Interrupts]:
 @contextlib.contextmanager
 def progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None]]":
     """Show progress on standard error: a bar on a terminal, a line for each finished case elsewhere."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True, highlight=False)
     if quiet:
@@ -91,7 +91,7 @@ def progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None]]":
     else:
         columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
         # Case names are full of brackets, which are markup to rich unless escaped.
-        from rich.markup import escape  # noqa: PLC0415
+        from rich.markup import escape
 
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task("")

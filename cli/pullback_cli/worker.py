@@ -9,9 +9,9 @@ def worker() -> None:
 
     Example: `DATABASE_URL=postgresql://user@host/pullback pullback worker`
     """
-    from pullback_service import worker as chores  # noqa: PLC0415 - heavy, and an extra
-    from pullback_service.logs import configure_logs  # noqa: PLC0415 - as above
-    from pullback_service.settings import load_settings  # noqa: PLC0415 - as above
+    from pullback_service import worker as chores
+    from pullback_service.logs import configure_logs
+    from pullback_service.settings import load_settings
 
     settings = load_settings()
     configure_logs(settings)

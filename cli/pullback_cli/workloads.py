@@ -43,8 +43,8 @@ def workloads(
 
     pullback workloads --workloads mine.py --json
     """
-    from pullback_runners.suites import SUITES  # noqa: PLC0415 - a runner's packages load when it runs
-    from pullback_runners.workloads import find_workload, known_workloads, load_workload_files  # noqa: PLC0415
+    from pullback_runners.suites import SUITES
+    from pullback_runners.workloads import find_workload, known_workloads, load_workload_files
 
     _, refused = load_workload_files(file or ())
     if name is not None:  # it may be in a file that was refused: then that is the reason
@@ -77,7 +77,7 @@ def _document(workload: "Workload", suites: Sequence[str]) -> dict[str, Any]:
 
 def _peers(workload: "Workload") -> list[str]:
     """Those that are written, installed or not."""
-    from pullback_runners.peers import PEERS, find_peer  # noqa: PLC0415 - as above
+    from pullback_runners.peers import PEERS, find_peer
 
     written = [peer for peer in PEERS if find_peer(peer).offers(workload)]
     return [*written, *(own for own in workload.peers if own not in written)]

@@ -318,7 +318,7 @@ def _imported_inside():
     sys.modules[module.__name__] = module
 
     def function(x):
-        from settings_of_hard_cases import rate  # noqa: PLC0415 (inside is the point)
+        from settings_of_hard_cases import rate
 
         return x * rate
 

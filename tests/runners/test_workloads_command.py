@@ -59,7 +59,7 @@ def test_a_file_that_raises_hides_no_other_workload(tmp_path):
 
 
 def test_the_shortest_name_is_meant_before_those_that_begin_so():
-    from pullback_runners.workloads.registry import suggestion  # noqa: PLC0415 - beside commands, which run in processes
+    from pullback_runners.workloads.registry import suggestion
 
     assert suggestion("lsmt", ("lstm", "lstm_lm")) == suggestion("lsmt", ("lstm_lm", "lstm")) == "did you mean lstm? "
     assert suggestion("densse", ("dense_bias_act", "det")) == "did you mean dense_bias_act? "

@@ -104,10 +104,10 @@ async def test_nothing_is_ready_before_the_migrations(start_service, database_ur
 
 
 async def test_without_a_database_answers_are_503_and_say_what_to_do():
-    import httpx  # noqa: PLC0415 - not on the usual database
+    import httpx
 
-    from pullback_service.application import create_service  # noqa: PLC0415 - not on the usual database
-    from pullback_service.settings import Settings  # noqa: PLC0415 - not on the usual database
+    from pullback_service.application import create_service
+    from pullback_service.settings import Settings
 
     app = create_service(Settings(database_url="postgresql://nobody@127.0.0.1:1/nothing"))
     async with (

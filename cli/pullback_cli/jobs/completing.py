@@ -15,7 +15,7 @@ def ids_that(*states: str) -> Callable[[str], list[tuple[str, str]]]:
     """A completion of job ids in some of the states; without an answer of the service there is none."""
 
     def complete(incomplete: str) -> list[tuple[str, str]]:
-        from pullback_cli.services import asking  # noqa: PLC0415 - httpx is of an extra
+        from pullback_cli.services import asking
 
         file = os.environ.get("PULLBACK_TOKEN_FILE")
         server = os.environ.get("PULLBACK_SERVER", DEFAULT_SERVER)

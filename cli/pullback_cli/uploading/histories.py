@@ -42,8 +42,8 @@ def pieces_of(path: Path) -> Iterator[Piece]:
 
 def _of_data_js(path: Path) -> Iterator[Piece]:
     """github-action-benchmark's history: the whole file for each of its commits."""
-    from pullback_service.importers import github_action_benchmark  # noqa: PLC0415 - of an extra
-    from pullback_service.importers.sources import Source  # noqa: PLC0415 - as above
+    from pullback_service.importers import github_action_benchmark
+    from pullback_service.importers.sources import Source
 
     content = path.read_bytes()
     source = Source.of(content)
@@ -111,7 +111,7 @@ def _durations(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _functions(evaluated: str) -> dict[str, str]:
-    from pullback_service.importers.gradbench import CLASSIC  # noqa: PLC0415 - of an extra
+    from pullback_service.importers.gradbench import CLASSIC
 
     primal, derivative = CLASSIC.get(evaluated, ("primal", "derivative"))
     return {"primal": primal, "derivative": derivative}

@@ -225,7 +225,7 @@ def allocations(place, variant, share):
 
 def fresh_database(server, template):
     """A migrated, empty database, which is gone with the server."""
-    import psycopg  # noqa: PLC0415 - the service is an extra
+    import psycopg
 
     name = f"pages_{uuid.uuid4().hex}"
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
@@ -242,10 +242,10 @@ def session_database_url(postgres_server, migrated_template):
 @contextmanager
 def serving(database_url, **settings):
     """The application of `pullback serve` in a thread of its own, on a free port."""
-    import uvicorn  # noqa: PLC0415 - the service is an extra
+    import uvicorn
 
-    from pullback_cli.app import create_app  # noqa: PLC0415 - the service is an extra
-    from pullback_service.settings import Settings  # noqa: PLC0415 - the service is an extra
+    from pullback_cli.app import create_app
+    from pullback_service.settings import Settings
 
     app = create_app(Settings(DATABASE_URL=database_url, **settings))
     with socket.socket() as listener:
@@ -268,7 +268,7 @@ def serving(database_url, **settings):
 @pytest.fixture(scope="session")
 def base(session_database_url):
     """Address of the application with the made history."""
-    import httpx  # noqa: PLC0415 - the service is an extra
+    import httpx
 
     with serving(session_database_url) as address, httpx.Client(base_url=address, timeout=30) as client:
         for place in range(len(COMMITS)):
@@ -304,9 +304,9 @@ class Measured:
 @pytest.fixture(scope="session")
 def measured(postgres_server, migrated_template, tmp_path_factory):
     """Two commits of an engine, really measured: ten seconds, for the one task that has to be done on real results."""
-    import httpx  # noqa: PLC0415 - the service is an extra
+    import httpx
 
-    from pullback_runners.report import read_report  # noqa: PLC0415 - the runner is an extra
+    from pullback_runners.report import read_report
 
     repository = tmp_path_factory.mktemp("measured") / "pullback"
     engine = Path(pullback.__file__).parent

@@ -19,8 +19,8 @@ SHAPE = large.Shape(workloads=9, machines=3, commits=12)
 @pytest.fixture
 def wild_base(database_url, made):
     """Address of an application with a small large project."""
-    from benchmarks.large_project.filling import fill  # noqa: PLC0415 - the service is an extra
-    from tests.dashboards.browser.conftest import serving  # noqa: PLC0415 - as above
+    from benchmarks.large_project.filling import fill
+    from tests.dashboards.browser.conftest import serving
 
     fill(database_url, SHAPE)
     with serving(database_url) as address:
@@ -84,7 +84,7 @@ def test_wild_names_are_text_and_fit_every_page(visit, wild_base):
 
 
 def test_feeds_charts_and_tables_of_wild_names_are_well_formed(wild_base):
-    from xml.etree import ElementTree as ET  # noqa: PLC0415 - used here alone
+    from xml.etree import ElementTree as ET
 
     overview = httpx.get(f"{wild_base}/overview.json?project=large").json()
     for group in overview["heat"]["groups"]:

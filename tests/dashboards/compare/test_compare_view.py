@@ -144,7 +144,7 @@ def test_markdown_takes_no_markup_from_names(text, compare_view):
 
 @pytest.fixture
 def compare_view():
-    from pullback_dashboards.compare.view import CompareView  # noqa: PLC0415 - used by one fixture
+    from pullback_dashboards.compare.view import CompareView
 
     def made(**changes):
         parts = {

@@ -85,7 +85,7 @@ def test_a_function_called_by_keyword_is_compiled_too(tier):
 
 
 def test_arguments_by_keyword_are_compiled_once_for_each_type(monkeypatch):
-    from pullback.compiling import plan as module  # noqa: PLC0415 (what is patched)
+    from pullback.compiling import plan as module
 
     built = []
     build = module.build

@@ -276,7 +276,7 @@ def test_a_layer_with_a_mask_before_pooling(act, keeps_its_memory):
 
 
 def test_a_convolution_in_bands_and_on_a_transposed_image(keeps_its_memory, monkeypatch):
-    from pullback.rules import window_products  # noqa: PLC0415 (what is patched)
+    from pullback.rules import window_products
 
     monkeypatch.setattr(window_products, "COLUMN_BYTES", 1024)
     keeps_its_memory(lambda w, x: np.sum(nn.conv(w, x, pad=1) ** 2), normal(4, 2, 3, 3), normal(5, 2, 9, 8))

@@ -48,7 +48,7 @@ TEXTBOOK["gelu_tanh"] = TEXTBOOK["gelu"]
 
 
 def gelu_erf(x):
-    from math import erf, sqrt  # noqa: PLC0415
+    from math import erf, sqrt
 
     return np.array([value * (1 + erf(value / sqrt(2))) / 2 for value in x])
 

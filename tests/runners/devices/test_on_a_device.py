@@ -39,7 +39,7 @@ def standin(monkeypatch):
     if "torch" in sys.modules:
         pytest.skip("PyTorch itself is loaded in this process")
     monkeypatch.syspath_prepend(STANDIN)
-    import torch  # noqa: PLC0415 - the stand-in
+    import torch
 
     assert torch.__version__ == "0.0+standin"
     yield torch

@@ -204,7 +204,7 @@ def test_a_history_of_github_action_benchmark_imports_each_of_its_commits(url, w
 
 
 def test_a_long_log_is_trimmed_and_says_the_same(workplace, monkeypatch):
-    from pullback_cli.uploading import packing  # noqa: PLC0415 - the command line is not the service
+    from pullback_cli.uploading import packing
 
     whole = packing.body_of(workplace / "gradbench.jsonl")
     monkeypatch.setattr(packing, "TRIMMED_ABOVE_BYTES", 10)
@@ -215,8 +215,8 @@ def test_a_long_log_is_trimmed_and_says_the_same(workplace, monkeypatch):
 
 
 def _points_of(body):
-    from pullback_service.importers import gradbench  # noqa: PLC0415 - as above
-    from pullback_service.importers.sources import json_lines  # noqa: PLC0415 - as above
+    from pullback_service.importers import gradbench
+    from pullback_service.importers.sources import json_lines
 
     log = gradbench.read_log(json_lines(gzip.decompress(body)))
     return [(each.function, each.description, each.mean_ns) for each in log.evaluations]

@@ -66,7 +66,7 @@ async def test_bodies_may_be_compressed_said_or_not(client, sample, pack, encodi
 
 
 async def test_a_report_of_ours_may_be_compressed_too(client, report):
-    import orjson  # noqa: PLC0415 - only here
+    import orjson
 
     response = await client.post(URL, content=zstandard.compress(orjson.dumps(report)))
     assert response.status_code == 201
@@ -146,7 +146,7 @@ async def test_units_in_the_address_are_refused_where_a_report_says_them_itself(
 
 
 async def test_every_name_in_the_description_is_a_format(client):
-    from pullback_service.importers.registry import IMPORTERS  # noqa: PLC0415 - only here
+    from pullback_service.importers.registry import IMPORTERS
 
     description = (await client.get("/api/v1/openapi.json")).json()["paths"][URL]["post"]["description"]
     for importer in IMPORTERS:

@@ -113,7 +113,7 @@ def let_pass(database):
 
 @pytest.fixture
 def expire(database):
-    from pullback_service.jobs import leases  # noqa: PLC0415 - beside its use
+    from pullback_service.jobs import leases
 
     async def expire():
         async with database.writing.begin() as session:

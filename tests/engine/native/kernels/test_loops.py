@@ -245,12 +245,12 @@ def test_a_carry_is_not_copied_where_it_is_collected():
 
 
 def plan_text(function, *args):
-    from pullback import trees  # noqa: PLC0415
-    from pullback.backends.native.memory import plan_memory  # noqa: PLC0415
-    from pullback.backends.native.program import emit_program  # noqa: PLC0415
-    from pullback.ir.types import type_of  # noqa: PLC0415
-    from pullback.passes.pipeline import Stages, simplify  # noqa: PLC0415
-    from pullback.traces.recorder import record  # noqa: PLC0415
+    from pullback import trees
+    from pullback.backends.native.memory import plan_memory
+    from pullback.backends.native.program import emit_program
+    from pullback.ir.types import type_of
+    from pullback.passes.pipeline import Stages, simplify
+    from pullback.traces.recorder import record
 
     graph, _ = record(lambda *traced: trees.flatten(function(*traced)), [type_of(arg) for arg in args], list(args))
     return emit_program(plan_memory(simplify(graph, Stages(), lowered=True), 256), 256).text()

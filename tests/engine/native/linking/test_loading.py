@@ -137,7 +137,7 @@ def test_a_forked_child_runs_and_loads_programs(cache, adding, call):
 
 
 def _fork_quietly():
-    import warnings  # noqa: PLC0415 - here only
+    import warnings
 
     with warnings.catch_warnings():  # from 3.12 on Python warns of forks beside threads, which is what is tested
         warnings.simplefilter("ignore", DeprecationWarning)

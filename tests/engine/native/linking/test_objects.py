@@ -107,7 +107,7 @@ def test_a_whole_object_that_cannot_be_linked_is_replaced(cache, adding, call):
 
 @pytest.mark.parametrize("facts", [b"[]", b"{}", b"no json", b'{"name": 1, "bytes": "x"}'])
 def test_facts_of_another_kind_under_a_right_hash_are_a_miss(facts):
-    import hashlib  # noqa: PLC0415 - here only
+    import hashlib
 
     content = facts + b"\ncode"
     file = b"pullback object 2 " + hashlib.sha256(content).hexdigest().encode() + b"\n" + content

@@ -67,9 +67,9 @@ def test_a_multiply_add_is_rounded_once_on_every_width(bits, cache):
 
 @pytest.mark.parametrize("bits", [bits for bits in available_widths() if bits < available_widths()[0]])
 def test_a_narrower_width_writes_no_instruction_of_a_wider_one(bits, cache):
-    import llvmlite.binding as llvm  # noqa: PLC0415 - only where there are several widths
+    import llvmlite.binding as llvm
 
-    from pullback.backends.native.linking import toolchain  # noqa: PLC0415 - as above
+    from pullback.backends.native.linking import toolchain
 
     text = "define <16 x float> @f(<16 x float> %x) {\n  %y = fadd <16 x float> %x, %x\n  ret <16 x float> %y\n}\n"
     with forced_width(bits) as target:

@@ -147,7 +147,7 @@ def test_native_blocks_in_quick_succession_lose_nothing(parallel_for, cache_free
       ret i64 %total
     }
     """.replace("\n    ", "\n")
-    import ctypes  # noqa: PLC0415 - here only
+    import ctypes
 
     loaded = load(text)
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(loaded.address("run"))
@@ -242,7 +242,7 @@ def test_a_fork_while_the_pool_is_at_work_leaves_parent_and_child_whole(parallel
 
 
 def test_a_fork_that_python_does_not_know_of_is_noticed(parallel_for):
-    import ctypes  # noqa: PLC0415 - here only
+    import ctypes
 
     block, _ = meet(2)
     with use_threads(2):
@@ -272,7 +272,7 @@ def test_the_process_ends_while_threads_sleep():
 
 
 def test_without_threads_the_caller_does_everything(cache_free):
-    import ctypes  # noqa: PLC0415 - here only
+    import ctypes
 
     loaded = load(pool.text(with_threads=False))
     block_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
