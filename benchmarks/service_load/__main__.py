@@ -19,6 +19,7 @@ from benchmarks.service_load import asking, filling, pages, shape, uploading, wa
 from benchmarks.service_load.figures import Figure, table
 from benchmarks.service_load.page import put_into
 from benchmarks.service_load.processes import Service, serving
+from benchmarks.service_load.warming import read_once
 
 from pullback_service import migrating
 from pullback_service.postgres import EmbeddedPostgres
@@ -46,12 +47,12 @@ def main(arguments: list[str] | None = None) -> int:
         _fill(url, options.points)
         if options.fill_only:
             return 0
-        if ours:  # nothing is in Postgres' own memory: what follows is cold first
+        if ours:  # nothing is in Postgres' own memory: what comes first is cold
             server.stop()
             url = server.start()
         figures = []
         with serving(server, folder / "processes", replicas=options.replicas) as service:
-            for figure in _measure(options.only or PARTS, service, url):
+            for figure in _measure(options.only or PARTS, service, url, warm=not options.from_disk):
                 figures.append(figure)
                 print(f"{figure.what}: {figure.value:.4g} {figure.unit} ({figure.asked}) {figure.note}", flush=True)
         facts = _facts(url, options.replicas)
@@ -77,20 +78,21 @@ def _fill(url: str, points: int) -> None:
         filling.analyze(url)
 
 
-def _measure(parts: list[str] | tuple[str, ...], service: Service, url: str) -> Iterator[Figure]:
+def _measure(parts: list[str] | tuple[str, ...], service: Service, url: str, *, warm: bool) -> Iterator[Figure]:
     known = _known(url)
-    if "queries" in parts:
-        yield from asking.ask_everything(service, known)
-    if "matrix" in parts:
-        yield from asking.ask_matrix(url)
-    if "pages" in parts:
-        yield from pages.ask_pages(service, known.commits)
-    if "large" in parts:
-        yield from uploading.upload_large(service)
-    if "small" in parts:
-        yield from uploading.upload_small(service, url)
-    if "agents" in parts:
-        yield from waiting.wait_for_work(service)
+    measuring = {
+        "queries": lambda: asking.ask_everything(service, known),
+        "matrix": lambda: asking.ask_matrix(url),
+        "pages": lambda: pages.ask_pages(service, known.commits),
+        "large": lambda: uploading.upload_large(service),
+        "small": lambda: uploading.upload_small(service, url),
+        "agents": lambda: waiting.wait_for_work(service),
+    }
+    for part in PARTS:
+        if part in parts:
+            if warm:
+                read_once(url)
+            yield from measuring[part]()
 
 
 def _known(url: str) -> asking.Known:
@@ -141,6 +143,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--points", type=int, default=10_000_000, help="about how many to fill (default: ten million)")
     parser.add_argument("--fill-only", action="store_true", help="fill and stop")
     parser.add_argument("--only", action="append", choices=PARTS, help="measure this alone; may be given again")
+    parser.add_argument(
+        "--from-disk", action="store_true", help="do not read the database into memory before a part is measured"
+    )
     parser.add_argument("--replicas", type=int, default=1, help="`pullback serve` processes on one socket (default: 1)")
     parser.add_argument("--json", type=Path, help="keep the figures in this file")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/scale.md")

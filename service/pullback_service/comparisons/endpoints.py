@@ -13,6 +13,7 @@ from pullback_service.comparisons import queries
 from pullback_service.comparisons.judging import Outcome
 from pullback_service.comparisons.outcomes import Outcomes, summarize
 from pullback_service.comparisons.pairs import find_pair, missing_series
+from pullback_service.comparisons.plain import plain_compared
 from pullback_service.comparisons.schemas import (
     ComparedCommit,
     ComparedMetric,
@@ -96,15 +97,15 @@ async def compare_commits(
         return await send(form, COMPARISONS, in_batches(opened, read), name=name, headers=answer.headers)
     page = wanted[:limit]
     shown = await queries.show(session, judged, page)
-    return answer(
-        ComparisonPage(
-            reference=ComparedCommit.of(pair.reference, series=int(found.has_reference.sum())),
-            candidate=ComparedCommit.of(pair.candidate, series=int(found.has_candidate.sum())),
-            summary=_summary(found),
-            notes=[*pair.notes, *await missing_series(session, project_id, pair, found)],
-            items=[ComparedSeries.of(each) for each in shown],
-            next=write_cursor(page.order(len(page) - 1)) if len(wanted) > limit else None,
-        )
+    return answer.plain(
+        {
+            "items": [*map(plain_compared, shown)],
+            "next": write_cursor(page.order(len(page) - 1)) if len(wanted) > limit else None,
+            "reference": ComparedCommit.of(pair.reference, series=int(found.has_reference.sum())).model_dump(),
+            "candidate": ComparedCommit.of(pair.candidate, series=int(found.has_candidate.sum())).model_dump(),
+            "summary": _summary(found).model_dump(),
+            "notes": [*pair.notes, *await missing_series(session, project_id, pair, found)],
+        }
     )
 
 

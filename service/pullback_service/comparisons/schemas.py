@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 from pullback_service.commits.naming import NamedCommit
 from pullback_service.comparisons.judging import Hint, Kind, Outcome
 from pullback_service.comparisons.outcomes import MetricSummary, Span
-from pullback_service.comparisons.queries import Shown, ShownSide
+from pullback_service.comparisons.plain import plain_compared
+from pullback_service.comparisons.queries import Shown
 from pullback_service.paging import Page
 from pullback_service.series.pooling import Spread
 from pullback_service.series.schemas import CaseSummary
@@ -54,23 +55,6 @@ class ComparedSide(BaseModel):
     dirty: bool
     program_hash: str | None
     report_ids: list[UUID]
-
-    @classmethod
-    def of(cls, shown: ShownSide) -> Self:
-        """A side in full."""
-        side = shown.side
-        return cls(
-            value=side.value,
-            spread=shown.spread,
-            baseline=side.baseline,
-            log_ratio=side.log_ratio,
-            low=side.low,
-            high=side.high,
-            quality=side.quality,
-            dirty=side.dirty,
-            program_hash=side.program_hash,
-            report_ids=list(shown.reports),
-        )
 
 
 class ComparedSeries(BaseModel):
@@ -117,37 +101,7 @@ class ComparedSeries(BaseModel):
     @classmethod
     def of(cls, shown: Shown) -> Self:
         """A compared series in full."""
-        compared, judgement, doubt = shown.compared, shown.compared.judgement, shown.doubt
-        low, high = (judgement.low, judgement.high) if doubt is None else (doubt.low, doubt.high)
-        threshold = judgement.threshold if doubt is None else doubt.threshold
-        ratio = judgement.log_ratio
-        hashes = [None if side is None else side.program_hash for side in (compared.reference, compared.candidate)]
-        return cls(
-            case=CaseSummary.model_validate(shown.case),
-            variant=compared.key[2],
-            variant_kind=compared.kind,
-            metric=compared.key[3],
-            unit=compared.unit,
-            direction="bigger" if compared.bigger_is_better else "smaller",
-            exact=compared.exact,
-            machine=shown.machine.name,
-            machine_fingerprint=shown.machine.fingerprint,
-            series_id=compared.series_id,
-            outcome=judgement.outcome,
-            kind=judgement.kind,
-            log_ratio=ratio,
-            low=low,
-            high=high,
-            n=judgement.n,
-            threshold=threshold,
-            significance=abs(ratio) / threshold if ratio is not None and threshold else None,
-            reason=judgement.reason,
-            hint=None if doubt is None else doubt.hint,
-            hint_basis=None if doubt is None else doubt.basis,
-            same_program=None if None in hashes else hashes[0] == hashes[1],
-            reference=None if shown.reference is None else ComparedSide.of(shown.reference),
-            candidate=None if shown.candidate is None else ComparedSide.of(shown.candidate),
-        )
+        return cls.model_validate(plain_compared(shown))
 
 
 class SpanSummary(BaseModel):

@@ -3,11 +3,10 @@
 A page holds up to a thousand points: making and checking a model for each took more time than reading them.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from pullback_service.series.finding import StoredSeries
-from pullback_service.series.models import Case
-from pullback_service.series.queries import CaseFacts
 from pullback_service.series.windows import PooledPoint, RawPoint
 
 
@@ -54,7 +53,31 @@ def plain_series(stored: StoredSeries) -> dict[str, Any]:
     }
 
 
-def plain_case(case: Case | CaseFacts) -> dict[str, Any]:
+class ToldCase(Protocol):
+    """What is told of a case, wherever it was read."""
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+
+    @property
+    def workload(self) -> str:
+        """Of which workload it is."""
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Its parameters."""
+
+    @property
+    def dtype(self) -> str | None:
+        """The type of its numbers."""
+
+    @property
+    def device(self) -> str | None:
+        """Where it runs."""
+
+
+def plain_case(case: ToldCase) -> dict[str, Any]:
     """A `CaseSummary`."""
     return {
         "label": case.label,

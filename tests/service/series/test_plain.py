@@ -3,6 +3,7 @@
 import pytest
 from pydantic import TypeAdapter
 
+from pullback_service.comparisons.schemas import ComparisonPage
 from pullback_service.matrix.schemas import WorkloadSummary
 from pullback_service.paging import Page
 from pullback_service.series.schemas import PointPage, SeriesPoint, SeriesSummary
@@ -35,6 +36,8 @@ async def measured(client, reports):
         ("points", Page[SeriesPoint], {"raw": "true"}),
         ("matrix", Page[WorkloadSummary], {}),
         ("matrix", Page[WorkloadSummary], {"limit": 1}),
+        ("comparisons", ComparisonPage, {"base": f"{1:040x}", "head": f"{2:040x}"}),
+        ("comparisons", ComparisonPage, {"base": f"{4:040x}", "head": f"{3:040x}", "limit": 1}),
     ],
 )
 async def test_an_answer_is_what_its_schema_declares(measured, path, model, query):
