@@ -134,6 +134,7 @@ def test_a_log_is_followed_until_its_job_has_ended(pullback, service):
 
     def later():
         attempt(b"one\n", kind="infra", message="no room", retryable=True)
+        httpx.post(f"{service}/api/v1/jobs/{made['id']}/retry").raise_for_status()  # ends its pause
         attempt("zwölf\n".encode(), kind="build", message="It does not build.")
 
     timer = threading.Timer(0.5, later)

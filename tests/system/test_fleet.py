@@ -124,7 +124,7 @@ def _accepted(fleet, head):
     return fleet.api.get("/api/v1/reports", commit=head)["items"]
 
 
-def test_the_commands_of_the_compose_file_measure_a_commit(fleet, head, folder, bare_database_url):
+def test_the_commands_of_the_compose_file_measure_a_commit(bare_database_url, fleet, head, folder):
     (folder / "database_url").write_text(bare_database_url + "\n")
     fleet.command("migrate")
     fleet.serve()
