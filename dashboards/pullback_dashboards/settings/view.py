@@ -7,9 +7,9 @@ from datetime import datetime
 import orjson
 
 from pullback_dashboards import links
-from pullback_service import outcomes
 from pullback_service.access.caller import Caller, Scope
 from pullback_service.audit.models import Audit
+from pullback_service.claims import LEAST_CLAIM, USUAL_MARGIN
 from pullback_service.comparisons.judging import PROVISIONAL_FLOOR
 from pullback_service.jobs.leases import ATTEMPTS
 from pullback_service.machines.models import Machine
@@ -260,13 +260,13 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
     claims = (
         (
             "least claim",
-            _percent(outcomes.LEAST_CLAIM),
+            _percent(LEAST_CLAIM),
             "Nothing is called faster or slower below this.",
             "decision 38",
         ),
         (
             "margin",
-            _percent(outcomes.USUAL_MARGIN),
+            _percent(USUAL_MARGIN),
             "Nothing is called the same whose interval leaves this.",
             "decision 38",
         ),

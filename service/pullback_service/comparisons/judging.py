@@ -13,7 +13,7 @@ from math import inf, log, sqrt
 from re import compile as pattern
 from typing import Literal, NamedTuple, TypeAlias
 
-from pullback_service.outcomes import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement
+from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement
 from pullback_service.series.pooling import Spread
 
 Kind: TypeAlias = Literal["paired", "exact", "unpaired"]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, NoReturn
 
+from pullback_service.claims import WIDEST_MARGIN, doubt_of_count, doubt_of_measurement
 from pullback_service.errors import FieldError, InvalidInputError
-from pullback_service.outcomes import WIDEST_MARGIN, doubt_of_count, doubt_of_measurement
 from pullback_service.reports.schemas import (
     CaseDocument,
     ComparisonDocument,

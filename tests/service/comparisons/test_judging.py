@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pullback_service.claims import LEAST_CLAIM
 from pullback_service.comparisons.judging import Side, Stated, doubt, judge, trend, urgency
-from pullback_service.outcomes import LEAST_CLAIM
 from pullback_service.series.pooling import spread_of
 
 SLOWER = Stated("slower", 0.05, 0.04, 0.06, 20, claim=0.01, margin=0.01)

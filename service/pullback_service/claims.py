@@ -1,4 +1,4 @@
-"""Whether the numbers of a stated outcome bear it out: the rule of outcomes, applied to what others say. Pure.
+"""Whether the numbers of a claim bear it out: the rule of outcomes, applied to what others say. Pure.
 
 A wrong outcome is worse than none, and an upload may say anything. So what is claimed is held against its own ratio,
 interval and number of groups, and is `ambiguous` where they do not bear it out; the sentence says why.
