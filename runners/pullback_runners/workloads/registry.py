@@ -117,7 +117,7 @@ class Workload:
         """Return the function, differentiated by the engine `pb`: a value, and derivatives in the order of their names."""
         function = self(**params)
         if self._compose is None:
-            return pb.value_and_grad(function, wrt=self.wrt)  # type: ignore[no-any-return]
+            return pb.value_and_grad(function, wrt=self.wrt)  # type: ignore[no-any-return] # a transform's own
         return self._compose(pb, function, **params)
 
     def peer(self, name: str) -> Callable[[Callable[..., Differentiated]], Callable[..., Differentiated]]:

@@ -204,7 +204,7 @@ def _report_of(project_id: ProjectId, placed: _Placed) -> Report:
 
 
 _STORED = {
-    name: column.type.compile(postgresql.dialect())  # type: ignore[no-untyped-call]
+    name: column.type.compile(postgresql.dialect())  # type: ignore[no-untyped-call] # SQLAlchemy leaves its dialects untyped
     for name, column in Report.__table__.c.items()
     if name not in {"received_at", "followed_up_at", "rolled_up_at"}
 }

@@ -36,5 +36,5 @@ def thin(traces: Sequence[Sequence[float | None]], at_most: int, *, keep: Collec
         for trace in traces:
             known = [place for place in range(begin, end) if trace[place] is not None]
             if known:
-                kept |= {min(known, key=trace.__getitem__), max(known, key=trace.__getitem__)}  # type: ignore[arg-type]
+                kept |= {min(known, key=trace.__getitem__), max(known, key=trace.__getitem__)}  # type: ignore[arg-type] # no None is known
     return sorted(kept)

@@ -59,7 +59,7 @@ def _take_in(loop: Loop, pair: tuple[Var, Atom], makers: Mapping[Var, Node], use
     for atom in others:
         if isinstance(atom, Var):
             names[atom] = Var(-1, atom.type)
-            loop.consts.append((names[atom], atom))  # type: ignore[arg-type]
+            loop.consts.append((names[atom], atom))  # type: ignore[arg-type] # a Var, from the line above
     loop.xs[loop.xs.index(pair)] = (row, entry)
     inputs = tuple(names.get(atom, atom) for atom in maker.inputs)
     loop.nodes.insert(0, replace(maker, inputs=inputs, outputs=(inside,)))
