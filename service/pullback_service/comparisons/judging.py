@@ -116,16 +116,20 @@ def judge(
     failure: str | None = None,
     reference_failure: str | None = None,
     wrong_gradient: str | None = None,
+    changed_software: str | None = None,
 ) -> Judgement:
     """The judgement of one series. `stated` are the uploads that measured both commits, oldest first.
 
     `failure` and `reference_failure` are why a commit gave nothing, where it did not. `wrong_gradient` is what a report
-    says of either: whatever else was measured there, nothing is claimed of it.
+    says of either: whatever else was measured there, nothing is claimed of it. `changed_software` is what else differed
+    where each was counted by itself: it may be what made the counts differ.
     """
     made = [each for each in stated if each.outcome != "failed"]
     failed = len(made) < len(stated)
     if made:
-        judgement = _of_stated(made, reference, candidate, exact=exact, bigger_is_better=bigger_is_better)
+        # Whoever measured both did so with one software; what each commit counted by itself then says nothing against it.
+        stored = (reference, candidate) if changed_software is None else (None, None)
+        judgement = _of_stated(made, *stored, exact=exact, bigger_is_better=bigger_is_better)
     elif candidate is None and (failed or failure is not None):
         return Judgement("failed", reason=failure or "The candidate failed where both were to be compared.")
     elif reference is None or candidate is None:
@@ -137,6 +141,9 @@ def judge(
         return Judgement("not_comparable", reason=f"Measured by different methods, {methods}.")
     else:
         judgement = (_of_counts if exact else _of_values)(reference, candidate)
+        if changed_software is not None and judgement.outcome in CHANGED_COUNTS:
+            why = f"Counted with other software ({changed_software}): compare both commits in one installation to tell."
+            judgement = judgement._replace(outcome="ambiguous", reason=why)
     if wrong_gradient is not None:
         return judgement._replace(outcome="ambiguous", reason=f"Another report of these commits: {wrong_gradient}")
     if failed and judgement.kind != "unpaired":
@@ -330,6 +337,7 @@ def _half_width(reference: Spread | None, candidate: Spread | None) -> float | N
     return 1.96 * sqrt(errors[0] ** 2 + errors[1] ** 2)
 
 
+CHANGED_COUNTS: frozenset[Outcome] = frozenset({"more", "less"})
 TRENDS: Mapping[Outcome, Trend] = {"failed": "worse", "slower": "worse", "faster": "better"}
 UNCHANGED: frozenset[Outcome] = frozenset({"same", "equal"})
 

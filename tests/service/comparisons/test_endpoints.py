@@ -1,5 +1,7 @@
 """Two commits over HTTP."""
 
+from uuid import uuid4
+
 import numpy as np
 import pytest
 
@@ -202,6 +204,31 @@ async def test_processes_that_count_differently_make_no_count(upload, compare, r
     await upload(older, newer)
     found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))["unfused", "array_bytes"]
     assert (found["outcome"], found["reason"]) == ("ambiguous", "Reports of the reference do not count alike.")
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+async def test_counts_made_with_another_numpy_are_not_blamed_on_the_commit(upload, compare, reports, order):
+    def measured(commit, numpy, machine="box"):
+        told = reports.report(commit, machine=machine)
+        told["machine"]["facts"] |= {"numpy": numpy, "kernel": f"6.{commit}"}
+        if commit == 2:
+            told["cases"][0]["variants"][1]["metrics"]["array_bytes"]["value"] = 2048.0
+        return told
+
+    numpy_at = {1: "1.26.4", 2: "2.4.0"}
+    for commit in order:  # late results are as good as any
+        await upload(measured(commit, numpy_at[commit]), measured(commit, "2.4.0", "another"))
+    answer = await compare(base=reports.sha(1), head=reports.sha(2), metric="array_bytes")
+    found = {(row["machine"], row["variant"]): row for row in answer["items"]}
+    row = found["box", "fused"]
+    assert row["outcome"] == "ambiguous"
+    assert row["reason"].startswith("Counted with other software (numpy 1.26.4, then 2.4.0):")
+    assert found["box", "unfused"]["outcome"] == "equal"
+    assert found["another", "fused"]["outcome"] == "more"  # its kernel is another, which makes no arrays
+    assert [answer["summary"][name] for name in ("worse", "ambiguous", "unchanged")] == [1, 1, 2]
+    await upload(measured(2, "1.26.4") | {"id": str(uuid4())})  # the newest report of a commit is what counts
+    answer = await compare(base=reports.sha(1), head=reports.sha(2), metric="array_bytes", machine="box")
+    assert rows(answer)["fused", "array_bytes"]["outcome"] == "more"
 
 
 async def test_a_wrong_gradient_in_another_report_leaves_no_claim(upload, compare, reports):

@@ -94,6 +94,20 @@ def test_a_stated_count_is_believed_when_its_ratio_bears_it_out(change, outcome,
     assert (judgement.reason is None) if reason is None else (reason in judgement.reason)
 
 
+def test_counts_that_differ_are_not_claimed_where_the_software_differed_too():
+    software = "numpy 1.26.4, then 2.4.0"
+    judgement = judge(Side(100), Side(200), [], exact=True, changed_software=software)
+    assert (judgement.outcome, judgement.kind, judgement.log_ratio) == ("ambiguous", "exact", log(2))
+    assert judgement.reason == (
+        "Counted with other software (numpy 1.26.4, then 2.4.0): compare both commits in one installation to tell."
+    )
+    assert judge(Side(100), Side(100), [], exact=True, changed_software=software).outcome == "equal"
+    assert judge(Side(1.0), None, [], exact=True, changed_software=software).outcome == "not_comparable"
+    # Whoever measured both commits did so with one software.
+    for stated, outcome in ((Stated("more", log(2), n=20), "more"), (Stated("equal", 0.0, n=20), "equal")):
+        assert judge(Side(100), Side(200), [stated], exact=True, changed_software=software).outcome == outcome
+
+
 def test_a_stated_count_gives_way_to_what_the_commits_counted():
     equal, more = Stated("equal", 0.0, n=20), Stated("more", log(2), n=20)
     assert judge(Side(100), Side(200), [more], exact=True).outcome == "more"
