@@ -112,6 +112,7 @@ def judge(
     stated: Sequence[Stated],
     *,
     exact: bool,
+    counted_together: float | None = None,
     bigger_is_better: bool = False,
     failure: str | None = None,
     reference_failure: str | None = None,
@@ -120,6 +121,7 @@ def judge(
 ) -> Judgement:
     """The judgement of one series. `stated` are the uploads that measured both commits, oldest first.
 
+    `counted_together` is the least ratio that is a difference of a metric whose counts compare within one upload only.
     `failure` and `reference_failure` are why a commit gave nothing, where it did not. `wrong_gradient` is what a report
     says of either: whatever else was measured there, nothing is claimed of it. `changed_software` is what else differed
     where each was counted by itself: it may be what made the counts differ.
@@ -128,8 +130,9 @@ def judge(
     failed = len(made) < len(stated)
     if made:
         # Whoever measured both did so with one software; what each commit counted by itself then says nothing against it.
-        stored = (reference, candidate) if changed_software is None else (None, None)
-        judgement = _of_stated(made, *stored, exact=exact, bigger_is_better=bigger_is_better)
+        stored = (reference, candidate) if exact and changed_software is None else (None, None)
+        least = 0.0 if exact else counted_together
+        judgement = _of_stated(made, *stored, least=least, bigger_is_better=bigger_is_better)
     elif candidate is None and (failed or failure is not None):
         return Judgement("failed", reason=failure or "The candidate failed where both were to be compared.")
     elif reference is None or candidate is None:
@@ -161,17 +164,23 @@ def alike(one: str | None, other: str | None) -> bool:
 
 
 def _of_stated(
-    made: Sequence[Stated], reference: Side | None, candidate: Side | None, *, exact: bool, bigger_is_better: bool
+    made: Sequence[Stated],
+    reference: Side | None,
+    candidate: Side | None,
+    *,
+    least: float | None,
+    bigger_is_better: bool,
 ) -> Judgement:
+    """What uploads state, where they bear it out; `least` is the least ratio of counts that is a difference."""
     usable = [each for each in made if each.is_usable]
     spoken = max(enumerate(usable or made), key=lambda item: (item[1].n or 0, item[0]))[1]
     ends = [end for end in (spoken.low, spoken.high) if end is not None]
     wide = [] if spoken.log_ratio is None else [abs(spoken.log_ratio - end) for end in ends]
-    threshold = None if exact else max([LEAST_CLAIM, spoken.claim or 0.0, *wide])
+    threshold = None if least is not None else max([LEAST_CLAIM, spoken.claim or 0.0, *wide])
 
     def doubt_of(each: Stated) -> str | None:
-        if exact:
-            return doubt_of_count(each.outcome, each.log_ratio)
+        if least is not None:
+            return doubt_of_count(each.outcome, each.log_ratio, least=least)
         return doubt_of_measurement(
             each.outcome,
             each.log_ratio,
@@ -192,14 +201,14 @@ def _of_stated(
         sound = [each for each in usable if doubt_of(each) is None]
         if any(_contradict(one, other) for one in sound for other in sound):
             return "Reports contradict each other."
-        if exact and reference is not None and candidate is not None:
+        if reference is not None and candidate is not None:
             return _doubt_of_stored(spoken, reference, candidate)
         return None
 
     doubted = reason()
     return Judgement(
         spoken.outcome if doubted is None else "ambiguous",  # type: ignore[arg-type] # what is not doubted is an outcome
-        "exact" if exact else "paired",
+        "paired" if least is None else "exact",
         spoken.log_ratio,
         spoken.low,
         spoken.high,

@@ -13,6 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.commits.models import Commit
 from pullback_service.comparisons.at_once import CODE_OF, KIND_CODE_OF, Flags
 from pullback_service.comparisons.columns import NOTHING, describe_series, read_numbers
@@ -285,6 +286,7 @@ def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequ
         candidate,
         () if stated is None else stated.statements,
         exact=shape.exact,
+        counted_together=COUNTED_IN_ONE_SESSION.get(shape.metric),
         bigger_is_better=shape.direction == "bigger",
         failure=None if failed is None else failed.message,
         reference_failure=None if failed_before is None else failed_before.message,

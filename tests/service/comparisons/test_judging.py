@@ -108,6 +108,17 @@ def test_counts_that_differ_are_not_claimed_where_the_software_differed_too():
         assert judge(Side(100), Side(200), [stated], exact=True, changed_software=software).outcome == outcome
 
 
+def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between_two():
+    less = Stated("less", -log(2), -log(2), -log(2), n=1)
+    judgement = judge(Side(200), Side(100), [less], exact=False, counted_together=0.0)
+    assert (judgement.outcome, judgement.kind, judgement.threshold) == ("less", "exact", None)
+    assert judge(Side(100), Side(200), [less], exact=False, counted_together=0.0).outcome == "less"  # another session's
+    assert judge(Side(200), Side(100), [], exact=False, counted_together=0.0).kind == "unpaired"
+    nearly = replace(less, outcome="equal", log_ratio=0.0009)
+    assert judge(None, None, [nearly], exact=False, counted_together=0.001).outcome == "equal"
+    assert judge(None, None, [nearly], exact=False, counted_together=0.0).outcome == "ambiguous"
+
+
 def test_a_stated_count_gives_way_to_what_the_commits_counted():
     equal, more = Stated("equal", 0.0, n=20), Stated("more", log(2), n=20)
     assert judge(Side(100), Side(200), [more], exact=True).outcome == "more"
