@@ -133,6 +133,24 @@ async def test_commits_are_named_by_branch_or_beginning_and_the_parent_is_the_de
     assert (await compare(base="abcdef1", head="main"))["reference"]["sha"] == older["commit"]["sha"]
 
 
+async def test_without_a_measured_parent_a_commit_is_held_against_what_was_measured_before(
+    client, upload, compare, reports
+):
+    await upload(reports.report(1), reports.report(4))
+    (note,) = (answer := await compare(head="main"))["notes"]
+    assert answer["reference"]["sha"] == reports.sha(1)
+    assert note.startswith(f"How {reports.sha(4)} descends from commits with results is not known: {reports.sha(1)} is")
+    commits = [
+        reports.report(number)["commit"] | {"branch": None, "dirty": None, "title": None} for number in (4, 3, 2)
+    ]
+    told = [{name: value for name, value in commit.items() if value is not None} for commit in commits]
+    log = {"project": "demo", "branch": "main", "commits": told}
+    assert (await client.post("/api/v1/commits", json=log)).status_code == 200
+    (note,) = (answer := await compare(head=reports.sha(4)))["notes"]
+    assert (answer["reference"]["sha"], answer["summary"]["unchanged"]) == (reports.sha(1), 2)
+    assert note.endswith(f"has no results: {reports.sha(1)} is its nearest ancestor with results.")
+
+
 async def test_a_branch_is_held_against_where_it_parted(client, upload, compare, reports):
     topic = reports.report(4)
     topic["commit"] |= {"sha": reports.sha(104), "branch": "topic", "parents": [reports.sha(2)]}
@@ -261,7 +279,7 @@ async def test_a_time_that_nobody_measured_is_no_count(upload, compare, reports)
         ({"base": "main"}, 422, "query.head"),
         ({"head": "main", "base": f"{1:040x}", "outcome": "slow"}, 422, "query.outcome"),
         ({"head": "main", "base": f"{1:040x}", "cursor": "x"}, 422, "not a cursor"),
-        ({"head": f"{1:040x}"}, 404, "Nothing is known of commit"),
+        ({"head": f"{1:040x}"}, 404, "Nothing was measured before commit"),
     ],
 )
 async def test_what_does_not_hold_is_refused(upload, compare, reports, asked, status, said):
