@@ -3,8 +3,8 @@
 // ("var(--series-1)") and are looked up here, again whenever the theme changes.
 /* global Plotly */
 
-// Within a window's height of what is seen. Told after the first frame, so the page with its stills is painted before the
-// library runs, and never for a tab that nobody has looked at.
+// Within a window's height of what is seen. Told with the first frame, so that the page with its stills is painted before
+// the library runs, and not before somebody looks at the tab.
 function near(place) {
   return new Promise((resolve) => {
     const watch = new IntersectionObserver(([entry]) => {
@@ -18,8 +18,8 @@ function near(place) {
 
 const libraries = new Map();
 
-// Runs a script once, as a classic one: of those browsers keep the compiled code, so that from the third page on Plotly
-// is not compiled again, which takes four times as long as drawing.
+// Runs a script once, under an address that is cached for ever: browsers keep what they compiled of it, and from the third
+// page on do not compile Plotly again, which takes three times as long as to draw with it.
 function library(address) {
   if (!libraries.has(address)) {
     libraries.set(address, new Promise((resolve, reject) => {
