@@ -124,8 +124,9 @@ _PATH = "/projects/{project:path}/compare"
 
 @router.get("/compare")
 async def compare_somewhere(request: Request, session: ReadSession) -> Response:
-    """To the project that is asked for, else the one that was uploaded to last."""
-    return await elsewhere(request, session, links.compare)
+    """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
+    nothing = "This page compares two commits of a project, two of its branches or two machines."
+    return await elsewhere(request, session, links.compare, title="Compare", nothing=nothing)
 
 
 @router.get(_PATH + ".json")

@@ -336,6 +336,12 @@ def test_an_unknown_address_answers_in_the_pages_own_style(browser, base):
 def test_an_empty_dashboard_says_what_to_do_next(visit, empty_base):
     page = visit("/", at=empty_base)
     assert "pullback run --suite quick" in page.locator(".empty").inner_text()
+    for title, why in (("Compare", "compares two commits"), ("Explore", "draws any series")):
+        page.get_by_role("link", name=title, exact=True).click()
+        assert page.locator("h1").inner_text() == title
+        assert why in page.locator(".empty").inner_text()
+        assert f"pullback upload report.json --server {empty_base}" in page.locator(".empty pre").inner_text()
+        assert page.locator("nav [aria-current]").inner_text() == title
 
 
 def test_the_overview_fills_itself_when_the_first_report_arrives(visit, empty_base, made):
