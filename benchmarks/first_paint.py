@@ -31,7 +31,7 @@ from urllib.parse import quote, urlsplit
 from benchmarks.service_load import shape
 from benchmarks.service_load.figures import Figure, table
 from benchmarks.service_load.processes import TOKEN, serving
-from playwright.sync_api import BrowserContext, BrowserType, sync_playwright
+from playwright.sync_api import BrowserContext, BrowserType, ViewportSize, sync_playwright
 
 from pullback_service import migrating
 from pullback_service.postgres import EmbeddedPostgres
@@ -42,7 +42,7 @@ READ_BEFORE = 3
 LOOKED_AT_MS = 1000
 """How long a page stays open while it is read before: compiled code is written a little after the page has loaded."""
 PRIVATE_TIMES = 3
-WINDOW = {"width": 1440, "height": 900}
+WINDOW: ViewportSize = {"width": 1440, "height": 900}
 TWINS = {".json", ".csv", ".md", ".svg", ".atom"}
 WORDS = {
     *("workloads", "commits", "cases", "compare", "explore", "reports"),
