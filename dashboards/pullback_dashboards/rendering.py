@@ -182,6 +182,12 @@ def _breakable(label: str) -> Markup:
     return Markup("<wbr>").join(parts)
 
 
+def _whole_words(text: str) -> Markup:
+    """A command that a narrow page breaks at blanks: behind the hyphen of an option it would read as another command."""
+    words = (Markup(word) if isinstance(text, Markup) else word for word in re.split(r"(\s+)", text))  # noqa: S704 - it is one
+    return Markup("").join(Markup("<span>{}</span>").format(word) if "-" in word else word for word in words)
+
+
 def _with_code(text: str) -> Markup:
     """Text in which what stands between backticks is code."""
     parts = text.split("`")
@@ -213,5 +219,6 @@ def _templates() -> Environment:
         "markdown_text": markdown_text,
         "breakable": _breakable,
         "with_code": _with_code,
+        "whole_words": _whole_words,
     }
     return environment

@@ -3,8 +3,10 @@ import io
 import json
 import re
 
+from markupsafe import Markup
+
 from pullback_dashboards import links
-from pullback_dashboards.rendering import csv_twin, json_twin
+from pullback_dashboards.rendering import _whole_words, csv_twin, json_twin
 
 
 def test_csv_keeps_numbers_and_tames_formulas():
@@ -30,3 +32,11 @@ def test_addresses_survive_any_name():
 def test_the_twin_of_a_page_has_the_same_state():
     assert links.twin("/", "project=p", "json") == "/overview.json?project=p"
     assert links.twin("/jobs", "", "csv") == "/jobs.csv"
+
+
+def test_words_of_a_command_stay_whole_and_its_text_the_same():
+    command = "pullback run --suite 'quick:a<b*'\n  --no-fetch x-y & z"
+    drawn = _whole_words(command)
+    assert re.findall("<span>(.*?)</span>", drawn) == ["--suite", "--no-fetch", "x-y"]
+    assert drawn.striptags() == " ".join(command.split())
+    assert _whole_words(Markup("a --b &lt;c")) == "a <span>--b</span> &lt;c"

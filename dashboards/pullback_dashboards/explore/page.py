@@ -97,8 +97,9 @@ _PATH = "/projects/{project:path}/explore"
 
 @router.get("/explore")
 async def explore_somewhere(request: Request, session: ReadSession) -> Response:
-    """To the project that is asked for, else the one that was uploaded to last."""
-    return await elsewhere(request, session, links.explore)
+    """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
+    nothing = "This page draws any series of a project, chosen by workload, variant, metric and machine."
+    return await elsewhere(request, session, links.explore, title="Explore", nothing=nothing)
 
 
 @router.get(_PATH + ".json")

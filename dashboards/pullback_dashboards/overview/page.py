@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.choices import Empty, Question, question, questions
+from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, questions
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, in_reading_order
@@ -29,8 +29,6 @@ COLUMNS = (
     "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "doubt", "commit",
 )  # fmt: skip
 _SORTED = {"name": "name", "worst": "worst first", "best": "best first"}
-_FIRST_STEPS = """pullback run --suite quick -o report.json
-pullback upload report.json --server {base}"""
 
 
 @dataclass(frozen=True)
@@ -278,5 +276,5 @@ def _nothing_yet(fleet: Fleet, base: str) -> Empty:
     return Empty(
         "Nothing is measured yet",
         ("Measure a checkout and send the report, or let CI send the output of its own benchmark tool.",),
-        _FIRST_STEPS.format(base=base),
+        FIRST_STEPS.format(base=base),
     )
