@@ -21,7 +21,6 @@ from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.raster import png
-from pullback_dashboards.charts.sparkline import sparkline
 from pullback_dashboards.charts.still import BESIDE_OTHERS, NARROWEST, WIDEST, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.explore.view import Chart
@@ -151,7 +150,7 @@ async def png_twin(svg: str, width: int) -> Response:
 
 
 def _sparkline(cell: Cell) -> Markup:
-    return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
+    return Markup(cell.sparkline())  # noqa: S704 - numbers only
 
 
 def _noise(days: Sequence[Floor]) -> Markup:

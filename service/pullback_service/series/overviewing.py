@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, exists, func, lateral, or_, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.among import among
 from pullback_service.commits import history
 from pullback_service.commits.models import Commit
@@ -90,16 +91,8 @@ class StandingPoint(NamedTuple):
     quality: str
 
 
-class SparkPoint(NamedTuple):
-    """A point of a series as a line a few pixels high needs it."""
-
-    series_id: int
-    commit_id: int
-    value: float
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    outcome: str | None
+SparkPoint: TypeAlias = tuple[int, int, float, float | None, float | None, float | None, str | None]
+"""A point of a series as a line a few pixels high needs it: series, commit, value, log ratio with its interval, outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,20 +269,27 @@ async def lines_of(session: AsyncSession, series_ids: Collection[int], since: Co
     return await pooled_cells(session, await measured_points(session, points))
 
 
+_SPARKS: LiteralString = """
+SELECT series_id, commit_id, value, log_ratio, low, high, outcome
+  FROM point
+ WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
+ ORDER BY ordered_at, commit_id, id
+ LIMIT %(most)s
+"""
+
+
 async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[SparkPoint]:
-    """Some series from a commit on, in the order of history; of several reports at a commit the newest speaks.
+    """Some series, of projects that were found, from a commit on; of several reports at a commit the newest comes last.
 
     Index: ix_point_series_history. As plain rows, a tenth of the time of whole points.
     """
     if not series_ids:
         return []
-    statement = (
-        select(Point.series_id, Point.commit_id, Point.value, Point.log_ratio, Point.low, Point.high, Point.outcome)
-        .where(among(Point.series_id, series_ids), history.since(Point, since.ordered_at, since.id))
-        .order_by(*history.oldest_first(Point), Point.id)
-        .limit(MOST_HISTORY_POINTS)
-    )
-    return [*map(SparkPoint._make, (await (await session.connection()).execute(statement)).all())]
+    values = {
+        "series": statements.array_of(series_ids), "ordered_at": since.ordered_at, "commit": since.id,
+        "most": MOST_HISTORY_POINTS,
+    }  # fmt: skip
+    return await statements.rows(session, _SPARKS, values, binary=True)
 
 
 async def failures_at(
