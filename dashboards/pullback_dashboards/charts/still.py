@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
+from typing import NamedTuple
 
 from pullback_dashboards.charts.palette import Look
 
@@ -31,8 +32,7 @@ _TONES = frozenset({"better", "worse", "failed"})
 _MOST_MARKS = 60  # more of them are a thick line; then only the line and its end are drawn
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(NamedTuple):
     """One commit of a curve: its place, the height and, where there is one, its interval."""
 
     place: int
