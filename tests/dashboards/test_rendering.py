@@ -1,10 +1,21 @@
 import csv
+import gc
 import io
 import json
 import re
+import weakref
+from types import SimpleNamespace
+
+from fastapi import Request
 
 from pullback_dashboards import links
-from pullback_dashboards.rendering import csv_twin, json_twin
+from pullback_dashboards.choices import Empty
+from pullback_dashboards.fleet.view import Fleet
+from pullback_dashboards.rendering import csv_twin, json_twin, page
+
+
+class Shown:
+    """Something that a page shows."""
 
 
 def test_csv_keeps_numbers_and_tames_formulas():
@@ -30,3 +41,25 @@ def test_addresses_survive_any_name():
 def test_the_twin_of_a_page_has_the_same_state():
     assert links.twin("/", "project=p", "json") == "/overview.json?project=p"
     assert links.twin("/jobs", "", "csv") == "/jobs.csv"
+
+
+def test_what_a_page_showed_is_gone_when_it_is_sent():
+    shown = [Shown(), Shown()]
+    known = [weakref.ref(one) for one in shown]
+    scope = {
+        "type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": [],
+        "server": ("pages", 80), "scheme": "http",
+    }  # fmt: skip
+    view = SimpleNamespace(
+        fleet=Fleet(), heat=None, commit=None, empty=Empty("Nothing", ()), questions=(), project=None
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        for one in shown:
+            page(Request(scope), "overview.html", title="A", view=view, state=one)
+        del one
+        shown.clear()
+        assert [one() for one in known] == [None, None]
+    finally:
+        gc.enable()
