@@ -7,17 +7,19 @@ the points that are drawn are read in full.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, LiteralString, NamedTuple, TypeAlias
 
-from sqlalchemy import BigInteger, Row, and_, cast, func, lateral, select, true
+from sqlalchemy import BigInteger, Integer, Row, Select, and_, any_, bindparam, cast, func, lateral, select, true
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.among import among
 from pullback_service.commits import history
+from pullback_service.commits.models import Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.models import Machine
@@ -126,13 +128,21 @@ class SketchedPoint(NamedTuple):
     log_ratio: float | None
 
 
+_CASES = (
+    select(Case.id, Case.workload, Case.label)
+    .where(Case.project_id == bindparam("project"), Case.workload == bindparam("workload"))
+    .order_by(Case.id)
+)
+_SERIES = (
+    select(Series.id, Series.variant, Series.metric, Series.unit, Series.direction, Series.exact)
+    .where(Series.case_id == bindparam("case"), Series.machine_id == bindparam("machine"))
+    .order_by(Series.id)
+)
+
+
 async def cases_of_workload(session: AsyncSession, project_id: ProjectId, workload: str) -> Sequence[KnownCase]:
     """Cases of a workload. Index: ix_case_workload."""
-    rows = await session.execute(
-        select(Case.id, Case.workload, Case.label)
-        .where(Case.project_id == project_id, Case.workload == workload)
-        .order_by(Case.id)
-    )
+    rows = await session.execute(_CASES, {"project": project_id, "workload": workload})
     found = [KnownCase(*row) for row in rows]
     if not found:
         raise NotFoundError(f"No upload of this project has a workload named {workload!r}.")
@@ -156,11 +166,7 @@ async def measured_on(session: AsyncSession, case_ids: Collection[int]) -> Mappi
 
 async def series_of_case(session: AsyncSession, case_id: int, machine_id: MachineId) -> Sequence[CaseSeries]:
     """Series of a case on a machine. Index: uq_series_case_id_variant_metric_machine_id."""
-    rows = await session.execute(
-        select(Series.id, Series.variant, Series.metric, Series.unit, Series.direction, Series.exact)
-        .where(Series.case_id == case_id, Series.machine_id == machine_id)
-        .order_by(Series.id)
-    )
+    rows = await session.execute(_SERIES, {"case": case_id, "machine": machine_id})
     return [CaseSeries(*row) for row in rows]
 
 
@@ -191,9 +197,7 @@ async def case_history(
     kept, before = _kept(light, oldest)
     total = sum(1 for row in light if _place(row) >= oldest)
     thinned = len(places) > MOST_MARKS
-    points = select_points(spread=False).order_by(
-        *history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id
-    )
+    points, values = _points(), {}
     if thinned:
         pairs = (
             func.unnest(
@@ -204,8 +208,8 @@ async def case_history(
         )
         points = points.join(pairs, and_(pairs.c.series_id == Point.series_id, pairs.c.commit_id == Point.commit_id))
     else:
-        points = points.where(among(Point.series_id, drawn), history.since(Point, *oldest))
-    cells = await pooled_cells(session, await measured_points(session, points)) if drawn else []
+        points, values = _points_since(), {"series": drawn, "ordered_at": oldest[0], "commit": oldest[1]}
+    cells = await pooled_cells(session, await measured_points(session, points, values)) if drawn else []
     return CaseHistory(
         commits=await _commits(session, known),
         cells=[cell for cell in cells if cell.commit.id in known],
@@ -213,6 +217,34 @@ async def case_history(
         before=before,
         changes=await _changes(session, [one for one in series if one.exact and changes], oldest, known),
         thinned=thinned and len(kept) < total,
+    )
+
+
+# Made once: an expression, its key and its text take 2 ms.
+@cache
+def _points() -> Select[*tuple[Any, ...]]:
+    """Points in the order of history, those of one series and commit together."""
+    return select_points(spread=False).order_by(
+        *history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id
+    )
+
+
+@cache
+def _points_since() -> Select[*tuple[Any, ...]]:
+    """Those of some `series` since a `commit` at `ordered_at`."""
+    place = bindparam("ordered_at", type_=Point.ordered_at.type), bindparam("commit", type_=Point.commit_id.type)
+    series = any_(bindparam("series", type_=ARRAY(Point.series_id.type)))
+    return _points().where(Point.series_id == series, history.since(Point, *place))
+
+
+@cache
+def _newest_failures() -> Select[Failure, Case, Commit, Machine]:
+    """The `most` newest failures of a `case` on a `machine`."""
+    return (
+        select_failures()
+        .where(Failure.case_id == bindparam("case"), Failure.machine_id == bindparam("machine"))
+        .order_by(*history.newest_first(Failure), Failure.id.desc())
+        .limit(bindparam("most", type_=Integer))
     )
 
 
@@ -271,12 +303,8 @@ async def _light(session: AsyncSession, series_ids: Collection[int], last: int) 
 
 
 async def _failures(session: AsyncSession, case_id: int, machine_id: MachineId, last: int) -> Sequence[FailedCase]:
-    rows = await session.execute(
-        select_failures()
-        .where(Failure.case_id == case_id, Failure.machine_id == machine_id)
-        .order_by(*history.newest_first(Failure), Failure.id.desc())
-        .limit(min(last, MOST_FAILURES))
-    )
+    values = {"case": case_id, "machine": machine_id, "most": min(last, MOST_FAILURES)}
+    rows = await session.execute(_newest_failures(), values)
     return [failed_case(row) for row in reversed(rows.all())]
 
 
