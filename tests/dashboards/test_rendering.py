@@ -6,9 +6,12 @@ import re
 import weakref
 from types import SimpleNamespace
 
+import pytest
 from fastapi import Request
 
 from pullback_dashboards import links
+from pullback_dashboards.charts.sparkline import Tick
+from pullback_dashboards.charts.still import Spot
 from pullback_dashboards.choices import Empty
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.rendering import csv_twin, json_twin, page
@@ -31,6 +34,11 @@ def test_csv_keeps_numbers_and_tames_formulas():
 def test_a_view_is_json_with_its_instants_in_utc(build):
     said = json.loads(json_twin(build.commits(1)[0]).body)
     assert said["authored_at"] == "2026-03-01T12:00:00Z"
+
+
+@pytest.mark.parametrize("part", [Tick(0.1, 0.0, 0.2), Spot(3, 1.5)])
+def test_parts_of_charts_are_json_by_their_names(part):
+    assert json.loads(json_twin([part]).body) == [part._asdict()]
 
 
 def test_addresses_survive_any_name():

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pullback_dashboards.charts.palette import Look
 
@@ -40,6 +40,10 @@ class Spot(NamedTuple):
     low: float | None = None
     high: float | None = None
     hollow: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return self._asdict()
 
 
 @dataclass(frozen=True)
