@@ -1,12 +1,25 @@
 import csv
+import gc
 import io
 import json
 import re
+import weakref
+from types import SimpleNamespace
 
+import pytest
+from fastapi import Request
 from markupsafe import Markup
 
 from pullback_dashboards import links
-from pullback_dashboards.rendering import _whole_words, csv_twin, json_twin
+from pullback_dashboards.charts.sparkline import Tick
+from pullback_dashboards.charts.still import Spot
+from pullback_dashboards.choices import Empty
+from pullback_dashboards.fleet.view import Fleet
+from pullback_dashboards.rendering import _whole_words, csv_twin, json_twin, page
+
+
+class Shown:
+    """Something that a page shows."""
 
 
 def test_csv_keeps_numbers_and_tames_formulas():
@@ -22,6 +35,11 @@ def test_csv_keeps_numbers_and_tames_formulas():
 def test_a_view_is_json_with_its_instants_in_utc(build):
     said = json.loads(json_twin(build.commits(1)[0]).body)
     assert said["authored_at"] == "2026-03-01T12:00:00Z"
+
+
+@pytest.mark.parametrize("part", [Tick(0.1, 0.0, 0.2), Spot(3, 1.5)])
+def test_parts_of_charts_are_json_by_their_names(part):
+    assert json.loads(json_twin([part]).body) == [part._asdict()]
 
 
 def test_addresses_survive_any_name():
@@ -40,3 +58,25 @@ def test_words_of_a_command_stay_whole_and_its_text_the_same():
     assert re.findall("<span>(.*?)</span>", drawn) == ["--suite", "--no-fetch", "x-y"]
     assert drawn.striptags() == " ".join(command.split())
     assert _whole_words(Markup("a --b &lt;c")) == "a <span>--b</span> &lt;c"
+
+
+def test_what_a_page_showed_is_gone_when_it_is_sent():
+    shown = [Shown(), Shown()]
+    known = [weakref.ref(one) for one in shown]
+    scope = {
+        "type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": [],
+        "server": ("pages", 80), "scheme": "http",
+    }  # fmt: skip
+    view = SimpleNamespace(
+        fleet=Fleet(), heat=None, commit=None, empty=Empty("Nothing", ()), questions=(), project=None
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        for one in shown:
+            page(Request(scope), "overview.html", title="A", view=view, state=one)
+        del one
+        shown.clear()
+        assert [one() for one in known] == [None, None]
+    finally:
+        gc.enable()
