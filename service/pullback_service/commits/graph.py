@@ -92,9 +92,3 @@ def merge_base(
         return MergeBase(best[-1], ())  # the one descends from the other, whatever else lies between them
     unknown = [sha for sha in (of_one | of_other) - common if not parents.get(sha)]
     return MergeBase(best[-1] if best else None, tuple(sorted(unknown)))
-
-
-def is_sibling(first_parents: Mapping[str, str | None], ordered: Sequence[str], sha: str) -> bool:
-    """Whether a branch goes another way from the first parent of a commit, so that the commit is not on it."""
-    parent = first_parents.get(sha)
-    return parent is not None and any(first_parents.get(on) == parent for on in ordered if on != sha)
