@@ -38,7 +38,6 @@ from pullback_service.commits.branches import list_branches
 from pullback_service.commits.queries import list_commits
 from pullback_service.comparisons import queries
 from pullback_service.comparisons.outcomes import Outcomes, summarize
-from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
 from pullback_service.ids import ProjectId, SeriesId
@@ -46,6 +45,7 @@ from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.windows import Window, marks_in
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 

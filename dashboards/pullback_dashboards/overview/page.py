@@ -19,9 +19,9 @@ from pullback_dashboards.overview.state import SORTS, State, asked
 from pullback_dashboards.overview.view import Cell, HeatMap, News, Row, heat_map, news
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
-from pullback_service.database import ReadSession
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 named = APIRouter(route_class=WholeNames, include_in_schema=False)

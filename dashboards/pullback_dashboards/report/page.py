@@ -22,11 +22,11 @@ from pullback_dashboards.report.view import (
 )
 from pullback_dashboards.sources import as_factor
 from pullback_dashboards.wording.moments import read_instant
-from pullback_service.database import ReadSession
 from pullback_service.errors import GoneError
 from pullback_service.reports.queries import StoredReport, outline_of, report_by_id
 from pullback_service.reports.remains import remains_of
 from pullback_service.series.cases import label
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 
