@@ -43,6 +43,7 @@ FAST_AND_FORGETFUL = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "max_connections": "300",
+    "shared_buffers": "128MB",  # all of them are looked through whenever a database is dropped
 }
 
 

@@ -73,7 +73,8 @@ async def _known(
 
 
 _KNOWN: LiteralString = """
-SELECT c.sha, coalesce(c.authored_at, c.created_at), c.authored_at IS NOT NULL, c.ordered_at,
+SELECT c.sha, coalesce(least(c.authored_at, c.created_at + interval '1 day'), c.created_at), c.authored_at IS NOT NULL,
+       c.ordered_at,
        p.parent_sha, parent.ordered_at, parent.authored_at IS NOT NULL
   FROM (SELECT id FROM commit WHERE project_id = %(project)s AND sha = ANY (%(shas)s::text[])
          UNION
