@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Annotated, Any
 
 import orjson
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 LARGEST_JSON_BYTES = 256 * 1024
@@ -140,17 +140,51 @@ def _storable_object(value: dict[str, Any]) -> dict[str, Any]:
 JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_storable_object)]
 
 
-def _few_labels(value: dict[str, Any]) -> dict[str, Any]:
+def _check_labels(value: dict[str, Any]) -> dict[str, Any]:
     if len(value) > MOST_LABELS or any(len(name) > LONGEST_LABEL for name in value):
         raise PydanticCustomError(
             "labels", f"There may be {MOST_LABELS} labels, with names of up to {LONGEST_LABEL} characters."
         )
-    for name, item in value.items():
-        if len(orjson.dumps(item)) > LONGEST_LABEL + len('""'):
-            shown = ascii(name)[1:-1]
-            raise PydanticCustomError("label", f"The label {shown} says more than {LONGEST_LABEL} bytes: be short.")
+    for name, said in value.items():
+        words = said if isinstance(said, list) else [said]
+        if len(words) > MOST_LABELS or any(isinstance(word, (list, dict)) for word in words):
+            raise PydanticCustomError(
+                "label",
+                f"The label {_shown(name)} must be a word, a number, true, false or null, or up to {MOST_LABELS} of them.",
+            )
+        if any(isinstance(word, str) and len(word) > LONGEST_LABEL for word in words):
+            raise PydanticCustomError(
+                "label", f"The label {_shown(name)} says more than {LONGEST_LABEL} characters: be short."
+            )
+        if any(isinstance(word, float) and abs(word) > LARGEST_ID for word in words):
+            raise PydanticCustomError("label", f"The number of the label {_shown(name)} must fit into 64 bits.")
     return value
 
 
+def _shown(name: str) -> str:
+    return ascii(name)[1:-1]
+
+
+_WORD: dict[str, Any] = {"type": "string", "maxLength": LONGEST_LABEL, "pattern": _TEXT}
+_SAID = [
+    _WORD,
+    {"type": "number", "minimum": -LARGEST_ID, "maximum": LARGEST_ID},
+    {"type": "boolean"},
+    {"type": "null"},
+]
+
 # They are compared by every claim and stand in every list of jobs and agents.
-Labels = Annotated[JsonObject, AfterValidator(_few_labels)]
+Labels = Annotated[
+    JsonObject,
+    AfterValidator(_check_labels),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "maxProperties": MOST_LABELS,
+            "propertyNames": _WORD,
+            "additionalProperties": {
+                "anyOf": [*_SAID, {"type": "array", "maxItems": MOST_LABELS, "items": {"anyOf": _SAID}}]
+            },
+        }
+    ),
+]

@@ -16,6 +16,7 @@ from pullback_service.errors import PostgresError
 from pullback_service.postgres import MAJOR_VERSION, EmbeddedPostgres
 
 FAST = {"fsync": "off"}
+MIB = 1024 * 1024
 
 
 @pytest.fixture
@@ -52,6 +53,20 @@ def test_data_survives_a_restart(server):
     server.stop()
     with psycopg.connect(server.start()) as connection:
         assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
+
+
+def test_a_new_database_has_memory_as_its_machine_has_it_until_its_owner_changes_it(server, folder):
+    def buffers():
+        with psycopg.connect(server.start()) as connection:
+            return int(
+                connection.execute("SELECT setting FROM pg_settings WHERE name = 'shared_buffers'").fetchone()[0]
+            )
+
+    assert 128 * MIB <= buffers() * 8192 <= min(1024 * MIB, max(psutil.virtual_memory().total // 4, 128 * MIB))
+    server.stop()
+    with (folder / "postgresql.conf").open("a") as configuration:
+        configuration.write("shared_buffers = 77MB\n")
+    assert buffers() * 8192 == 77 * MIB
 
 
 def test_only_the_owner_may_enter_the_data_folder(server, folder):

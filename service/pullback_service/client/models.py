@@ -108,7 +108,7 @@ class BackfillPolicy(Statement):
 
     branch: str
     suite: str
-    requires: dict[str, JsonValue] | None = None
+    requires: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
     """Labels of the agents, as in jobs: without `device`, those of the CPU."""
     order: Literal["newest", "bisect"] | None = None
     limit: int | None = None
@@ -126,7 +126,7 @@ class BackfillRequest(Statement):
 
     branch: str
     suite: str
-    requires: dict[str, JsonValue] | None = None
+    requires: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
     """Labels of the agents, as in jobs: without `device`, those of the CPU."""
     order: Literal["newest", "bisect"] | None = None
     limit: int | None = None
@@ -319,7 +319,7 @@ class ClaimRequest(Statement):
     """An agent asks for work, and is willing to wait for it."""
 
     wait_s: float | None = None
-    labels: dict[str, JsonValue] | None = None
+    labels: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
     """Left out, those of the enrolment hold."""
     kinds: list[str] | None = None
     """Kinds of jobs the agent knows how to do; it is given no others."""
@@ -508,7 +508,7 @@ class Enrolment(Statement):
     """An agent introduces itself."""
 
     name: str
-    labels: dict[str, JsonValue] | None = None
+    labels: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
     """What jobs may ask for. `device` says where the agent measures: the CPU, if left out."""
     machine: MachineStatement
 
@@ -685,7 +685,7 @@ class JobRequest(Statement):
     """Of the kind `compare`: the older of the two commits."""
     priority: int | None = None
     """Higher ones are given out first, among equals older ones."""
-    requires: dict[str, JsonValue] | None = None
+    requires: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
     """A job that names no `device` is for the CPU."""
     timeout_s: float | None = None
     """The work is ended after so many seconds."""

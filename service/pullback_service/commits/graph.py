@@ -12,7 +12,11 @@ STEP = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A commit as it is stored: `heard_at` is when it was authored, or else (not `dated`) when it was first heard of."""
+    """A commit as it is stored: `heard_at` is when it was authored, or else (not `dated`) when it was first heard of.
+
+    No commit is authored after it was heard of: what a clock far ahead says counts as a day after that, which is more than
+    zones and honest clocks are apart, so that it is the newest commit for a day and not for years.
+    """
 
     sha: str
     heard_at: datetime

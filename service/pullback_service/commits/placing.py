@@ -63,7 +63,8 @@ async def _known(session: AsyncSession, project_id: ProjectId, shas: Collection[
 
 
 _KNOWN: LiteralString = """
-SELECT c.sha, coalesce(c.authored_at, c.created_at), c.authored_at IS NOT NULL, c.ordered_at,
+SELECT c.sha, coalesce(least(c.authored_at, c.created_at + interval '1 day'), c.created_at), c.authored_at IS NOT NULL,
+       c.ordered_at,
        p.parent_sha, parent.ordered_at, parent.authored_at IS NOT NULL
   FROM commit c
   LEFT JOIN commit_parent p ON p.commit_id = c.id AND p.position = 0

@@ -40,7 +40,8 @@ SELECT sha, id, ordered_at FROM commit WHERE project_id = %(project)s AND sha = 
 """
 _MAKE_COMMITS: LiteralString = """
 INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at)
-SELECT %(project)s, sha, branch, author, title, authored_at, coalesce(authored_at, now())
+SELECT %(project)s, sha, branch, author, title, authored_at,
+       coalesce(least(authored_at, now() + interval '1 day'), now())
   FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
               %(authored_at)s::timestamptz[])
        WITH ORDINALITY AS given (sha, branch, author, title, authored_at, place)

@@ -56,7 +56,8 @@ async def compare_commits(
     base: Annotated[
         Name | None,
         Query(
-            description=f"The reference: what it is held against. {NAMED} Default: the first parent of `head`.",
+            description=f"The reference: what it is held against. {NAMED} Default: the first parent of `head`, "
+            "or where that has no results the commit measured before it; a note says so.",
             examples=["main"],
         ),
     ] = None,

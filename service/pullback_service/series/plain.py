@@ -11,27 +11,29 @@ from pullback_service.series.windows import PooledPoint, RawPoint
 
 
 def plain_point(point: PooledPoint) -> dict[str, Any]:
-    """A `PointSummary`."""
+    """A `PointSummary`. Taken apart at once: reading one field after the other takes half as long again."""
+    ((ordered_at, _), commit, title, position, after_gap, value, spread, baseline, log_ratio, low, high, n, outcome,
+     quality, dirty, method, program_hash, reports, raw) = point  # fmt: skip
     return {
-        "commit": point.commit,
-        "title": point.title,
-        "ordered_at": point.place[0],
-        "position": point.position,
-        "after_gap": point.after_gap,
-        "value": point.value,
-        "spread": point.spread,
-        "baseline": point.baseline,
-        "log_ratio": point.log_ratio,
-        "low": point.low,
-        "high": point.high,
-        "n": point.n,
-        "outcome": point.outcome,
-        "quality": point.quality,
-        "dirty": point.dirty,
-        "method": point.method,
-        "program_hash": point.program_hash,
-        "report_ids": point.reports,
-        "raw": [*map(RawPoint._asdict, point.raw)] or None,
+        "commit": commit,
+        "title": title,
+        "ordered_at": ordered_at,
+        "position": position,
+        "after_gap": after_gap,
+        "value": value,
+        "spread": spread,
+        "baseline": baseline,
+        "log_ratio": log_ratio,
+        "low": low,
+        "high": high,
+        "n": n,
+        "outcome": outcome,
+        "quality": quality,
+        "dirty": dirty,
+        "method": method,
+        "program_hash": program_hash,
+        "report_ids": reports,
+        "raw": [*map(RawPoint._asdict, raw)] or None,
     }
 
 

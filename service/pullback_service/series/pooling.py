@@ -11,6 +11,7 @@ inside the range of what was measured.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import median
 from typing import Protocol, TypeVar
 
@@ -73,24 +74,30 @@ class Spread:
 def spread_of(values: Sequence[float]) -> Spread:
     """Smallest, quartiles and largest of at least one value."""
     ordered = sorted(values)
-    if len(ordered) == 1:
+    count = len(ordered)
+    if count == 1:
         only = ordered[0]
         return Spread(1, only, only, only, only, only)
-    q25, middle, q75 = (_quantile(ordered, fraction) for fraction in (0.25, 0.5, 0.75))
-    return Spread(len(ordered), ordered[0], q25, middle, q75, ordered[-1])
+    (a, to_a), (b, to_b), (c, to_c) = _quartiles(count)
+    return Spread(
+        count,
+        ordered[0],
+        ordered[a] * (1 - to_a) + ordered[a + 1] * to_a,
+        ordered[b] * (1 - to_b) + ordered[b + 1] * to_b,
+        ordered[c] * (1 - to_c) + ordered[c + 1] * to_c,
+        ordered[-1],
+    )
 
 
-def _quantile(ordered: Sequence[float], fraction: float) -> float:
-    """The linear quantile between the values beside it: NumPy's and `statistics.quantiles(method="inclusive")`.
+@lru_cache(1024)
+def _quartiles(count: int) -> tuple[tuple[int, float], ...]:
+    """Behind which of so many ordered values (two or more) each quartile lies, and how far on the way to the next.
 
-    By hand, because a page of 2,000 points asks for 6,000 of them: a third of the time of the standard library's.
+    Linear between the values: NumPy's, and `statistics.quantiles(method="inclusive")`. By hand, because a page of 2,000
+    points asks for 6,000 of them: a sixth of the time of the standard library's.
     """
-    place = fraction * (len(ordered) - 1)
-    below = int(place)
-    if below == len(ordered) - 1:
-        return ordered[below]
-    rest = place - below
-    return ordered[below] * (1 - rest) + ordered[below + 1] * rest
+    places = [fraction * (count - 1) for fraction in (0.25, 0.5, 0.75)]
+    return tuple((int(place), place - int(place)) for place in places)
 
 
 def usable(points: Sequence[M]) -> Sequence[M]:

@@ -3,12 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, case, exists, func, lateral, or_, select, true
+from sqlalchemy import Row, Select, Subquery, and_, bindparam, case, exists, func, lateral, or_, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
@@ -142,61 +143,21 @@ async def latest_matrix(
     uq_series_case_id_variant_metric_machine_id for some workloads), then one probe of ix_point_series_history per series,
     on a branch with uq_branch_commit_branch_id_commit_id; ix_failure_case_history.
     """
-    series = select(Series.id, Series.case_id, Series.machine_id).where(Series.project_id == project_id)
-    if machines is not None:
-        series = series.where(Series.machine_id.in_(machines))
-    if workloads is not None:
-        series = series.join(Case, Case.id == Series.case_id).where(Case.workload.in_(workloads))
-    of_metric = series if metric is None else series.where(Series.metric == metric)
-    newest = _newest_commit_of_cases(of_metric.subquery("known"), branch_id)
-    # Each series enters its own index: joined in one go, a planner may take all points of the commits and filter them.
-    newest_points = lateral(
-        select(Point)
-        .where(
-            Point.series_id == Series.id,
-            Point.ordered_at == newest.c.ordered_at,
-            Point.commit_id == newest.c.commit_id,
-        )
-        .offset(0)
-    )
-    points = (
-        select_points(of=aliased(Point, newest_points), after=newest)
-        .order_by(Series.case_id, Series.variant, Series.metric, Series.id, newest_points.c.id)
-        .limit(MOST_MATRIX_POINTS + 1)
-    )
-    if metric is not None:
-        points = points.where(Series.metric == metric)
-    # Failures are of no metric; and few cases have any, so that few series are looked at for them.
-    failed = exists().where(Failure.case_id == Series.case_id, Failure.machine_id == Series.machine_id)
-    newest = _newest_commit_of_cases(series.where(failed).subquery("failing"), branch_id)
-    failures = (
-        select_failures()
-        .join(
-            newest,
-            and_(newest.c.case_id == Failure.case_id, newest.c.machine_id == Failure.machine_id),
-            isouter=True,
-        )
-        .where(
-            Case.project_id == project_id,
-            newest.c.commit_id.is_(None) | history.since(Failure, newest.c.ordered_at, newest.c.commit_id),
-        )
-        .order_by(*history.newest_first(Failure), Failure.id)
-        .limit(MOST_FAILURES)
-    )
-    if machines is not None:
-        failures = failures.where(Failure.machine_id.in_(machines))
-    if workloads is not None:
-        failures = failures.where(Case.workload.in_(workloads))
-    if branch_id is not None:
-        failures = failures.where(
-            Failure.commit_id.in_(select(BranchCommit.commit_id).where(BranchCommit.branch_id == branch_id))
-        )
-    rows = await measured_points(session, points)
+    of = _Narrowed(machines is not None, workloads is not None, metric is not None, branch_id is not None)
+    asked = {
+        "project": project_id,
+        "machines": machines,
+        "workloads": workloads,
+        "metric": metric,
+        "branch": branch_id,
+    }
+    values = {name: value for name, value in asked.items() if value is not None}
+    rows = await measured_points(session, _matrix_points(of), values)
     return Matrix(
         cells=sorted(
             await pooled_cells(session, rows[:MOST_MATRIX_POINTS]), key=lambda cell: (cell.case.workload, cell.case.id)
         ),
-        failures=[failed_case(row) for row in (await session.execute(failures)).all()],
+        failures=[failed_case(row) for row in (await session.execute(_matrix_failures(of), values)).all()],
         complete=len(rows) <= MOST_MATRIX_POINTS,
     )
 
@@ -245,7 +206,83 @@ async def workloads(session: AsyncSession, project_id: ProjectId) -> Sequence[st
     return (await session.scalars(statement.limit(MOST_WORKLOADS))).all()
 
 
-def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
+class _Narrowed(NamedTuple):
+    """To what a matrix is kept, by values that its statements name as here; `branch` is one's id."""
+
+    machines: bool
+    workloads: bool
+    metric: bool
+    branch: bool
+
+
+# Made once each: building them anew took 7 ms of every page with a matrix, and left 1,700 objects in cycles.
+@cache
+def _matrix_points(of: _Narrowed) -> Select[*tuple[Any, ...]]:
+    """The points of `latest_matrix`."""
+    known = _series_of(of)
+    if of.metric:
+        known = known.where(Series.metric == bindparam("metric"))
+    newest = _newest_commit_of_cases(known.subquery("known"), of)
+    # Each series enters its own index: joined in one go, a planner may take all points of the commits and filter them.
+    newest_points = lateral(
+        select(Point)
+        .where(
+            Point.series_id == Series.id,
+            Point.ordered_at == newest.c.ordered_at,
+            Point.commit_id == newest.c.commit_id,
+        )
+        .offset(0)
+    )
+    points = (
+        select_points(of=aliased(Point, newest_points), after=newest)
+        .order_by(Series.case_id, Series.variant, Series.metric, Series.id, newest_points.c.id)
+        .limit(MOST_MATRIX_POINTS + 1)
+    )
+    return points.where(Series.metric == bindparam("metric")) if of.metric else points
+
+
+@cache
+def _matrix_failures(of: _Narrowed) -> Select[Failure, Case, Commit, Machine]:
+    """The failures of `latest_matrix`: they are of no metric."""
+    # Few cases have any, so that few series are looked at for them.
+    failed = exists().where(Failure.case_id == Series.case_id, Failure.machine_id == Series.machine_id)
+    newest = _newest_commit_of_cases(_series_of(of).where(failed).subquery("failing"), of)
+    failures = (
+        select_failures()
+        .join(
+            newest,
+            and_(newest.c.case_id == Failure.case_id, newest.c.machine_id == Failure.machine_id),
+            isouter=True,
+        )
+        .where(
+            Case.project_id == bindparam("project"),
+            newest.c.commit_id.is_(None) | history.since(Failure, newest.c.ordered_at, newest.c.commit_id),
+        )
+        .order_by(*history.newest_first(Failure), Failure.id)
+        .limit(MOST_FAILURES)
+    )
+    if of.machines:
+        failures = failures.where(Failure.machine_id.in_(bindparam("machines", expanding=True)))
+    if of.workloads:
+        failures = failures.where(Case.workload.in_(bindparam("workloads", expanding=True)))
+    if of.branch:
+        first_parents = select(BranchCommit.commit_id).where(BranchCommit.branch_id == bindparam("branch"))
+        failures = failures.where(Failure.commit_id.in_(first_parents))
+    return failures
+
+
+def _series_of(of: _Narrowed) -> Select[int, int, int]:
+    """The series of a matrix, of any metric."""
+    series = select(Series.id, Series.case_id, Series.machine_id).where(Series.project_id == bindparam("project"))
+    if of.machines:
+        series = series.where(Series.machine_id.in_(bindparam("machines", expanding=True)))
+    if of.workloads:
+        of_workloads = Case.workload.in_(bindparam("workloads", expanding=True))
+        series = series.join(Case, Case.id == Series.case_id).where(of_workloads)
+    return series
+
+
+def _newest_commit_of_cases(known: Subquery, of: _Narrowed) -> Subquery:
     """(case_id, machine_id, ordered_at, commit_id) of the newest commit with a point, for the given series."""
     newest = (
         select(Point.ordered_at, Point.commit_id)
@@ -253,9 +290,10 @@ def _newest_commit_of_cases(known: Subquery, branch_id: int | None) -> Subquery:
         .order_by(*history.newest_first(Point))
         .limit(1)
     )
-    if branch_id is not None:
+    if of.branch:
         newest = newest.join(
-            BranchCommit, and_(BranchCommit.branch_id == branch_id, BranchCommit.commit_id == Point.commit_id)
+            BranchCommit,
+            and_(BranchCommit.branch_id == bindparam("branch"), BranchCommit.commit_id == Point.commit_id),
         )
     newest_of_series = lateral(newest)
     return (
@@ -347,13 +385,15 @@ def select_points(
     )
 
 
-async def measured_points(session: AsyncSession, statement: Select[*tuple[Any, ...]]) -> list[MeasuredPoint]:
-    """The points of a statement of `select_points`.
+async def measured_points(
+    session: AsyncSession, statement: Select[*tuple[Any, ...]], values: Mapping[str, Any] | None = None
+) -> list[MeasuredPoint]:
+    """The points of a statement of `select_points`, with the values that it names.
 
     Past the session, whose loading takes longer than reading them, and its rule of what callers see: points are asked for
     by a project, a case or a series that was found where the rule is.
     """
-    return [*map(MeasuredPoint._make, (await (await session.connection()).execute(statement)).all())]
+    return [*map(MeasuredPoint._make, (await (await session.connection()).execute(statement, values)).all())]
 
 
 def select_failures() -> Select[Failure, Case, Commit, Machine]:

@@ -1,0 +1,48 @@
+"""Values that come in, and what the description says of them."""
+
+import jsonschema
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from pullback_service.fields import LARGEST_ID, LONGEST_LABEL, MOST_LABELS, Labels
+
+LABELS = TypeAdapter(Labels)
+GOOD = [
+    {},
+    {"gpu": "h200", "big": True, "cores": 16, "share": 0.5, "none": None, "site": ["here", 2, False]},
+    {f"label {number}": "" for number in range(MOST_LABELS)},
+    {"x" * LONGEST_LABEL: "é" * LONGEST_LABEL},
+    {"low": -LARGEST_ID, "high": LARGEST_ID, "many": ["x"] * MOST_LABELS},
+]
+BAD = {
+    "one label too many": ({f"label {number}": "" for number in range(MOST_LABELS + 1)}, "There may be 32 labels"),
+    "a long name": ({"x" * (LONGEST_LABEL + 1): ""}, "names of up to 200 characters"),
+    "a long word": ({"gpu": "x" * (LONGEST_LABEL + 1)}, "The label gpu says more than 200 characters: be short."),
+    "a long word among others": ({"gpu": ["", "x" * (LONGEST_LABEL + 1)]}, "The label gpu says more"),
+    "an object": (
+        {"gpu": {"name": "h200"}},
+        "The label gpu must be a word, a number, true, false or null, or up to 32",
+    ),
+    "a list in a list": ({"gpu": [["h200"]]}, "The label gpu must be a word"),
+    "too many words": ({"gpu": ["x"] * (MOST_LABELS + 1)}, "or up to 32 of them"),
+    "NUL in a word": ({"gpu": "a\x00"}, "NUL"),
+    "NUL in a name": ({"g\x00": "a"}, "NUL"),
+    "a number of 65 bits": ({"n": 2**64}, "64 bits"),
+    "a large number": ({"n": 1e19}, "The number of the label n must fit into 64 bits."),
+}
+
+
+@pytest.mark.parametrize("labels", GOOD)
+def test_labels_are_words_and_numbers_and_described_as_such(labels):
+    assert LABELS.validate_python(labels) == labels
+    jsonschema.validate(labels, LABELS.json_schema())
+
+
+@pytest.mark.parametrize("wrong", BAD)
+def test_what_is_no_label_is_refused_in_words_and_by_the_description(wrong):
+    labels, words = BAD[wrong]
+    with pytest.raises(ValidationError) as refused:
+        LABELS.validate_python(labels)
+    assert words in refused.value.errors()[0]["msg"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(labels, LABELS.json_schema())
