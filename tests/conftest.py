@@ -48,8 +48,8 @@ FAST_AND_FORGETFUL = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "max_connections": "300",
-    "shared_buffers": "128MB",  # all of them are looked through whenever a database is dropped
     "io_method": "sync",  # everything is in memory: asking another process to read it takes longer than reading it
+    "shared_buffers": "128MB",  # all of them are looked through whenever a database is dropped
 }
 
 

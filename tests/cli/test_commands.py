@@ -45,6 +45,15 @@ def test_looking_at_the_commands_loads_no_part_of_the_product():
 
 
 @pytest.mark.parametrize(
+    "part", ["pullback_service.worker", "pullback_service.migrating", "pullback_runners.agent.daemon"]
+)
+def test_who_answers_no_requests_does_not_load_what_answers_them(part):
+    program = f"import sys, {part}; print(sorted({{'fastapi', 'starlette', 'uvicorn'}} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
     ("command", "missing", "extra"),
     [
         (["serve"], "uvicorn", "service"),

@@ -1,6 +1,7 @@
 """What holds for every answer: problems, headers, ids, health and who may ask."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from pullback_service import migrating
 
@@ -60,7 +61,10 @@ async def test_an_unexpected_error_is_a_problem_that_tells_nothing_of_the_inside
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr("pullback_service.projects.queries.list_projects", explode)
-    response = await client.get("/api/v1/projects")
+    with capture_logs() as said:  # which the service as it is started writes without the values of variables
+        response = await client.get("/api/v1/projects")
+    (line,) = (line for line in said if line["event"] == "unexpected_error")
+    assert str(line["exc_info"]) == "secret detail"
     assert_problem(response, 500)
     assert "secret" not in response.text
     assert response.headers["content-security-policy"]

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.sparkline import Tick, sparkline
-from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading
+from pullback_dashboards.history import TIERS, Claim, Commit, History, Line, Metric, Reading
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
@@ -405,7 +405,7 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
         return "" if reading.log_ratio is None else "no interval"
     said = [factors.interval(reading.low, reading.high)]
     if reading.contaminated:
-        said.append("disturbed")
+        said.append("contaminated")
     elif reading.outcome == "ambiguous":
         said.append("ambiguous")
     elif reading.groups is not None and reading.groups < FEW_GROUPS:
@@ -484,7 +484,7 @@ def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
                 yield _Change(place, math.inf, line.case, line.variant, "same", _AGAIN, told_with=_AGAIN)
         elif line.metric.exact:
             yield from _exact_change(place, before, now, line)
-        elif line.metric.name == "time":
+        elif line.metric.name == "time" and line.variant in TIERS:  # a commit of ours moves no peer
             yield from _moved_ratio(place, before, now, line)
 
 
@@ -506,7 +506,7 @@ def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iter
 
 def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
     moved = factors.move(before.spread, now.spread)
-    if moved is None or before.log_ratio is None or now.log_ratio is None:
+    if moved is None or before.log_ratio is None or now.log_ratio is None or before.contaminated or now.contaminated:
         return
     text = f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}"
     note = "intervals apart, not yet confirmed by a paired comparison"

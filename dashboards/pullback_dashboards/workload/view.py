@@ -312,7 +312,7 @@ def _remark(reading: Reading) -> str:
     """What else a reader must know of a reading."""
     said = []
     if reading.contaminated:
-        said.append("measured on a disturbed machine")
+        said.append("contaminated: something else used the machine")
     if reading.dirty:
         said.append("with uncommitted changes")
     return ", ".join(said)

@@ -103,6 +103,20 @@ def test_news_tell_exact_changes_and_ratios_that_moved(history):
     assert ("fused", "time against unfused moved 0.40× → 0.50×") in told
 
 
+def test_a_ratio_that_moved_is_no_news_of_a_peer_nor_of_a_contaminated_reading(build):
+    moved = [build.paired(0.40), build.paired(0.50)]
+
+    def told(variant, readings):
+        lines = build.line("unfused", [Reading(1.0)] * 2), build.line(variant, readings)
+        return [item.text for item in news(build.history(*lines), project="p", machine=None)]
+
+    assert len(told("fused", moved)) == 1
+    assert told("numpy", moved) == []
+    for place in (0, 1):
+        disturbed = [each._replace(contaminated=place == at) for at, each in enumerate(moved)]
+        assert told("fused", disturbed) == []
+
+
 def test_noise_within_the_intervals_is_no_news(build):
     lines = (
         build.line("unfused", [Reading(1.0)] * 2),
@@ -195,7 +209,7 @@ def test_more_cases_than_fit_are_counted(build):
     assert (len(group.rows), group.more) == (2, 1)
 
 
-def test_few_groups_and_a_disturbed_machine_are_doubts(build):
+def test_few_groups_and_a_contaminated_one_are_doubts(build):
     def doubt(reading):
         lines = (build.line("unfused", [Reading(1.0)]), build.line("fused", [reading]))
         return cells(build.history(*lines), build.time)["fused"].doubt
@@ -203,7 +217,7 @@ def test_few_groups_and_a_disturbed_machine_are_doubts(build):
     plain = build.paired(0.5)
     assert doubt(plain) == "0.495–0.505"
     assert doubt(plain._replace(groups=6)) == "0.495–0.505, 6 groups"
-    assert doubt(plain._replace(groups=6, contaminated=True)) == "0.495–0.505, disturbed"
+    assert doubt(plain._replace(groups=6, contaminated=True)) == "0.495–0.505, contaminated"
 
 
 def test_a_row_that_nobody_measures_any_more_says_so(build):
