@@ -21,6 +21,7 @@ class Display:
         self._console = console
         self._live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
         self._told: dict[str, str] = {}
+        self._told_at: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         if self._live:
@@ -43,6 +44,8 @@ class Display:
         """Draw the jobs as they stand."""
         for job in jobs:
             self._tell_change(job)
+            if self._live is None and not job.is_final:
+                self._tell_progress(job)
         if self._live:
             self._live.update(_table([job for job in jobs if not job.is_final]), refresh=True)
 
@@ -58,6 +61,15 @@ class Display:
             self.say(f"{_name(job)}: {job.state}" + (f" ({reason})" if reason else ""))
         elif self._live is None:
             self.say(f"{_name(job)}: {job.state}")
+
+    def _tell_progress(self, job: FollowedJob) -> None:
+        """A line a case: one for each group of its would fill a log."""
+        sha, progress = str(job.commit["sha"]), job.progress
+        message = str(progress.get("message") or "")
+        subject = message.rpartition(": ")[0] or message
+        if subject and subject != self._told_at.get(sha):
+            self._told_at[sha] = subject
+            self.say(f"{sha[:_SHORT_SHA]} [{progress.get('done') or 0}/{progress.get('total') or 0}] {message}")
 
 
 def _table(jobs: Sequence[FollowedJob]) -> Table:

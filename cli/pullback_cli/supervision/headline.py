@@ -1,6 +1,5 @@
 """What `up` prints when the checked-out commit is measured: the ratios a person came for."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from rich.table import Table
 
 from pullback_cli.supervision.first_jobs import FollowedJob
 from pullback_cli.supervision.service_api import Item, ServiceApi
+from pullback_runners.report.words import time_in_words
 from pullback_runners.workloads import Case
 from pullback_service.client import ClientError
 
@@ -21,8 +21,8 @@ class Ratio:
     case: str
     variant: str
     baseline: str
-    factor: float
-    outcome: str
+    words: str
+    """As `pullback run` says it: `209x faster (195-224)`."""
 
 
 def headline(api: ServiceApi, job: FollowedJob, url: str) -> RenderableType:
@@ -39,12 +39,12 @@ def headline(api: ServiceApi, job: FollowedJob, url: str) -> RenderableType:
 
 
 def time_ratios(report: Item) -> Iterator[Ratio]:
-    """Every paired time of a report as a factor of the baseline's: 0.5 is twice as fast."""
+    """Every paired time of a report against the baseline."""
     for case in report.get("cases", ()):
         for pair in case.get("paired", ()):
             if pair["metric"] == "time" and pair.get("log_ratio") is not None:
                 name = Case.of_document(case["case"]).name
-                yield Ratio(name, pair["variant"], pair["baseline"], math.exp(pair["log_ratio"]), pair["outcome"])
+                yield Ratio(name, pair["variant"], pair["baseline"], time_in_words(pair))
 
 
 def failed_cases(report: Item) -> Iterator[str]:
@@ -58,8 +58,7 @@ def _table(ratios: list[Ratio]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for heading in ("case", "variant"):
         table.add_column(heading)
-    table.add_column(f"time, × {ratios[0].baseline if ratios else 'baseline'}", justify="right")
-    table.add_column("outcome")
+    table.add_column(f"time against {ratios[0].baseline if ratios else 'the baseline'}")
     for ratio in ratios:
-        table.add_row(escape(ratio.case), escape(ratio.variant), f"{ratio.factor:.2f}×", ratio.outcome)
+        table.add_row(escape(ratio.case), escape(ratio.variant), ratio.words)
     return table

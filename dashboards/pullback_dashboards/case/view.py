@@ -15,7 +15,7 @@ from pullback_dashboards.case.differences import Difference, Line, differing_fac
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Commit, in_reading_order, metric_label
-from pullback_dashboards.report.view import reproduce_command
+from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.wording import factors, units
 
 LAYERS = (
@@ -168,7 +168,7 @@ def case_view(
         variants=variants,
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
         quality=now.document["harness"].get("quality", "clean"),
-        reproduce=reproduce_command(now.document, commit, workload=workload),
+        reproduce=reproduce_command(now.document, commit, only=now.entry),
     )
 
 

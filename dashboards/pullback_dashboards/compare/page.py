@@ -30,6 +30,7 @@ from pullback_dashboards.compare.view import (
 )
 from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import metric_label
+from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page, png_twin
 from pullback_dashboards.routing import WholeNames
@@ -211,7 +212,7 @@ async def _view(
         first=state.start + 1,
         next_href=address.replaced("start", str(following)) if following < len(wanted) else None,
         turned_href=_turned(address, state, comparison),
-        commands=f"git switch --detach {candidate.sha}\npullback compare --against {reference.sha}",
+        commands=compare_command(reference.sha, candidate.sha),
         questions=(question("show", _shows(found, state, address)),),
         menus=tuple(_menus(dimensions_of(found, names), address)),
         pin_href=links.pin(address.less("start", "open")),

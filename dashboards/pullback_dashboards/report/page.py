@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit
+from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.view import (
     ReportView,
@@ -18,7 +19,6 @@ from pullback_dashboards.report.view import (
     facts_of,
     failures_of,
     left_out,
-    reproduce_command,
 )
 from pullback_dashboards.sources import as_factor
 from pullback_dashboards.wording.moments import read_instant

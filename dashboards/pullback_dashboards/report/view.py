@@ -1,6 +1,5 @@
 """What the report page shows, out of the outline of the report as it was stored. Keys that are missing are left out, never made up."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -195,22 +194,6 @@ def left_out(document: Mapping[str, Any]) -> tuple[str, ...]:
     harness = document.get("harness", {})
     lists = (harness.get(name) for name in ("refused", "absent"))
     return tuple(str(sentence) for sentences in lists if isinstance(sentences, list) for sentence in sentences)
-
-
-def reproduce_command(document: Mapping[str, Any], commit: Commit, workload: str | None = None) -> str:
-    """The commands that measure the same again, or one workload of it. Another tool's suite is run by that tool."""
-    kinds = {variant.get("kind") for entry in document.get("cases", ()) for variant in entry.get("variants", ())}
-    if kinds == {"external"}:
-        return (
-            f"git switch --detach {commit.sha}\n# measure as before, with the tool that did, and send what it wrote:\n"
-            f"pullback upload FILE --project {shlex.quote(document.get('project') or 'NAME')}"
-        )
-    suite = document.get("harness", {}).get("suite") or "quick"
-    if workload is not None:
-        suite = f"{suite.partition(':')[0]}:{workload}*"
-    on_gpu = any(entry.get("case", {}).get("device") == "cuda" for entry in document.get("cases", ()))
-    device = " --device cuda" if on_gpu else ""
-    return f"git switch --detach {commit.sha}\npullback run --suite {shlex.quote(suite)}{device} -o report.json"
 
 
 def comparison_row(label: str, raw: Mapping[str, Any], reference: Commit, candidate: Commit) -> ComparisonRow:

@@ -230,8 +230,15 @@ async def read_log(
     )
 
 
+async def _place(request: Request, caller: KnownCaller, watch: KnownWatch) -> AsyncIterator[None]:
+    """A place among the streams until the answer has been sent: what has begun cannot be refused any more."""
+    with watch.place(caller.name if caller.token_id is not None else address_of(request) or caller.name):
+        yield
+
+
 @router.get(
     "/{job_id}/log/stream",
+    dependencies=[Depends(_place)],
     response_class=Response,
     responses={
         200: {
@@ -244,7 +251,6 @@ async def read_log(
     openapi_extra={"x-events": {"log": LogEvent.__name__, "job": JobEvent.__name__, "end": JobEvent.__name__}},
 )
 async def follow_log(
-    request: Request,
     caller: KnownCaller,
     watch: KnownWatch,
     reading: OpenedReading,
@@ -279,11 +285,9 @@ async def follow_log(
         raise queries.unknown_job(job_id)
     if place.ended and news.job_ended and place.attempt == news.attempt:
         return Response(status_code=204)
-    by = caller.name if caller.token_id is not None else address_of(request) or caller.name
-    watch.refuse_too_many(by)
 
     async def events() -> AsyncIterator[bytes]:
-        with watch.watch(job_id, news, by=by) as watched:
+        with watch.watch(job_id, news, caller=caller) as watched:
             async for event in Reader(watched, reading, place, only=attempt).follow(watch, wait_s=wait_s):
                 yield event
 

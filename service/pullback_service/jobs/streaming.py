@@ -38,7 +38,8 @@ EVENT_SCHEMA = {
 }
 """One event, as tools that read descriptions take the schema of a stream."""
 LONGEST_STREAM_S = 600
-"""Whoever looks on comes back by then, and is asked again whether they may: tokens end, and projects stop being public."""
+"""Whoever looks on comes back by then, and is asked again whether they may. A token that ended, and a project that is not
+public any more, end a stream with the next look; that somebody signed out is noticed then."""
 BEAT_EVERY_S = 15.0
 RETRY_MS = 2_000
 LONGEST_PIECE = 64 * 1024
@@ -144,7 +145,11 @@ class Reader:
     async def _new_pieces(self, news: News) -> AsyncIterator[bytes]:
         if not self._place.attempt and news.attempt:
             self._place = Place(1, 0)  # nothing had begun: none of what has since is left out
-        while self._place.attempt and (self._place.attempt, self._place.offset) != (news.attempt, news.log_bytes):
+        while (
+            self._watched.news is not None
+            and self._place.attempt
+            and (self._place.attempt, self._place.offset) != (news.attempt, news.log_bytes)
+        ):
             async with self._reading() as session:
                 piece = await logs.read(
                     session,

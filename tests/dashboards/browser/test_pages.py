@@ -66,7 +66,7 @@ def test_two_clicks_lead_from_the_overview_to_what_made_an_array_more(visit):
     assert "b3 = multiply" in program.locator(".new").first.inner_text()
     page.get_by_role("button", name="Copy").click()  # the second
     command = page.evaluate("navigator.clipboard.readText()")
-    assert re.search(r"git switch --detach [0-9a-f]{40}\npullback run --suite 'quick:dense_bias_act\*'", command)
+    assert re.match(r"pullback run --commits [0-9a-f]{40} --suite quick --case 'dense_bias_act\[n=", command)
 
 
 def test_a_comparison_begins_with_its_verdict(visit, base):

@@ -121,8 +121,9 @@ def test_what_changed_around_the_measurement_is_told(view):
     assert differences == {("numpy", "2.3", "2.4"), ("uncommitted changes", "yes", "no")}
 
 
-def test_it_is_measured_again_by_one_workload_of_its_suite(view):
-    assert view(told(), None).reproduce.endswith("pullback run --suite 'quick:dense*' -o report.json")
+def test_it_is_measured_again_without_the_other_cases_and_variants(view):
+    command = view(told(), None).reproduce
+    assert command.endswith(" --suite quick --case 'dense[n=8,f4,cpu]' --variant fused -o measured")
 
 
 def test_a_failed_variant_keeps_its_reason(view):

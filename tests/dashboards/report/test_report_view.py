@@ -1,9 +1,9 @@
 import pytest
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Commit, metric_label
+from pullback_dashboards.history import metric_label
 from pullback_dashboards.rendering import _templates
-from pullback_dashboards.report.view import case_blocks, facts_of, left_out, reproduce_command
+from pullback_dashboards.report.view import case_blocks, facts_of, left_out
 
 
 def document(**entry):
@@ -75,13 +75,6 @@ def test_facts_are_flat_and_leave_out_what_is_unknown():
     assert [(fact.name, fact.value) for fact in facts] == [("cpu model", "EPYC"), ("cpu cores", "8"), ("flags", "a, b")]
 
 
-def test_the_command_to_measure_again_quotes_what_it_must():
-    command = reproduce_command({"harness": {"suite": "quick:a b*"}}, Commit("f" * 40))
-    assert command.splitlines()[1] == "pullback run --suite 'quick:a b*' -o report.json"
-    on_gpu = {"harness": {"suite": "quick"}, "cases": [{"case": {"workload": "dense", "device": "cuda"}}]}
-    assert reproduce_command(on_gpu, Commit("f" * 40)).endswith("--suite quick --device cuda -o report.json")
-
-
 def test_what_was_refused_and_what_is_absent_is_told_and_nonsense_is_not():
     harness = {"refused": ["no case matches 'nope'"], "absent": ["numpy takes part in no case: none written"]}
     assert left_out({"harness": harness}) == ("no case matches 'nope'", "numpy takes part in no case: none written")
@@ -95,10 +88,3 @@ def test_a_layer_that_no_variant_has_takes_no_column():
         variants=[variant("unfused", gpu_bytes=unseen, array_bytes=seen), variant("fused", gpu_bytes=unseen)]
     )
     assert block(raw).metrics == ("array_bytes",)
-
-
-def test_another_tools_results_are_measured_again_with_that_tool():
-    entry = {"case": {"workload": "encode"}, "variants": [{"variant": "external", "kind": "external"}]}
-    said = reproduce_command({"project": "my parser", "cases": [entry]}, Commit("a" * 40))
-    assert said.splitlines()[-1] == "pullback upload FILE --project 'my parser'"
-    assert "pullback run" not in said

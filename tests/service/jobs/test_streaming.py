@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from pullback_service.jobs import streaming, watching
 from pullback_service.jobs.streaming import whole_characters
@@ -53,12 +55,12 @@ async def lease(enroll, queue):
 
 
 @given(st.text(), st.integers(0, 200))
-def test_what_was_cut_inside_a_character_waits_for_its_rest(text, place):
-    content = text.encode()
+def test_what_was_cut_inside_a_character_waits_for_its_rest(told, place):
+    content = told.encode()
     start = content[:place]
     whole = whole_characters(start)
     assert whole == start[: len(whole)]
-    assert whole.decode() + content[len(whole) :].decode() == text
+    assert whole.decode() + content[len(whole) :].decode() == told
 
 
 @given(st.binary(max_size=12))
@@ -155,12 +157,12 @@ async def test_a_job_that_waits_is_told_of_without_a_log(client, queue):
 
 @pytest.mark.anyio
 async def test_a_long_log_comes_in_pieces_that_end_between_characters(client, lease):
-    text = "€" * 21_000
-    content = text.encode()
+    told = "€" * 21_000
+    content = told.encode()
     await lease.log(0, content[:30_000])
     await lease.log(30_000, content[30_000:])
     events, _ = events_of((await client.get(url(lease.claim["job"]), params={"wait_s": 0})).text)
-    assert text_of(events) == text
+    assert text_of(events) == told
     assert all("�" not in data.get("text", "") for _, _, data in events)
 
 
@@ -214,6 +216,51 @@ async def test_streams_are_bounded_in_all_and_for_each_caller(start_service, rep
         await client.post(f"/api/v1/jobs/{job['id']}/cancel")
         await asyncio.gather(*streams)
         assert (await client.get(url(job))).status_code == 200
+
+
+@pytest.mark.anyio
+async def test_streams_that_are_asked_for_together_are_counted_before_they_begin(start_service):
+    async with start_service(max_streams=40) as client:
+        wanted = {"project": "demo", "commit": {"sha": "a" * 40}, "suite": "quick"}
+        job = (await client.post("/api/v1/jobs", json=wanted)).json()
+        streams = [asyncio.create_task(client.get(url(job), params={"wait_s": 1})) for _ in range(20)]
+        answers = await asyncio.gather(*streams)
+        assert Counter(answer.status_code for answer in answers) == {200: 10, 429: 10}
+        for answer in answers:
+            if answer.status_code == 429:
+                assert answer.headers["content-type"] == "application/problem+json"
+                assert answer.headers["retry-after"] == "30"
+        # Every place is given back, those of requests that were refused for another reason too.
+        for _ in range(12):
+            assert (await client.get(url({"id": 7}))).status_code == 404
+        assert runtime(client).watch._held.total() == 0
+
+
+@pytest.mark.anyio
+async def test_a_stream_ends_with_its_token_and_with_a_project_that_is_public_no_more(guarded, admin, make_token):
+    for project in ("demo", "other"):
+        made = await admin.post("/api/v1/projects", json={"name": project, "public_read": True})
+        assert made.status_code == 201
+    job = await admin.post("/api/v1/jobs", json={"project": "demo", "commit": {"sha": "a" * 40}, "suite": "quick"})
+    stays, revoked, expires = [await make_token("read", project="demo") for _ in range(3)]
+    tokens = {token["name"]: token["id"] for token in (await admin.get("/api/v1/tokens")).json()["items"]}
+    known, unknown, late, anybody = (
+        asyncio.create_task(guarded.get(url(job.json()), headers=headers)) for headers in (stays, revoked, expires, {})
+    )
+    await until(lambda: runtime(guarded).watch.held == 4)
+    await admin.post(f"/api/v1/tokens/{tokens['token 2']}/revoke")
+    events, _ = events_of((await unknown).text)
+    assert [name for name, _, _ in events] == ["job"]
+    async with runtime(guarded).database.writing.begin() as session:
+        await session.execute(text("UPDATE token SET expires_at = now() WHERE name = 'token 3'"))
+    assert (await late).status_code == 200
+    await admin.patch("/api/v1/projects/demo", json={"public_read": False})
+    assert (await anybody).status_code == 200
+    assert (await guarded.get(url(job.json()), headers=revoked)).status_code == 401
+    assert not known.done()
+    await admin.post(f"/api/v1/jobs/{job.json()['id']}/cancel")
+    events, _ = events_of((await known).text)
+    assert [name for name, _, _ in events] == ["job", "end"]
 
 
 @pytest.mark.anyio

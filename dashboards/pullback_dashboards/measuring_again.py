@@ -1,0 +1,74 @@
+"""The commands that measure again what a page shows. They take the engine out of the clone and leave the working tree alone."""
+
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from pullback_dashboards.charts.palette import BASELINE
+from pullback_dashboards.history import Commit
+from pullback_service.series.cases import label
+
+
+def reproduce_command(document: Mapping[str, Any], commit: Commit, only: Mapping[str, Any] | None = None) -> str:
+    """The commands that measure a report again, or `only` one case of it. Another tool's suite is run by that tool."""
+    entries = document.get("cases", ()) if only is None else (only,)
+    kinds = {variant.get("kind") for entry in entries for variant in entry.get("variants", ())}
+    harness = document.get("harness", {})
+    if kinds == {"external"}:
+        project = shlex.quote(document.get("project") or "NAME")
+        return (
+            f"{_beside(commit)}\n# measure as before, with the tool that did, and send what it wrote:\n"
+            f"pullback upload FILE --project {project}"
+        )
+    pairs = {(row["reference"], row["candidate"]) for row in document.get("comparisons", ())}
+    always = () if pairs else (BASELINE,)
+    options = shlex.join(_options(harness.get("suite") or "quick", entries, always=always, by_name=only is not None))
+    if len(pairs) == 1:
+        ((reference, candidate),) = pairs
+        return f"{compare_command(reference, candidate)} {options} -o compared.json"
+    engine = harness.get("engine") or {}
+    if engine.get("sha", commit.sha) != commit.sha:  # workloads of somebody's own, which the commit is of
+        return f"{_beside(commit)}\npullback run --workloads FILE {options} -o report.json"
+    remark = "# without what was not committed:\n" if document.get("commit", {}).get("dirty") else ""
+    return f"{remark}{measure_command(commit.sha)} {options} -o measured"
+
+
+def measure_command(sha: str) -> str:
+    """Measures the engine of a commit."""
+    return f"pullback run --commits {sha}"
+
+
+def compare_command(reference: str, candidate: str) -> str:
+    """Measures the engines of two commits in the same groups."""
+    return f"pullback compare --against {reference} --candidate {candidate}"
+
+
+def _beside(commit: Commit) -> str:
+    return f"git worktree add --detach ../{commit.short} {commit.sha} && cd ../{commit.short}"
+
+
+def _options(
+    suite: str, entries: Sequence[Mapping[str, Any]], *, always: Collection[str], by_name: bool
+) -> Iterator[str]:
+    """What of a suite was measured: the cases, by their names or as they were asked for, and the variants."""
+    cases = [entry["case"] for entry in entries]
+    if by_name:
+        yield from ("--suite", suite.partition(":")[0])
+        for case in cases:
+            yield from (
+                "--case",
+                label(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device")),
+            )
+    else:
+        yield from ("--suite", suite)
+    if any(case.get("device") == "cuda" for case in cases):
+        yield from ("--device", "cuda")
+    measured = [entry.get("variants", ()) for entry in entries]
+    names = {tuple(each["variant"] for each in variants if each["variant"] not in always) for variants in measured}
+    if (
+        len(names) == 1
+    ):  # else they are the suite's: one that is asked for by name and that a case does not have has failed
+        for name in names.pop():
+            yield from ("--variant", name)
+    if any("instructions" in each.get("metrics", {}) for variants in measured for each in variants):
+        yield "--instructions"
