@@ -202,7 +202,7 @@ def _questions(asked: State, found: Found, *, compares: bool) -> tuple[Question,
         ask("case", "case", [(case, bracket(case, found.workload)) for case in found.cases], found.state.case),
         ask("machine", "machine", [(name, name) for name in found.machines], found.machine),
         ask(
-            "memory" if counts_memory else "beside time",
+            beside_time(found.memory),
             "memory",
             [(metric.name, metric.label) for metric in found.memory],
             found.state.memory,
