@@ -17,6 +17,7 @@ NAMES = frozenset(
     {
         "pullback.css",
         "theme.js",
+        "ahead.js",
         "figures.js",
         "live.js",
         "swap.js",

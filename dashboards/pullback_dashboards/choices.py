@@ -30,6 +30,11 @@ class Empty:
     command: str | None = None
 
 
+FIRST_STEPS = """pullback run --suite quick -o report.json
+pullback upload report.json --server {base}"""
+"""The command of a page that waits for the first results."""
+
+
 def questions(*asked: Question) -> tuple[Question, ...]:
     """The questions that have more than one answer."""
     return tuple(question for question in asked if len(question.options) > 1)

@@ -7,15 +7,22 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import links
+from pullback_dashboards.choices import FIRST_STEPS, Empty
+from pullback_dashboards.rendering import page
 from pullback_dashboards.sources import newest_project
 from pullback_service.projects.queries import project_by_name
 
 
-async def elsewhere(request: Request, session: AsyncSession, address: Callable[[str], str]) -> Response:
-    """There, with everything else that was asked for, or to the overview where there is no project."""
+async def elsewhere(
+    request: Request, session: AsyncSession, address: Callable[[str], str], *, title: str, nothing: str
+) -> Response:
+    """There, with everything else that was asked for; where there is no project, a page that says `nothing` and what to do."""
     asked = [(name, value) for name, value in request.query_params.multi_items() if name != "project"]
     wanted = request.query_params.get("project")
     found = await newest_project(session) if wanted is None else await project_by_name(session, wanted)
-    there = address(found.name) if found else links.overview()
-    return RedirectResponse(f"{there}?{urlencode(asked)}" if found and asked else there, status_code=307)
+    if found is None:
+        command = FIRST_STEPS.format(base=str(request.base_url).rstrip("/"))
+        why = Empty("Nothing is measured yet", (nothing, "The first report makes one:"), command)
+        return page(request, "nothing.html", title=title, nothing=why, copying=True)
+    there = address(found.name)
+    return RedirectResponse(f"{there}?{urlencode(asked)}" if asked else there, status_code=307)

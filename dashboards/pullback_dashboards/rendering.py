@@ -14,6 +14,7 @@ from anyio import to_thread
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from pullback_dashboards import links
@@ -21,7 +22,6 @@ from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.raster import png
-from pullback_dashboards.charts.sparkline import sparkline
 from pullback_dashboards.charts.still import BESIDE_OTHERS, NARROWEST, WIDEST, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.explore.view import Chart
@@ -69,28 +69,48 @@ def page(
     `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there.
     """
     path, query = address_of(request), request.url.query
-    body = (
-        _templates()
-        .get_template(template)
-        .render(
-            title=title,
-            path=path,
-            address=f"{path}?{query}" if query else path,
-            feed=links.feed(project, machine=machine) if project is not None else None,
-            project=project,
-            machine=machine,
-            figure=figure,
-            figure_href=links.twin(path, query, "figure.json") if figure else None,
-            twins={suffix: links.twin(path, query, suffix) for suffix in twins},
-            now=datetime.now(UTC),
-            base=str(request.base_url).rstrip("/"),
-            csrf=masked_csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
-            **parts,
-        )
+    body = _rendered(
+        template,
+        title=title,
+        path=path,
+        address=f"{path}?{query}" if query else path,
+        feed=links.feed(project, machine=machine) if project is not None else None,
+        project=project,
+        machine=machine,
+        figure=figure,
+        figure_href=links.twin(path, query, "figure.json") if figure else None,
+        twins={suffix: links.twin(path, query, suffix) for suffix in twins},
+        now=datetime.now(UTC),
+        base=str(request.base_url).rstrip("/"),
+        csrf=masked_csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
+        **parts,
     )
     if _wants_markdown(request):
         return markdown_twin(markdown_of(body, str(request.base_url).rstrip("/")))
     return HTMLResponse(body, status_code=status, headers=_HEADERS)
+
+
+class _Context(Context):
+    """What a template, or one that it imports, knows; `_rendered` is told of it."""
+
+    def __init__(self, environment: Environment, parent: dict[str, Any], *named: Any, **others: Any) -> None:
+        super().__init__(environment, parent, *named, **others)
+        parent.get("contexts", []).append(self)
+
+
+def _rendered(template: str, **values: Any) -> str:
+    """The text of a template.
+
+    A context knows its macros, and these know their context. That circle would keep all that the page shows (2,500 objects
+    of a workload's) until Python looks for circles, which takes 1.6 us for each.
+    """
+    contexts: list[Context] = []
+    try:
+        return _templates().get_template(template).render(contexts=contexts, **values)
+    finally:
+        for context in contexts:
+            context.vars.clear()
+            context.parent.clear()
 
 
 def address_of(request: Request) -> str:
@@ -151,7 +171,7 @@ async def png_twin(svg: str, width: int) -> Response:
 
 
 def _sparkline(cell: Cell) -> Markup:
-    return Markup(sparkline(cell.ticks, tone=cell.tone, against_baseline=cell.against_baseline))  # noqa: S704 - numbers only
+    return Markup(cell.sparkline())  # noqa: S704 - numbers only
 
 
 def _noise(days: Sequence[Floor]) -> Markup:
@@ -182,6 +202,12 @@ def _breakable(label: str) -> Markup:
     return Markup("<wbr>").join(parts)
 
 
+def _whole_words(text: str) -> Markup:
+    """A command that a narrow page breaks at blanks: behind the hyphen of an option it would read as another command."""
+    words = (Markup(word) if isinstance(text, Markup) else word for word in re.split(r"(\s+)", text))  # noqa: S704 - it is one
+    return Markup("").join(Markup("<span>{}</span>").format(word) if "-" in word else word for word in words)
+
+
 def _with_code(text: str) -> Markup:
     """Text in which what stands between backticks is code."""
     parts = text.split("`")
@@ -197,6 +223,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.context_class = _Context
     environment.globals |= {"links": links, "asset": lambda name: asset(name).address, "look_of": look_of}
     environment.filters |= {
         "moment": moment,
@@ -213,5 +240,6 @@ def _templates() -> Environment:
         "markdown_text": markdown_text,
         "breakable": _breakable,
         "with_code": _with_code,
+        "whole_words": _whole_words,
     }
     return environment

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from pullback_service import health, problems
@@ -78,32 +79,13 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         openapi_url=OPENAPI,
         docs_url=None,  # FastAPI's page loads its scripts from elsewhere, which our content security policy forbids
         redoc_url=None,
-        dependencies=[Depends(authenticate)],
-        generate_unique_id_function=_name_of,
-        # Every error of every endpoint has one form; without this FastAPI documents its own for 422.
-        responses={"default": {"description": "A problem (RFC 9457)", "content": problems.CONTENT}},
+        **_EVERY_ROUTE,
     )
     app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
     app.add_middleware(Heads)
     problems.install(app)
-    for router in (
-        projects,
-        commits,
-        machines,
-        reports,
-        series,
-        comparisons,
-        matrix,
-        boards,
-        jobs,
-        backfills,
-        agents,
-        tokens,
-        audit,
-        status,
-        health.router,
-    ):
-        app.include_router(router)
+    # Not included once more: what FastAPI makes of a route, 20 ms each, then serves every application of a process.
+    app.router.routes.extend(_API.routes)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
     return app
 
@@ -111,3 +93,30 @@ def create_service(settings: Settings | None = None) -> FastAPI:
 def _name_of(route: APIRoute) -> str:
     """Operations are called what their functions are: in the description, in the client and in the audit log."""
     return route.name
+
+
+_EVERY_ROUTE: dict[str, Any] = {
+    "dependencies": [Depends(authenticate)],
+    "generate_unique_id_function": _name_of,
+    # Every error of every endpoint has one form; without this FastAPI documents its own for 422.
+    "responses": {"default": {"description": "A problem (RFC 9457)", "content": problems.CONTENT}},
+}
+_API = APIRouter(**_EVERY_ROUTE)
+for _router in (
+    projects,
+    commits,
+    machines,
+    reports,
+    series,
+    comparisons,
+    matrix,
+    boards,
+    jobs,
+    backfills,
+    agents,
+    tokens,
+    audit,
+    status,
+    health.router,
+):
+    _API.include_router(_router)

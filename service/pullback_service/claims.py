@@ -4,6 +4,8 @@ A wrong outcome is worse than none, and an upload may say anything. So what is c
 interval and number of groups, and is `ambiguous` where they do not bear it out; the sentence says why.
 """
 
+from collections.abc import Mapping
+
 LEAST_CLAIM = 0.005
 """Nothing is called faster or slower below this (decision 38); an upload says its own claim where it is higher."""
 USUAL_MARGIN = 0.01
@@ -17,13 +19,33 @@ COUNTED = frozenset({"less", "more", "equal"})
 CLAIMED = frozenset({"slower", "faster"})
 
 
-def doubt_of_count(outcome: str, log_ratio: float | None) -> str | None:
-    """Why a count is not `outcome`, or None where nothing speaks against it. A ratio from or to zero is None."""
+COUNTED_IN_ONE_SESSION: Mapping[str, float] = {
+    "python_bytes": 0.0,
+    "python_allocs": 0.0,
+    "python_peak_bytes": 0.0,
+    "native_peak_bytes": 0.0,
+    "gpu_peak_bytes": 0.0,
+    "instructions": 0.001,
+}
+"""Counts that compare where one session made both of them, with the least ratio that is a difference.
+
+Between two sessions they say nothing: requests of CPython's allocators change with any line of Python, peaks with the order
+in which others ask, instructions with what the linker put where.
+"""
+
+
+def doubt_of_count(outcome: str, log_ratio: float | None, *, least: float = 0.0) -> str | None:
+    """Why a count is not `outcome`, or None where nothing speaks against it. A ratio from or to zero is None.
+
+    A ratio of `least` in size may still be called equal.
+    """
     if outcome == "ambiguous":
         return "Processes of one program do not count alike."
     if outcome not in COUNTED:
         return f"The upload says {outcome} of a count."
-    agrees = log_ratio is None or {"more": log_ratio > 0, "less": log_ratio < 0, "equal": log_ratio == 0}[outcome]
+    agrees = (
+        log_ratio is None or {"more": log_ratio > 0, "less": log_ratio < 0, "equal": abs(log_ratio) <= least}[outcome]
+    )
     return None if agrees else f"The upload says {outcome}, and its ratio does not."
 
 

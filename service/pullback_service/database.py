@@ -1,27 +1,17 @@
-"""The connections to Postgres, and the sessions of requests: one that cannot write, one that is one transaction.
+"""The connections to Postgres. What requests do with them is in `sessions`: a worker knows nothing of requests."""
 
-The transaction of a write session ends before the answer is sent (`scope="function"`), so that what was acknowledged
-is stored, and what could not be stored is not acknowledged.
-"""
-
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeAlias
 
 import orjson
 import psycopg
-from fastapi import Depends, Request
 from sqlalchemy import URL, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
-from pullback_service.access.caller import Caller
-from pullback_service.access.gate import address_of
-from pullback_service.access.table import need_of
-from pullback_service.access.visibility import LimitedSession, belongs_to
-from pullback_service.audit.keeping import write_line
-from pullback_service.browsers import SAFE_METHODS
+from pullback_service.access.visibility import LimitedSession
 from pullback_service.errors import SetupError
 
 # Longer waits than these mean that something is wrong; the request fails instead of piling up behind it.
@@ -103,52 +93,3 @@ def _address(url: str) -> URL:
 
 def _dump_json(value: object) -> str:
     return orjson.dumps(value).decode()
-
-
-async def _database(request: Request) -> Database:
-    database = request.app.state.runtime.database
-    assert isinstance(database, Database)  # noqa: S101 - the application's lifespan puts it there
-    return database
-
-
-KnownDatabase = Annotated[Database, Depends(_database)]
-
-
-async def _read_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
-    async with database.reading() as session:
-        belongs_to(session, _caller(request))
-        yield session
-
-
-async def _reading(request: Request, database: KnownDatabase) -> OpenSession:
-    caller = _caller(request)
-
-    @asynccontextmanager
-    async def reading() -> AsyncIterator[AsyncSession]:
-        async with database.reading() as session:
-            belongs_to(session, caller)
-            yield session
-
-    return reading
-
-
-async def _write_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
-    async with database.writing.begin() as session:
-        caller = _caller(request)
-        belongs_to(session, caller)
-        yield session
-        route = request.scope["route"]
-        if need_of(request.method, route.path).audited and request.method not in SAFE_METHODS:
-            await write_line(session, caller, action=route.name, path=request.url.path, address=address_of(request))
-
-
-def _caller(request: Request) -> Caller:
-    caller = request.state.caller
-    assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
-    return caller
-
-
-OpenedReading = Annotated[OpenSession, Depends(_reading)]
-"""Opens sessions that read, for answers that are still being read when the request's own session has ended."""
-ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]
-WriteSession = Annotated[AsyncSession, Depends(_write_session, scope="function")]

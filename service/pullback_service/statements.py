@@ -51,3 +51,17 @@ async def run(session: AsyncSession, statement: LiteralString, values: Mapping[s
 def array_of(numbers: Iterable[int]) -> str:
     """Many whole numbers as a parameter that is cast to an array: the driver takes six times as long over the list."""
     return f"{{{','.join(map(str, numbers))}}}"
+
+
+def array_of_texts(texts: Iterable[str | None]) -> str:
+    """Many texts as a parameter that is cast to an array: the driver takes ten times as long over the list.
+
+    https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO: everything in quotes, only these two signs escaped.
+    """
+    return f"{{{','.join('NULL' if text is None else _quoted(text) for text in texts)}}}"
+
+
+def _quoted(text: str) -> str:
+    if "\\" in text or '"' in text:
+        text = text.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{text}"'

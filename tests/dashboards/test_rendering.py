@@ -1,10 +1,25 @@
 import csv
+import gc
 import io
 import json
 import re
+import weakref
+from types import SimpleNamespace
+
+import pytest
+from fastapi import Request
+from markupsafe import Markup
 
 from pullback_dashboards import links
-from pullback_dashboards.rendering import csv_twin, json_twin
+from pullback_dashboards.charts.sparkline import Tick
+from pullback_dashboards.charts.still import Spot
+from pullback_dashboards.choices import Empty
+from pullback_dashboards.fleet.view import Fleet
+from pullback_dashboards.rendering import _whole_words, csv_twin, json_twin, page
+
+
+class Shown:
+    """Something that a page shows."""
 
 
 def test_csv_keeps_numbers_and_tames_formulas():
@@ -22,6 +37,11 @@ def test_a_view_is_json_with_its_instants_in_utc(build):
     assert said["authored_at"] == "2026-03-01T12:00:00Z"
 
 
+@pytest.mark.parametrize("part", [Tick(0.1, 0.0, 0.2), Spot(3, 1.5)])
+def test_parts_of_charts_are_json_by_their_names(part):
+    assert json.loads(json_twin([part]).body) == [part._asdict()]
+
+
 def test_addresses_survive_any_name():
     address = links.workload("org/repo", "a?b#c/d", case="x[n=1,f4]")
     assert address == "/projects/org%2Frepo/workloads/a%3Fb%23c%2Fd?case=x%5Bn%3D1%2Cf4%5D"
@@ -30,3 +50,33 @@ def test_addresses_survive_any_name():
 def test_the_twin_of_a_page_has_the_same_state():
     assert links.twin("/", "project=p", "json") == "/overview.json?project=p"
     assert links.twin("/jobs", "", "csv") == "/jobs.csv"
+
+
+def test_words_of_a_command_stay_whole_and_its_text_the_same():
+    command = "pullback run --suite 'quick:a<b*'\n  --no-fetch x-y & z"
+    drawn = _whole_words(command)
+    assert re.findall("<span>(.*?)</span>", drawn) == ["--suite", "--no-fetch", "x-y"]
+    assert drawn.striptags() == " ".join(command.split())
+    assert _whole_words(Markup("a --b &lt;c")) == "a <span>--b</span> &lt;c"
+
+
+def test_what_a_page_showed_is_gone_when_it_is_sent():
+    shown = [Shown(), Shown()]
+    known = [weakref.ref(one) for one in shown]
+    scope = {
+        "type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": [],
+        "server": ("pages", 80), "scheme": "http",
+    }  # fmt: skip
+    view = SimpleNamespace(
+        fleet=Fleet(), heat=None, commit=None, empty=Empty("Nothing", ()), questions=(), project=None
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        for one in shown:
+            page(Request(scope), "overview.html", title="A", view=view, state=one)
+        del one
+        shown.clear()
+        assert [one() for one in known] == [None, None]
+    finally:
+        gc.enable()

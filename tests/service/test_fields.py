@@ -19,7 +19,10 @@ BAD = {
     "a long name": ({"x" * (LONGEST_LABEL + 1): ""}, "names of up to 200 characters"),
     "a long word": ({"gpu": "x" * (LONGEST_LABEL + 1)}, "The label gpu says more than 200 characters: be short."),
     "a long word among others": ({"gpu": ["", "x" * (LONGEST_LABEL + 1)]}, "The label gpu says more"),
-    "an object": ({"gpu": {"name": "h200"}}, "The label gpu must be a word, a number, true, false or null, or up to 32"),
+    "an object": (
+        {"gpu": {"name": "h200"}},
+        "The label gpu must be a word, a number, true, false or null, or up to 32",
+    ),
     "a list in a list": ({"gpu": [["h200"]]}, "The label gpu must be a word"),
     "too many words": ({"gpu": ["x"] * (MOST_LABELS + 1)}, "or up to 32 of them"),
     "NUL in a word": ({"gpu": "a\x00"}, "NUL"),

@@ -32,11 +32,11 @@ from pullback_service.boards import queries
 from pullback_service.boards.queries import Pin, StoredChart
 from pullback_service.boards.schemas import BoardChange, BoardRequest, ChartChange, ChartRequest
 from pullback_service.comparisons.outcomes import summarize
-from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import RequestError, refuse
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
+from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(include_in_schema=False)
 

@@ -15,13 +15,13 @@ from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits import models as commits
 from pullback_service.commits.naming import named_commit
-from pullback_service.database import ReadSession
 from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CaseReport, place_of_case
 from pullback_service.reports.queries import StoredReport, case_of, report_by_id
 from pullback_service.series.models import Case
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 

@@ -4,8 +4,9 @@ What is read off them is shape and height against the others; numbers stand besi
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from pullback_dashboards.charts.still import Curve, Spot
 
@@ -36,17 +37,21 @@ class SharedScale:
             return cls(count, min(known) / 1.1, max(known) * 1.1, log=True, baseline=baseline)
         return cls(count, 0.0, max(heights, default=1.0) * 1.08 or 1.0, baseline=baseline)
 
-    def x(self, place: int) -> float:
-        """Where a commit lies."""
+    def xs(self, places: Iterable[int]) -> list[float]:
+        """Where commits lie."""
         width = WIDTH - 2 * _MARGIN
-        return _MARGIN + (place / (self.count - 1) * width if self.count > 1 else width / 2)
+        if self.count < 2:
+            return [_MARGIN + width / 2 for _ in places]
+        return [_MARGIN + place / (self.count - 1) * width for place in places]
 
-    def y(self, height: float) -> float:
-        """Where a height lies."""
-        of = math.log if self.log else float
-        low, high = of(self.bottom), of(self.top)
-        at = of(max(height, self.bottom)) if self.log else height
-        return HEIGHT - _MARGIN - (at - low) / (high - low) * (HEIGHT - 2 * _MARGIN)
+    def ys(self, heights: Iterable[float]) -> list[float]:
+        """Where heights lie."""
+        low, high, bottom = self.bottom, self.top, self.bottom
+        if self.log:
+            low, high = math.log(low), math.log(high)
+            heights = [math.log(max(height, bottom)) for height in heights]
+        foot, room, span = HEIGHT - _MARGIN, HEIGHT - 2 * _MARGIN, high - low
+        return [foot - (height - low) / span * room for height in heights]
 
 
 def small(curves: Sequence[Curve], scale: SharedScale) -> str:
@@ -59,11 +64,11 @@ def small(curves: Sequence[Curve], scale: SharedScale) -> str:
 
 def _marks(curves: Sequence[Curve], scale: SharedScale) -> Iterator[str]:
     if scale.baseline is not None:
-        y = scale.y(scale.baseline)
+        (y,) = scale.ys([scale.baseline])
         yield f'<path class="small-base" d="M0 {y:.1f}H{WIDTH}"/>'
     for curve in curves:
         for run in _runs(curve.spots):
-            points = [(scale.x(spot.place), scale.y(spot.height)) for spot in run]
+            points = list(zip(scale.xs(spot.place for spot in run), scale.ys(spot.height for spot in run), strict=True))
             if len(points) == 1:
                 points = [(points[0][0] - 2, points[0][1]), *points]
             path = "M" + " ".join(f"{x:.0f} {y:.1f}" for x, y in points)
@@ -85,9 +90,10 @@ def _thinned(run: list[Spot]) -> list[Spot]:
     if len(run) <= _MOST_SPOTS:
         return run
     buckets = _MOST_SPOTS // 3
+    height = itemgetter(Spot._fields.index("height"))
     kept: dict[int, Spot] = {}
     for number in range(buckets):
         part = run[number * len(run) // buckets : (number + 1) * len(run) // buckets]
-        for spot in (min(part, key=lambda s: s.height), max(part, key=lambda s: s.height), part[-1]):
+        for spot in (min(part, key=height), max(part, key=height), part[-1]):
             kept[spot.place] = spot
     return [kept[place] for place in sorted(kept)]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
+from typing import Any, NamedTuple
 
 from pullback_dashboards.charts.palette import Look
 
@@ -31,8 +32,7 @@ _TONES = frozenset({"better", "worse", "failed"})
 _MOST_MARKS = 60  # more of them are a thick line; then only the line and its end are drawn
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(NamedTuple):
     """One commit of a curve: its place, the height and, where there is one, its interval."""
 
     place: int
@@ -40,6 +40,10 @@ class Spot:
     low: float | None = None
     high: float | None = None
     hollow: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return self._asdict()
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits.naming import named_commit
 from pullback_service.commits.queries import parents_of
-from pullback_service.database import ReadSession
 from pullback_service.ids import ProjectId
 from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, list_reports
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 

@@ -10,6 +10,9 @@ from fastapi.responses import PlainTextResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
+from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
+from pullback_dashboards.charts.card import card
+from pullback_dashboards.charts.tally import Line, tally
 from pullback_dashboards.choices import question
 from pullback_dashboards.compare.expanded import Expanded, expanded
 from pullback_dashboards.compare.reading import CompareAsked, Comparison, read_comparison
@@ -29,14 +32,13 @@ from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import csv_twin, json_twin, page, png_twin
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.state import Address
 from pullback_service.commits.branches import list_branches
 from pullback_service.commits.queries import list_commits
 from pullback_service.comparisons import queries
 from pullback_service.comparisons.outcomes import Outcomes, summarize
-from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
 from pullback_service.ids import ProjectId, SeriesId
@@ -44,6 +46,7 @@ from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.windows import Window, marks_in
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -125,8 +128,9 @@ _PATH = "/projects/{project:path}/compare"
 
 @router.get("/compare")
 async def compare_somewhere(request: Request, session: ReadSession) -> Response:
-    """To the project that is asked for, else the one that was uploaded to last."""
-    return await elsewhere(request, session, links.compare)
+    """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
+    nothing = "This page compares two commits of a project, two of its branches or two machines."
+    return await elsewhere(request, session, links.compare, title="Compare", nothing=nothing)
 
 
 @router.get(_PATH + ".json")
@@ -149,15 +153,28 @@ async def compare_markdown(asked: AskedPage) -> Response:
     return PlainTextResponse(markdown(_found(asked)), media_type="text/markdown; charset=utf-8")
 
 
+@router.get(_PATH + ".card.png")
+async def compare_card(asked: AskedPage) -> Response:
+    """The picture that sites show beside a link to the page: its verdict, and what every metric did."""
+    view = _found(asked)
+    lines = [Line(one.label, one.worse, one.better, one.unchanged) for one in view.metrics]
+    drawn = card(_title(view), view.verdict.text, lambda width: tally(lines, width), of=view.project)
+    return await png_twin(drawn, CARD_WIDTH)
+
+
 @router.get(_PATH)
 async def compare_page(request: Request, asked: AskedPage) -> Response:
     """The page."""
     view = asked.view
-    title = f"{view.reference.short} → {view.candidate.short}" if view else "Compare"
-    twins = ("json", "csv", "md") if view else ("json",)
+    title = _title(view) if view else "Compare"
+    twins = ("json", "csv", "md", "card.png") if view else ("json",)
     return page(
         request, "compare.html", title=title, project=asked.project, asked=asked, view=view, twins=twins, copying=True
     )
+
+
+def _title(view: CompareView) -> str:
+    return f"{view.reference.short} → {view.candidate.short}"
 
 
 async def _view(

@@ -30,7 +30,6 @@ from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.sources import as_factor
 from pullback_dashboards.state import Address
-from pullback_service.database import ReadSession
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name
@@ -38,6 +37,7 @@ from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import newest_marks
 from pullback_service.series.finding import Facet, Facets, StoredSeries, facets, list_series
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -97,8 +97,9 @@ _PATH = "/projects/{project:path}/explore"
 
 @router.get("/explore")
 async def explore_somewhere(request: Request, session: ReadSession) -> Response:
-    """To the project that is asked for, else the one that was uploaded to last."""
-    return await elsewhere(request, session, links.explore)
+    """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
+    nothing = "This page draws any series of a project, chosen by workload, variant, metric and machine."
+    return await elsewhere(request, session, links.explore, title="Explore", nothing=nothing)
 
 
 @router.get(_PATH + ".json")

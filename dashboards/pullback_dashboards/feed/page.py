@@ -8,9 +8,9 @@ from pullback_dashboards.history import History
 from pullback_dashboards.overview.sources import lately
 from pullback_dashboards.overview.view import news
 from pullback_dashboards.routing import WholeNames
-from pullback_service.database import ReadSession
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 

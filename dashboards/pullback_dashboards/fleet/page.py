@@ -10,8 +10,8 @@ from pullback_dashboards.choices import Empty
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
 from pullback_dashboards.rendering import csv_twin, json_twin, page
-from pullback_service.database import ReadSession
 from pullback_service.runtime import KnownNoise
+from pullback_service.sessions import ReadSession
 from pullback_service.status.queries import read_status
 from pullback_service.status.schemas import ChoreStatus
 

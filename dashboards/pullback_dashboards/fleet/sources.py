@@ -21,7 +21,7 @@ from pullback_dashboards.fleet.view import (
     state_of,
 )
 from pullback_dashboards.history import case_order
-from pullback_service.agents.queries import SeenAgent, list_agents
+from pullback_service.agents.queries import SeenAgent, count_agents, list_agents
 from pullback_service.ids import MachineId
 from pullback_service.jobs.forecasting import labels_in_words
 from pullback_service.jobs.models import Attempt
@@ -40,17 +40,18 @@ RESULTS = 12
 
 
 async def fleet_now(session: AsyncSession) -> Fleet:
-    """Agents, what runs and how much waits."""
-    agents = await list_agents(session, after_id=None, limit=_MOST_AGENTS)
+    """Agents in numbers, what runs and how much waits."""
+    agents = await count_agents(session)
     running = await list_jobs(session, before_id=None, limit=_MOST_RUNNING, choice=JobChoice(states=ACTIVE))
     queued = await count_jobs(session, JobChoice(state="queued"))
     lines = await job_lines(session, sorted(running, key=lambda stored: stored.job.id))
-    return Fleet(tuple(map(agent_line, agents)), lines, queued.get("queued", 0))
+    return Fleet(*agents, lines, queued.get("queued", 0))
 
 
 async def job_lines(session: AsyncSession, jobs: Sequence[StoredJob]) -> tuple[JobLine, ...]:
     """Jobs with where their last attempts are, or the machine they wait for."""
-    newest = await newest_attempts(session, [stored.job.id for stored in jobs if stored.job.attempts])
+    begun = [stored.job.id for stored in jobs if stored.job.attempts]
+    newest = await newest_attempts(session, begun) if begun else {}
     wanted = {attempt.machine_id for attempt in newest.values()} | {stored.job.machine_id for stored in jobs}
     names = await machine_names(session, [MachineId(each) for each in wanted if each is not None])
     return tuple(_job_line(stored, newest.get(stored.job.id), names) for stored in jobs)

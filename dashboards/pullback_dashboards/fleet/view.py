@@ -116,21 +116,13 @@ class AgentLine:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Agents, what they are doing and how much waits."""
+    """How many agents there are and were heard of lately, and when any was; what they are doing and how much waits."""
 
-    agents: tuple[AgentLine, ...] = ()
+    agents: int = 0
+    present: int = 0
+    last_seen: datetime | None = None
     running: tuple[JobLine, ...] = ()
     queued: int = 0
-
-    @property
-    def present(self) -> int:
-        """How many agents were heard of lately."""
-        return sum(agent.present for agent in self.agents)
-
-    @property
-    def last_seen(self) -> datetime | None:
-        """When any agent was last heard of."""
-        return max((agent.last_seen_at for agent in self.agents), default=None)
 
 
 @dataclass(frozen=True)

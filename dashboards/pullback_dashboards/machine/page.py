@@ -9,13 +9,13 @@ from pullback_dashboards.fleet.sources import NOISE_DAYS, RESULTS, agent_line, j
 from pullback_dashboards.machine.view import MachineView, facts_changes, machine_view
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.agents.queries import agents_on
-from pullback_service.database import ReadSession
 from pullback_service.fields import KnownId
 from pullback_service.ids import MachineId
 from pullback_service.jobs.queries import JobChoice, list_jobs
 from pullback_service.machines.queries import changes_of, machine_by_id, self_counts
 from pullback_service.reports.queries import newest_of_machines
 from pullback_service.runtime import KnownNoise
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 

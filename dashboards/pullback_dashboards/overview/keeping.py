@@ -1,6 +1,6 @@
-"""Keeps what only an upload changes: how all cases of a machine stand, and what changed at its newest commits.
+"""Keeps what only an upload changes: how all cases of a machine stand, what changed at its newest commits, and the view.
 
-Both are read for every visit of the overview and of its filters and pages, and are the same until the next upload. The
+They are made for every visit of the overview and of its filters and pages, and are the same until the next upload. The
 newest upload and the newest commits are part of the key; what else may move (a log that orders history anew, a report that
 is taken back) is noticed after a minute.
 """

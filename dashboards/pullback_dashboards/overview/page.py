@@ -6,20 +6,22 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.choices import Empty, Question, question, questions
+from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, questions
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, in_reading_order
-from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, find
+from pullback_dashboards.overview.keeping import Keeping
+from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
 from pullback_dashboards.overview.view import Cell, HeatMap, News, Row, heat_map, news
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
-from pullback_service.database import ReadSession
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 named = APIRouter(route_class=WholeNames, include_in_schema=False)
@@ -29,8 +31,6 @@ COLUMNS = (
     "workload", "case", "variant", "metric", "factor", "low", "high", "outcome", "value", "unit", "words", "doubt", "commit",
 )  # fmt: skip
 _SORTED = {"name": "name", "worst": "worst first", "best": "best first"}
-_FIRST_STEPS = """pullback run --suite quick -o report.json
-pullback upload report.json --server {base}"""
 
 
 @dataclass(frozen=True)
@@ -77,33 +77,58 @@ class OverviewView:
 Asked = Annotated[State, Depends(asked)]
 
 
+_SHOWN: Keeping[OverviewView] = Keeping(16)
+"""A page of a hundred cells with their lines each: half a megabyte. It is asked for again every few seconds where it is open."""
+
+
 async def _read(request: Request, session: ReadSession, state: Asked) -> OverviewView:
     base = str(request.base_url).rstrip("/")
     fleet = await fleet_now(session)
     projects = await list_projects(session)
+    names = tuple(project.name for project in projects)
     if state.project is not None:
-        project = await project_by_name(session, state.project)
+        listed = next((project for project in projects if project.name == state.project), None)
+        project = listed or await project_by_name(session, state.project)
     elif projects:
         project = sources.newest_of(projects)
     else:
         return OverviewView(fleet, empty=_nothing_yet(fleet, base))
-    which = _which_project(project.name, [p.name for p in projects])
     machines = await sources.machines_of(session, ProjectId(project.id))
     if not machines:
+        which = _which_project(project.name, names)
         return OverviewView(fleet, project=project.name, questions=questions(which), empty=_nothing_yet(fleet, base))
     machine = sources.chosen(machines, state.machine)
-    found = await find(session, ProjectId(project.id), machine.id, state)
-    named = replace(state, project=project.name)
+    present = await present_of(session, ProjectId(project.id), machine.id)
+    places = _Places(project.name, names, machine.name, tuple(each.name for each in machines))
+    view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state))
+    return replace(view, fleet=fleet)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """A project and a machine, and which others there are."""
+
+    project: str
+    projects: tuple[str, ...]
+    machine: str
+    machines: tuple[str, ...]
+
+
+async def _shown(session: AsyncSession, present: Present, places: _Places, state: State) -> OverviewView:
+    """All of the view but the fleet."""
+    found = await find(session, present, state)
     return OverviewView(
-        fleet,
-        project=project.name,
-        machine=machine.name,
+        Fleet(),
+        project=places.project,
+        machine=places.machine,
         commit=found.history.commits[-1],
         commits=len(found.history.commits),
-        heat=_heat(found, named),
-        news=news(found.lately, project=project.name, machine=state.machine),
-        questions=questions(which, _which_metric(state, found), _which_order(state, found)),
-        filters=_filters(state, found, machine.name, [m.name for m in machines]),
+        heat=_heat(found, replace(state, project=places.project)),
+        news=news(found.lately, project=places.project, machine=state.machine),
+        questions=questions(
+            _which_project(places.project, places.projects), _which_metric(state, found), _which_order(state, found)
+        ),
+        filters=_filters(state, found, places.machine, places.machines),
         paging=found.paging,
         pages=_pages(state, found.paging),
         open_all=_open_all(state, found),
@@ -278,5 +303,5 @@ def _nothing_yet(fleet: Fleet, base: str) -> Empty:
     return Empty(
         "Nothing is measured yet",
         ("Measure a checkout and send the report, or let CI send the output of its own benchmark tool.",),
-        _FIRST_STEPS.format(base=base),
+        FIRST_STEPS.format(base=base),
     )

@@ -5,9 +5,10 @@ sparklines are read for the cases on the page, of closed workloads for the worst
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TypeAlias
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -82,11 +83,32 @@ _STOOD: Keeping[tuple[tuple[str, Standing], ...]] = Keeping(8)
 """Thousands of standings each: some megabytes."""
 
 
-async def find(session: AsyncSession, project_id: ProjectId, machine_id: MachineId, state: State) -> Found:
-    """Everything for one state of the page."""
+@dataclass(frozen=True)
+class Present:
+    """The newest commits that a machine measured of a project, and what tells its present results from earlier ones."""
+
+    project_id: ProjectId
+    machine_id: MachineId
+    commits: tuple[CommitFacts, ...]
+    upload: Hashable
+
+    @cached_property
+    def key(self) -> Hashable:
+        """Changes with every upload."""
+        return self.project_id, self.machine_id, self.upload, tuple(commit.id for commit in self.commits)
+
+
+async def present_of(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> Present:
+    """How far a machine is."""
     commits = await overviewing.measured_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
-    upload = await overviewing.newest_upload(session, project_id, machine_id)
-    now = (project_id, machine_id, upload, tuple(commit.id for commit in commits))
+    return Present(
+        project_id, machine_id, tuple(commits), await overviewing.newest_upload(session, project_id, machine_id)
+    )
+
+
+async def find(session: AsyncSession, present: Present, state: State) -> Found:
+    """Everything for one state of the page."""
+    project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
     failures = await overviewing.failures_at(session, machine_id, [commit.id for commit in commits])
     lately = await _LATELY.get(now, lambda: what_changed(session, machine_id, commits, failures))
     known = list(
@@ -99,7 +121,7 @@ async def find(session: AsyncSession, project_id: ProjectId, machine_id: Machine
         for one in await overviewing.metrics_of(session, machine_id, [case.id for case in cases])
     )
     metric = _chosen(metrics, state)
-    everything = await _STOOD.get((*now, metric), lambda: _standings(session, project_id, machine_id, metric, failures))
+    everything = await _STOOD.get((now, metric), lambda: _standings(session, project_id, machine_id, metric, failures))
     chosen = {case.label for case in cases}
     stood = tuple(standing for label, standing in everything if label in chosen)
     by_workload: dict[str, list[str]] = {}
@@ -134,16 +156,20 @@ async def _drawn_history(
 ) -> History:
     """The lines behind the sparklines: ratios with their intervals, and what failed."""
     places = {commit.id: place for place, commit in enumerate(commits)}
-    of_series = {standing.series_id: standing for standing in drawn if standing.series_id is not None}
     readings: dict[tuple[str, str], list[Reading | None]] = {
         (standing.case, standing.variant): [None] * len(commits) for standing in drawn
     }
-    for point in await overviewing.sparks_of(session, list(of_series), commits[0]) if commits else ():
-        standing, place = of_series[point.series_id], places.get(point.commit_id)
+    of_series = {
+        standing.series_id: readings[standing.case, standing.variant]
+        for standing in drawn
+        if standing.series_id is not None
+    }
+    for series_id, commit_id, value, log_ratio, low, high, outcome in (
+        await overviewing.sparks_of(session, list(of_series), commits[0]) if commits else ()
+    ):
+        place = places.get(commit_id)
         if place is not None:
-            readings[standing.case, standing.variant][place] = Reading(
-                point.value, point.log_ratio, point.low, point.high, outcome=point.outcome
-            )
+            of_series[series_id][place] = Reading(value, log_ratio, low, high, None, outcome)
     by_case: dict[str, list[str]] = {}
     for case, variant in readings:
         by_case.setdefault(case, []).append(variant)

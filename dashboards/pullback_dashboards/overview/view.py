@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
-from pullback_dashboards.charts.sparkline import Tick
+from pullback_dashboards.charts.sparkline import Tick, sparkline
 from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
@@ -45,6 +45,14 @@ class Cell:
     outdated: bool = False
     ticks: tuple[Tick, ...] = ()
     against_baseline: bool = True
+
+    @cached_property
+    def _sparkline(self) -> str:
+        return sparkline(self.ticks, tone=self.tone, against_baseline=self.against_baseline)
+
+    def sparkline(self) -> str:
+        """The history as SVG, drawn once however often the cell is shown."""
+        return self._sparkline
 
 
 @dataclass(frozen=True)
@@ -413,7 +421,7 @@ def _ticks(line: Line) -> tuple[Tick, ...]:
     """The history of the ratio; of a series without a baseline, of the value against its newest."""
     readings = line.readings[-SPARK_COMMITS:]
     if _has_ratio(line):
-        return tuple(_tick(reading) for reading in readings)
+        return tuple(_NO_TICK if reading is None else _tick(reading) for reading in readings)
     values = [r.value for r in readings if r and r.value]
     return tuple(
         Tick(math.log(r.value / values[-1]))
@@ -423,11 +431,12 @@ def _ticks(line: Line) -> tuple[Tick, ...]:
     )
 
 
-def _tick(reading: Reading | None) -> Tick:
-    if reading is None:
-        return Tick()
-    nothing = reading.log_ratio is None and reading.value == 0 and reading.outcome is not None
-    return Tick(reading.log_ratio, reading.low, reading.high, failed=reading.failure is not None, nothing=nothing)
+_NO_TICK = Tick()
+
+
+def _tick(reading: Reading) -> Tick:
+    value, log_ratio, low, high, _, outcome, _, _, failure, _, _ = reading
+    return Tick(log_ratio, low, high, failure is not None, log_ratio is None and value == 0 and outcome is not None)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_line
 from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
-from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import LARGEST_ID
 from pullback_service.jobs.queries import ACTIVE, JobChoice, count_jobs, list_jobs, waiting_jobs
@@ -21,6 +20,7 @@ from pullback_service.jobs.schemas import JobOrigin
 from pullback_service.jobs.waiting import outlook
 from pullback_service.machines.queries import list_machines
 from pullback_service.projects.queries import list_projects
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 

@@ -22,11 +22,11 @@ from pullback_dashboards.report.view import (
 )
 from pullback_dashboards.sources import as_factor
 from pullback_dashboards.wording.moments import read_instant
-from pullback_service.database import ReadSession
 from pullback_service.errors import GoneError
-from pullback_service.reports.queries import StoredReport, document_of, report_by_id
+from pullback_service.reports.queries import StoredReport, outline_of, report_by_id
 from pullback_service.reports.remains import remains_of
 from pullback_service.series.cases import label
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(include_in_schema=False)
 
@@ -74,14 +74,14 @@ async def view_of(session: AsyncSession, report_id: UUID) -> ReportView:
     """The view of a report; of one whose file was dropped, what its rows still say."""
     stored = await report_by_id(session, report_id, with_body=True)
     try:
-        document = await to_thread.run_sync(document_of, stored.report)
+        document = await to_thread.run_sync(outline_of, stored.report)
     except GoneError as error:
         return report_view(stored, await remains_of(session, stored.report), dropped=error.detail)
     return report_view(stored, document)
 
 
 def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: str | None = None) -> ReportView:
-    """The view of a stored report and its document."""
+    """The view of a stored report and the outline of its document."""
     report = stored.report
     labels = [_label(entry["case"]) for entry in document["cases"]]
     blocks = tuple(case_blocks(document, project=stored.project, labels=labels))

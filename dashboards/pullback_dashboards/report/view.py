@@ -1,4 +1,4 @@
-"""What the report page shows, out of the report as it was stored. Keys that are missing are left out, never made up."""
+"""What the report page shows, out of the outline of the report as it was stored. Keys that are missing are left out, never made up."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from statistics import median
 from typing import Any
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Commit, in_reading_order
+from pullback_dashboards.history import Commit, in_reading_order, metric_label
 from pullback_dashboards.wording import factors, units
+from pullback_service.reports.outlining import COUNTS
 
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
@@ -31,6 +32,11 @@ class Amount:
     method: str | None
     number: float | None = None
     unit: str = ""
+
+    @property
+    def words(self) -> str:
+        """The value without rounding, and how it was counted."""
+        return f"{self.exact}, by {self.method}" if self.method else self.exact
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,11 @@ class VariantRow:
     failure: str | None
     numbers: Numbers | None = None
 
+    @property
+    def by_metric(self) -> Mapping[str, Amount]:
+        """The amounts by what they are of."""
+        return {amount.metric: amount for amount in self.amounts}
+
 
 @dataclass(frozen=True)
 class CaseBlock:
@@ -77,6 +88,11 @@ class CaseBlock:
     failure: str | None
     metrics: tuple[str, ...]
     variants: tuple[VariantRow, ...]
+
+    @property
+    def columns(self) -> Sequence[tuple[str, str]]:
+        """Metrics with what pages call them."""
+        return [(metric, metric_label(metric)) for metric in self.metrics]
 
 
 @dataclass(frozen=True)
@@ -217,7 +233,7 @@ def _variant(variant: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Va
         else factors.words(ratio, metric="time", outcome=outcome, baseline=paired["baseline"]),
         sign=factors.mark(outcome),
         tone=factors.tone(outcome),
-        samples=_samples(processes, time.get("slices"), paired),
+        samples=_samples(processes, time.get(COUNTS), paired),
         amounts=tuple(_amount(name, metric) for name, metric in metrics.items() if name != "time"),
         plan=_plan(variant.get("plan")),
         program_hash=variant.get("program_hash"),
@@ -232,16 +248,14 @@ def _amount(name: str, metric: Mapping[str, Any]) -> Amount:
     return Amount(name, units.quantity(value, unit), units.exact(value, unit), metric.get("method"), value, unit)
 
 
-def _samples(
-    processes: Sequence[float], slices: Sequence[Sequence[float]] | None, paired: Mapping[str, Any] | None
-) -> str:
+def _samples(processes: Sequence[float], slices: Sequence[int] | None, paired: Mapping[str, Any] | None) -> str:
     """How much stands behind a time: 20 processes x 100 slices."""
     if not processes:
         return ""
     text = f"{len(processes)} {'process' if len(processes) == 1 else 'processes'}"
     if slices:
-        counts = {len(part) for part in slices}
-        text += f" × {counts.pop() if len(counts) == 1 else f'{min(counts)}–{max(counts)}'} slices"
+        fewest, most = min(slices), max(slices)
+        text += f" × {fewest if fewest == most else f'{fewest}–{most}'} slices"
     if paired and paired.get("n"):
         text += f", {paired['n']} groups"
     return text

@@ -37,7 +37,6 @@ from pullback_service.access.caller import SCOPES
 from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.audit.queries import list_lines
-from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import refuse
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import MachineId, TokenId
@@ -46,6 +45,7 @@ from pullback_service.machines.schemas import MachineChange
 from pullback_service.projects import queries as projects
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest
 from pullback_service.runtime import KnownSettings
+from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.tokens import making
 from pullback_service.tokens import queries as tokens
 from pullback_service.tokens.schemas import CodeRequest, TokenRequest

@@ -1,6 +1,42 @@
-// Draws the page's figures with Plotly. Their data come as JSON from the address in data-figure; colours are names of the
-// style sheet's custom properties ("var(--series-1)") and are looked up here, again whenever the theme changes.
+// Draws the page's figures with Plotly, each when the reader comes near it. Their data come as JSON from the address in
+// data-figure, the library from the one in data-library; colours are names of the style sheet's custom properties
+// ("var(--series-1)") and are looked up here, again whenever the theme changes.
 /* global Plotly */
+
+// Within a window's height of what is seen. Told with the first frame, so that the page with its stills is painted before
+// the library runs, and not before somebody looks at the tab.
+function near(place) {
+  return new Promise((resolve) => {
+    const watch = new IntersectionObserver(([entry]) => {
+      if (!entry.isIntersecting) return;
+      watch.disconnect();
+      resolve();
+    }, { rootMargin: "100%" });
+    watch.observe(place);
+  });
+}
+
+const libraries = new Map();
+
+// Runs a script once, under an address that is cached for ever: browsers keep what they compiled of it, and from the third
+// page on do not compile Plotly again, which takes three times as long as to draw with it.
+function library(address) {
+  if (!libraries.has(address)) {
+    libraries.set(address, new Promise((resolve, reject) => {
+      const script = Object.assign(document.createElement("script"), { src: address });
+      script.addEventListener("load", resolve);
+      script.addEventListener("error", reject);
+      document.head.append(script);
+    }));
+  }
+  return libraries.get(address);
+}
+
+async function read(place) {
+  const answer = await fetch(place.dataset.figure); // as the preload asks for it, or it would be asked for twice
+  if (!answer.ok) throw new Error(`the service answered ${answer.status}`);
+  return complete(await answer.json());
+}
 
 function resolved(value, style) {
   if (typeof value === "string" && value.startsWith("var(")) return style.getPropertyValue(value.slice(4, -1)).trim();
@@ -37,10 +73,14 @@ function complete(figure) {
   return { ...rest, data };
 }
 
-for (const place of document.querySelectorAll("[data-figure]")) {
-  const answer = await fetch(place.dataset.figure, { headers: { accept: "application/json" } });
-  if (!answer.ok) continue; // the still stays, and says the same
-  const figure = complete(await answer.json());
+async function show(place) {
+  await near(place);
+  let figure;
+  try {
+    [figure] = await Promise.all([read(place), library(place.dataset.library)]);
+  } catch {
+    return; // the still stays, and says the same
+  }
   place.replaceChildren();
   place.setAttribute("role", "group"); // an image holds nothing that can be pressed; Plotly's figure does
   const redraw = async () => {
@@ -56,3 +96,7 @@ for (const place of document.querySelectorAll("[data-figure]")) {
     if (typeof target === "string" && target.startsWith("/")) location.assign(target);
   });
 }
+
+document.addEventListener("DOMContentLoaded", () => { // the window then stands where the address's fragment leads
+  for (const place of document.querySelectorAll("[data-figure]")) show(place);
+});

@@ -102,20 +102,18 @@ def _curves(
     for variant in in_reading_order(of_variant):
         if relative and variant == BASELINE:
             continue
-        spots = tuple(
-            Spot(places[point.place], height)
-            for point in of_variant[variant]
-            for height in [_height(point, scale, relative=relative)]
-            if height is not None
+        points = of_variant[variant]
+        spots = (
+            tuple(
+                Spot(places[place], math.exp(log_ratio))
+                for _, _, place, _, log_ratio in points
+                if log_ratio is not None
+            )
+            if relative
+            else tuple(Spot(places[place], value / scale.divisor) for _, _, place, value, _ in points)
         )
         if spots:
             yield Curve(variant, look_of(variant, strangers), spots)
-
-
-def _height(point: SketchedPoint, scale: units.Scale, *, relative: bool) -> float | None:
-    if not relative:
-        return point.value / scale.divisor
-    return None if point.log_ratio is None else math.exp(point.log_ratio)
 
 
 def _newest(curves: Sequence[Curve], unit: str) -> Iterator[Newest]:

@@ -19,10 +19,10 @@ from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
 from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, beside_time, workload_view
-from pullback_service.database import ReadSession
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 

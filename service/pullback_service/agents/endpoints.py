@@ -26,7 +26,7 @@ from pullback_service.agents.tables import AGENTS
 from pullback_service.audit.keeping import note
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
-from pullback_service.database import Database, KnownDatabase, WriteSession
+from pullback_service.database import Database
 from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
@@ -39,6 +39,7 @@ from pullback_service.machines.queries import ensure_machine
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.runtime import KnownBell, KnownSettings
+from pullback_service.sessions import KnownDatabase, WriteSession
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import redeem_code, refuse_ended
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 import orjson
 from sqlalchemy import Select, and_, func, select
@@ -151,6 +151,30 @@ async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int
     if after_id is not None:
         statement = statement.where(Agent.id > after_id)
     return [SeenAgent(*row) for row in await session.execute(statement)]
+
+
+class AgentCounts(NamedTuple):
+    """How many agents there are, how many of them were heard of lately or are at work, and when any last was."""
+
+    agents: int
+    present: int
+    last_seen_at: datetime | None
+
+
+_COUNTS: LiteralString = """
+SELECT count(*), count(*) FILTER (WHERE agent.last_seen_at > now() - make_interval(secs => %(silent_after_s)s)
+                                     OR attempt.id IS NOT NULL),
+       max(agent.last_seen_at)
+  FROM agent
+  LEFT JOIN attempt ON attempt.agent_id = agent.id AND attempt.state IN ('leased', 'running')
+"""
+
+
+async def count_agents(session: AsyncSession) -> AgentCounts:
+    """The agents in numbers. Index: uq_attempt_machine_active."""
+    found = await statements.row(session, _COUNTS, {"silent_after_s": SILENT_AFTER_S})
+    assert found is not None  # noqa: S101 - an aggregate has a row
+    return AgentCounts(*found)
 
 
 async def agent_names(session: AsyncSession, agent_ids: Collection[AgentId]) -> Mapping[AgentId, str]:

@@ -5,13 +5,12 @@ from fastapi import APIRouter, Response
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.backfills import queries
-from pullback_service.backfills.queries import WantedBackfill
-from pullback_service.backfills.schemas import BackfillAnswer, BackfilledCommit, BackfillPolicy, BackfillRequest
-from pullback_service.database import WriteSession
+from pullback_service.backfills.schemas import BackfillAnswer, BackfilledCommit, BackfillRequest
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
+from pullback_service.sessions import WriteSession
 
 router = APIRouter(prefix=f"{API}/backfills", tags=["jobs"])
 
@@ -30,7 +29,7 @@ async def create_backfill(asked: BackfillRequest, response: Response, session: W
     Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
     """
     project = await project_by_name(session, asked.project)
-    found = await queries.backfill(session, ProjectId(project.id), wanted_of(asked), dry_run=asked.dry_run)
+    found = await queries.backfill(session, ProjectId(project.id), queries.wanted_of(asked), dry_run=asked.dry_run)
     answer = BackfillAnswer(
         project=asked.project,
         branch=asked.branch,
@@ -50,17 +49,3 @@ async def create_backfill(asked: BackfillRequest, response: Response, session: W
         note_nothing(session)
         response.status_code = 200
     return answer
-
-
-def wanted_of(policy: BackfillPolicy) -> WantedBackfill:
-    """A policy as the query takes it."""
-    return WantedBackfill(
-        branch=policy.branch,
-        suite=policy.suite,
-        requires=policy.requires,
-        order=policy.order,
-        limit=policy.limit,
-        depth=policy.depth,
-        priority=policy.priority,
-        timeout_s=policy.timeout_s,
-    )

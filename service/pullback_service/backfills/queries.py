@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.visibility import name_of_caller
 from pullback_service.backfills.order import newest_first, widest_gap_first
+from pullback_service.backfills.schemas import BackfillPolicy
 from pullback_service.commits.models import Branch, BranchCommit, Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import CommitId, ProjectId
@@ -41,6 +42,20 @@ class WantedBackfill:
     depth: int
     priority: int
     timeout_s: float
+
+
+def wanted_of(policy: BackfillPolicy) -> WantedBackfill:
+    """A policy as the query takes it."""
+    return WantedBackfill(
+        branch=policy.branch,
+        suite=policy.suite,
+        requires=policy.requires,
+        order=policy.order,
+        limit=policy.limit,
+        depth=policy.depth,
+        priority=policy.priority,
+        timeout_s=policy.timeout_s,
+    )
 
 
 @dataclass(frozen=True, slots=True)

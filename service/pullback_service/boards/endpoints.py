@@ -24,7 +24,6 @@ from pullback_service.boards.schemas import (
     PinReceipt,
 )
 from pullback_service.boards.tables import BOARDS
-from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import ProjectId
@@ -32,6 +31,7 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
+from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(prefix=f"{API}/boards", tags=["boards"])
 

@@ -6,7 +6,6 @@ from procrastinate import App, JobContext, RetryStrategy
 from pydantic import ValidationError
 
 from pullback_service.backfills import queries as backfills
-from pullback_service.backfills.endpoints import wanted_of
 from pullback_service.backfills.schemas import BackfillPolicy
 from pullback_service.chores import following_up
 from pullback_service.chores.queries import FOLLOW_UP_REPORT, NAMESPACE, QUEUE
@@ -93,7 +92,7 @@ async def backfill_branches(context: JobContext, timestamp: int) -> None:  # noq
         projects = await backfills.projects_with_policy(session)
     for project_id, name, policy in projects:
         try:
-            wanted = wanted_of(BackfillPolicy.model_validate(policy))
+            wanted = backfills.wanted_of(BackfillPolicy.model_validate(policy))
             async with database.writing.begin() as session:
                 found = await backfills.backfill(session, project_id, wanted, dry_run=False)
         except (NotFoundError, ValidationError) as error:  # one project's policy keeps no other from being filled

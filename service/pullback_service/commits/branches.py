@@ -8,15 +8,15 @@ is: commits that it contradicts leave the branch, which is a force-push, and is 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise, takewhile
 from typing import LiteralString
 
-from sqlalchemy import Text, and_, cast, delete, func, select, update
+from sqlalchemy import Text, and_, cast, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits.graph import is_sibling
 from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.ids import ProjectId
 
@@ -51,12 +51,7 @@ async def add_commit(session: AsyncSession, project_id: ProjectId, name: str, sh
         branch_id = await _ensure_branch(session, project_id, name)
     if await _continues(session, branch_id, new, tip):
         return
-    on = await _members(session, branch_id)
-    if any(member.sha == sha for member in on):
-        return
-    if is_sibling({m.sha: m.first_parent for m in (*on, new)}, [m.sha for m in on], sha):
-        return
-    await _write(session, branch_id, [*on, new])
+    await _insert(session, branch_id, new)
 
 
 async def follow_log(session: AsyncSession, project_id: ProjectId, name: str, head: str) -> None:
@@ -210,6 +205,41 @@ async def _continues(session: AsyncSession, branch_id: int, new: Member, tip: _T
     return True
 
 
+_BEHIND: LiteralString = """
+SELECT numbered.position, numbered.commit_id, numbered.after_gap, c.sha, c.ordered_at, p.parent_sha
+  FROM branch_commit numbered
+  JOIN commit c ON c.id = numbered.commit_id
+  LEFT JOIN commit_parent p ON p.commit_id = c.id AND p.position = 0
+ WHERE numbered.branch_id = %(branch)s
+   AND numbered.position >= coalesce((
+       SELECT before.position
+         FROM branch_commit before JOIN commit earlier ON earlier.id = before.commit_id
+        WHERE before.branch_id = %(branch)s AND (earlier.ordered_at, earlier.id) < (%(ordered_at)s, %(id)s)
+        ORDER BY before.position DESC LIMIT 1), 0)
+   AND NOT EXISTS (
+       SELECT FROM commit_parent sibling JOIN branch_commit taken ON taken.commit_id = sibling.commit_id
+        WHERE sibling.parent_sha = %(first_parent)s AND sibling.position = 0 AND sibling.commit_id <> %(id)s
+          AND taken.branch_id = %(branch)s)
+ ORDER BY numbered.position
+"""
+
+
+async def _insert(session: AsyncSession, branch_id: int, new: Member) -> None:
+    """Put a late commit among those that stand behind it, unless the branch goes another way from its first parent.
+
+    Reads from the last commit before it on: uploads of two commits that follow each other come in any order, and a branch
+    is long. Index: pk_branch_commit, ix_commit_parent_parent_sha.
+    """
+    found = await statements.rows(
+        session,
+        _BEHIND,
+        {"branch": branch_id, "id": new.id, "ordered_at": new.ordered_at, "first_parent": new.first_parent},
+    )
+    on = [Member(id_, *about) for _, id_, _, *about in found]
+    if on and all(member.id != new.id for member in on):
+        await _renumber(session, branch_id, [*on, new], [row[:3] for row in found])
+
+
 _FIRST_PARENTS: LiteralString = """
   WITH RECURSIVE chain (id, sha, ordered_at, parent_sha) AS (
        SELECT c.id, c.sha, c.ordered_at, p.parent_sha
@@ -239,37 +269,42 @@ async def _first_parents(session: AsyncSession, project_id: ProjectId, head: str
     return sorted((Member(*row) for row in rows), key=_place, reverse=True)
 
 
+_CUT: LiteralString = "DELETE FROM branch_commit WHERE branch_id = %(branch)s AND position >= %(begin)s"
 _NUMBER: LiteralString = """
-INSERT INTO branch_commit (branch_id, position, commit_id, after_gap)
-SELECT %(branch)s, %(before)s + numbered.place, numbered.commit_id, numbered.after_gap
-  FROM unnest(%(commits)s::bigint[], %(after_gaps)s::boolean[])
-       WITH ORDINALITY AS numbered (commit_id, after_gap, place)
+  WITH numbered AS (
+       INSERT INTO branch_commit (branch_id, position, commit_id, after_gap)
+       SELECT %(branch)s, %(begin)s + given.place - 1, given.commit_id, given.after_gap
+         FROM unnest(%(commits)s::bigint[], %(after_gaps)s::boolean[])
+              WITH ORDINALITY AS given (commit_id, after_gap, place))
+UPDATE branch SET updated_at = now() WHERE id = %(branch)s
 """
 
 
 async def _write(session: AsyncSession, branch_id: int, wanted: Sequence[Member]) -> None:
-    """Number commits by their place in history, rewriting only from the first difference on."""
+    """Number commits by their place in history."""
+    stored = await session.execute(
+        select(BranchCommit.position, BranchCommit.commit_id, BranchCommit.after_gap)
+        .where(BranchCommit.branch_id == branch_id)
+        .order_by(BranchCommit.position)
+    )
+    await _renumber(session, branch_id, wanted, [(row.position, row.commit_id, row.after_gap) for row in stored])
+
+
+async def _renumber(
+    session: AsyncSession, branch_id: int, wanted: Sequence[Member], stored: Sequence[tuple[int, int, bool]]
+) -> None:
+    """Number commits by their place in history, which takes the place of what is stored of them: the end of a branch, or all.
+
+    Rewrites from the first difference on. Before an end stands something, which its first commit goes on following.
+    """
     ordered = sorted(wanted, key=_place)
-    gaps = [place > 0 and member.first_parent != ordered[place - 1].sha for place, member in enumerate(ordered)]
-    stored = {
-        row.position: (row.commit_id, row.after_gap)
-        for row in await session.execute(
-            select(BranchCommit.position, BranchCommit.commit_id, BranchCommit.after_gap).where(
-                BranchCommit.branch_id == branch_id
-            )
-        )
-    }
-    new = [(member.id, gap) for member, gap in zip(ordered, gaps, strict=True)]
-    same = 0
-    while same < len(new) and stored.get(same) == new[same]:
-        same += 1
+    begin, _, first_gap = stored[0] if stored else (0, 0, False)
+    gaps = [begin > 0 and first_gap, *(member.first_parent != before.sha for before, member in pairwise(ordered))]
+    new = [(begin + place, member.id, gap) for place, (member, gap) in enumerate(zip(ordered, gaps, strict=False))]
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(stored, new, strict=False)))
     if same == len(new) == len(stored):
         return
-    await session.execute(
-        delete(BranchCommit).where(BranchCommit.branch_id == branch_id, BranchCommit.position >= same)
-    )
-    ids, after_gaps = [commit_id for commit_id, _ in new[same:]], [gap for _, gap in new[same:]]
-    await statements.run(
-        session, _NUMBER, {"branch": branch_id, "before": same - 1, "commits": ids, "after_gaps": after_gaps}
-    )
-    await session.execute(update(Branch).where(Branch.id == branch_id).values(updated_at=func.now()))
+    values = {"branch": branch_id, "begin": begin + same}
+    await statements.run(session, _CUT, values)
+    ids, after_gaps = [commit_id for _, commit_id, _ in new[same:]], [gap for _, _, gap in new[same:]]
+    await statements.run(session, _NUMBER, {**values, "commits": ids, "after_gaps": after_gaps})

@@ -12,7 +12,11 @@ STEP = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A commit as it is stored: `heard_at` is when it was authored, or else (not `dated`) when it was first heard of."""
+    """A commit as it is stored: `heard_at` is when it was authored, or else (not `dated`) when it was first heard of.
+
+    No commit is authored after it was heard of: what a clock far ahead says counts as a day after that, which is more than
+    zones and honest clocks are apart, so that it is the newest commit for a day and not for years.
+    """
 
     sha: str
     heard_at: datetime
@@ -88,9 +92,3 @@ def merge_base(
         return MergeBase(best[-1], ())  # the one descends from the other, whatever else lies between them
     unknown = [sha for sha in (of_one | of_other) - common if not parents.get(sha)]
     return MergeBase(best[-1] if best else None, tuple(sorted(unknown)))
-
-
-def is_sibling(first_parents: Mapping[str, str | None], ordered: Sequence[str], sha: str) -> bool:
-    """Whether a branch goes another way from the first parent of a commit, so that the commit is not on it."""
-    parent = first_parents.get(sha)
-    return parent is not None and any(first_parents.get(on) == parent for on in ordered if on != sha)

@@ -7,6 +7,7 @@ from sqlalchemy import Exists, and_, exists, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from pullback_service.commits import history
 from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.commits.queries import commit_by_sha
 from pullback_service.errors import NotFoundError, refuse
@@ -92,17 +93,43 @@ async def branch_by_name(session: AsyncSession, project_id: ProjectId, name: str
     return found
 
 
-async def first_parent(session: AsyncSession, project_id: ProjectId, commit: Commit) -> Commit:
-    """The first parent of a commit. Index: pk_commit_parent, uq_commit_project_id_sha."""
-    sha = await session.scalar(
-        select(CommitParent.parent_sha).where(CommitParent.commit_id == commit.id, CommitParent.position == 0)
-    )
-    if sha is None:
-        raise NotFoundError(
-            f"The parents of commit {commit.sha} are not known: name the commit to compare with in `base`, "
-            f"or tell of its history with `pullback log`."
+async def commit_before(session: AsyncSession, project_id: ProjectId, commit: Commit) -> tuple[Commit, str | None]:
+    """What a commit is held against unless somebody says otherwise, and a word where that is not its first parent.
+
+    A parent without results says nothing, and of a commit that was uploaded without its history no parent may be known.
+    Index: pk_commit_parent, uq_commit_project_id_sha, ix_report_commit_id, ix_commit_history.
+    """
+    parent = (
+        await session.execute(
+            select(Commit, has_results())
+            .join(CommitParent, and_(CommitParent.parent_sha == Commit.sha, CommitParent.position == 0))
+            .where(CommitParent.commit_id == commit.id, Commit.project_id == project_id)
         )
-    return await commit_by_sha(session, project_id, sha)
+    ).first()
+    if parent is not None and parent[1]:
+        return parent[0], None
+    nearest = await nearest_measured(session, project_id, commit)
+    if nearest is not None:
+        word = f"The first parent of {commit.sha} has no results: {nearest} is its nearest ancestor with results."
+        return await commit_by_sha(session, project_id, nearest), word
+    earlier = await session.scalar(
+        select(Commit)
+        .where(
+            Commit.project_id == project_id,
+            has_results(),
+            history.before(Commit, commit.ordered_at, literal(commit.id)),
+        )
+        .order_by(*history.newest_first(Commit))
+        .limit(1)
+    )
+    if earlier is None:
+        raise NotFoundError(
+            f"Nothing was measured before commit {commit.sha}: name the commit to compare with in `base`, or measure its parent."
+        )
+    return earlier, (
+        f"How {commit.sha} descends from commits with results is not known: {earlier.sha} is the newest one before it in "
+        "history; tell of its parents with `pullback log`."
+    )
 
 
 async def nearest_measured(session: AsyncSession, project_id: ProjectId, commit: Commit) -> str | None:

@@ -28,8 +28,12 @@ async def lock_graph(session: AsyncSession, project_id: ProjectId) -> None:
 _LOCK_GRAPH: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended(%(graph)s, 0))"
 
 
-async def settle(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> set[str]:
+async def settle(
+    session: AsyncSession, project_id: ProjectId, shas: Collection[str], *, new: Collection[str] = ()
+) -> set[str]:
     """Move commits of which something became known to their place, then the descendants that must follow them.
+
+    Those that are `new` may have been unknown as parents so far, and push their children.
 
     Most push nobody, or a child; in a long line of commits without dates one may push all that follow. So each wave looks
     twice as far ahead as the one before.
@@ -37,49 +41,51 @@ async def settle(session: AsyncSession, project_id: ProjectId, shas: Collection[
     """
     moved: set[str] = set()
     visits: Counter[str] = Counter()
-    wave = set(shas)
+    known = await _known(session, project_id, shas, parents=new)
+    begun_with = len(known)
     levels = 1
-    while wave:
-        visits.update(wave)
+    while known:
+        visits.update(known.keys())
         # First parents are a forest: from each commit we began with, a child is reached once.
-        looping = next((sha for sha in wave if visits[sha] > len(shas) + 1), None)
+        looping = next((sha for sha in known if visits[sha] > begun_with + 1), None)
         if looping is not None:
             raise InvalidInputError(
                 f"Commit {looping} is its own ancestor by what was told of its parents: check them."
             )
-        places = moved_places(await _known(session, project_id, wave))
+        places = moved_places(known)
         if not places:
             break
         await _move(session, project_id, places)
         moved |= places.keys()
-        wave = await descendants_of(session, project_id, places.keys(), levels=levels) - wave
+        wave = await _descendants(session, project_id, places.keys(), levels=levels) - known.keys()
+        known = await _known(session, project_id, wave) if wave else {}
         levels = min(2 * levels, MOST_LEVELS)
     return moved
 
 
-async def _known(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> dict[str, Known]:
-    rows = await statements.rows(session, _KNOWN, {"project": project_id, "shas": list(shas)})
+async def _known(
+    session: AsyncSession, project_id: ProjectId, shas: Collection[str], *, parents: Collection[str] = ()
+) -> dict[str, Known]:
+    """Some commits, and those whose first parent is one of `parents`."""
+    values = {"project": project_id, "shas": list(shas), "parents": list(parents)}
+    rows = await statements.rows(session, _KNOWN, values)
     return {row[0]: Known(*row) for row in rows}
 
 
 _KNOWN: LiteralString = """
-SELECT c.sha, coalesce(c.authored_at, c.created_at), c.authored_at IS NOT NULL, c.ordered_at,
+SELECT c.sha, coalesce(least(c.authored_at, c.created_at + interval '1 day'), c.created_at), c.authored_at IS NOT NULL,
+       c.ordered_at,
        p.parent_sha, parent.ordered_at, parent.authored_at IS NOT NULL
-  FROM commit c
+  FROM (SELECT id FROM commit WHERE project_id = %(project)s AND sha = ANY (%(shas)s::text[])
+         UNION
+        SELECT commit_id FROM commit_parent WHERE parent_sha = ANY (%(parents)s::text[]) AND position = 0) wanted
+  JOIN commit c ON c.id = wanted.id AND c.project_id = %(project)s
   LEFT JOIN commit_parent p ON p.commit_id = c.id AND p.position = 0
   LEFT JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = p.parent_sha
- WHERE c.project_id = %(project)s AND c.sha = ANY (%(shas)s::text[])
 """
 
 
-async def children_of(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> set[str]:
-    """Commits whose first parent is one of these. Index: ix_commit_parent_parent_sha."""
-    return await descendants_of(session, project_id, shas, levels=1)
-
-
-async def descendants_of(
-    session: AsyncSession, project_id: ProjectId, shas: Collection[str], *, levels: int
-) -> set[str]:
+async def _descendants(session: AsyncSession, project_id: ProjectId, shas: Collection[str], *, levels: int) -> set[str]:
     """Commits that reach one of these by so many first parents at most. Index: ix_commit_parent_parent_sha, pk_commit."""
     found = await statements.rows(session, _DESCENDANTS, {"project": project_id, "shas": list(shas), "levels": levels})
     return {sha for (sha,) in found}

@@ -13,7 +13,7 @@ from pullback_service import statements
 from pullback_service.commits import branches, history
 from pullback_service.commits.graph import MergeBase, merge_base
 from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
-from pullback_service.commits.placing import children_of, lock_graph, settle
+from pullback_service.commits.placing import lock_graph, settle
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 
@@ -39,13 +39,21 @@ _PLACES: LiteralString = """
 SELECT sha, id, ordered_at FROM commit WHERE project_id = %(project)s AND sha = ANY (%(shas)s)
 """
 _MAKE_COMMITS: LiteralString = """
-INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at)
-SELECT %(project)s, sha, branch, author, title, authored_at, coalesce(authored_at, now())
-  FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
-              %(authored_at)s::timestamptz[])
-       WITH ORDINALITY AS given (sha, branch, author, title, authored_at, place)
- ORDER BY place
-ON CONFLICT DO NOTHING RETURNING sha, id
+  WITH made AS (
+       INSERT INTO commit (project_id, sha, branch, author, title, authored_at, ordered_at)
+       SELECT %(project)s, sha, branch, author, title, authored_at,
+              coalesce(least(authored_at, now() + interval '1 day'), now())
+         FROM unnest(%(shas)s::text[], %(branches)s::text[], %(authors)s::text[], %(titles)s::text[],
+                     %(authored_at)s::timestamptz[])
+              WITH ORDINALITY AS given (sha, branch, author, title, authored_at, place)
+        ORDER BY place
+       ON CONFLICT DO NOTHING RETURNING sha, id),
+       edges AS (
+       INSERT INTO commit_parent (commit_id, position, parent_sha)
+       SELECT made.id, edge.position, edge.parent
+         FROM unnest(%(children)s::text[], %(positions)s::bigint[], %(parents)s::text[]) AS edge (child, position, parent)
+         JOIN made ON made.sha = edge.child)
+SELECT sha, id FROM made
 """
 _MAKE_EDGES: LiteralString = """
 INSERT INTO commit_parent (commit_id, position, parent_sha)
@@ -207,8 +215,9 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     """Make or complete commits and put them into their places. The graph must be locked."""
     # Rows are made and locked in one order for everybody, so that two uploads never wait for each other in a circle.
     in_order = sorted({commit.sha: commit for commit in told}.values(), key=lambda commit: commit.sha)
-    made = await statements.rows(session, _MAKE_COMMITS, _told_values(project_id, in_order))
-    ids = dict(made)
+    edges = [(commit.sha, *edge) for commit in in_order for edge in enumerate(commit.parents)]
+    values = _told_values(project_id, in_order) | _columns(edges)
+    ids = dict(await statements.rows(session, _MAKE_COMMITS, values))
     new = set(ids)
     by_sha = {commit.sha: commit for commit in in_order if commit.sha not in new}
     completed: set[int] = set()
@@ -223,21 +232,17 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
             if _has_news(by_sha[row.sha], row):
                 completed.add(row.id)
                 await _fill_in(session, (Commit.id == row.id,), by_sha[row.sha])
-    edges = [(ids[commit.sha], *edge) for commit in in_order for edge in enumerate(commit.parents)]
-    if edges:
-        children, positions, parents = zip(*edges, strict=True)
-        learnt = await statements.rows(
-            session,
-            _MAKE_EDGES,
-            {"children": list(children), "positions": list(positions), "parents": list(parents)},
-        )
-        completed |= {id_ for (id_,) in learnt} - {ids[sha] for sha in new}
-    # A commit that was unknown as a parent so far may push its children.
-    pushed = await children_of(session, project_id, new)
-    moved = await settle(session, project_id, {*ids, *pushed})
+    of_known = [(ids[child], *edge) for child, *edge in edges if child not in new]
+    if of_known:
+        completed |= {id_ for (id_,) in await statements.rows(session, _MAKE_EDGES, _columns(of_known))}
+    moved = await settle(session, project_id, ids, new=new)
     if moved:
         await branches.place_again(session, project_id, moved)
     return Learnt(len(new), len(completed))
+
+
+def _columns(edges: Sequence[tuple[object, ...]]) -> dict[str, object]:
+    return {name: [edge[at] for edge in edges] for at, name in enumerate(("children", "positions", "parents"))}
 
 
 def _has_news(told: ToldCommit, stored: object) -> bool:

@@ -22,7 +22,6 @@ from pullback_service.comparisons.schemas import (
     ComparisonSummary,
 )
 from pullback_service.comparisons.tables import COMPARISONS, ExportedComparison
-from pullback_service.database import OpenedReading, ReadSession
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
 from pullback_service.exports.formats import EXPORTED, WantedFormat
 from pullback_service.exports.sending import in_batches, send
@@ -32,6 +31,7 @@ from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, read_cursor, w
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
+from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(prefix=f"{API}/comparisons", tags=["comparisons"])
 
@@ -56,7 +56,8 @@ async def compare_commits(
     base: Annotated[
         Name | None,
         Query(
-            description=f"The reference: what it is held against. {NAMED} Default: the first parent of `head`.",
+            description=f"The reference: what it is held against. {NAMED} Default: the first parent of `head`, "
+            "or where that has no results the commit measured before it; a note says so.",
             examples=["main"],
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""What bears on the judgement of a series besides its numbers: what uploads state of both commits, and what failed."""
+"""What bears on the judgement of a series besides its numbers: what uploads state, what failed, and which software changed."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -59,10 +59,14 @@ class Across:
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What uploads state, by series; and what failed, by commit, case, machine and variant, None for all variants."""
+    """What uploads state, by series; and what failed, by commit, case, machine and variant, None for all variants.
+
+    `software` says by machine with what each of the two commits was measured, where that was not the same.
+    """
 
     stated: Mapping[Key, StatedSeries] = field(default_factory=dict)
     failures: Mapping[tuple[int, int, int, str | None], Failed] = field(default_factory=dict)
+    software: Mapping[int, str] = field(default_factory=dict)
 
     def failures_of(
         self, key: Key, reference_id: int, candidate_id: int, across: Across | None = None

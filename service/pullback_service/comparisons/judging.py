@@ -112,20 +112,27 @@ def judge(
     stated: Sequence[Stated],
     *,
     exact: bool,
+    counted_together: float | None = None,
     bigger_is_better: bool = False,
     failure: str | None = None,
     reference_failure: str | None = None,
     wrong_gradient: str | None = None,
+    changed_software: str | None = None,
 ) -> Judgement:
     """The judgement of one series. `stated` are the uploads that measured both commits, oldest first.
 
+    `counted_together` is the least ratio that is a difference of a metric whose counts compare within one upload only.
     `failure` and `reference_failure` are why a commit gave nothing, where it did not. `wrong_gradient` is what a report
-    says of either: whatever else was measured there, nothing is claimed of it.
+    says of either: whatever else was measured there, nothing is claimed of it. `changed_software` is what else differed
+    where each was counted by itself: it may be what made the counts differ.
     """
     made = [each for each in stated if each.outcome != "failed"]
     failed = len(made) < len(stated)
     if made:
-        judgement = _of_stated(made, reference, candidate, exact=exact, bigger_is_better=bigger_is_better)
+        # Whoever measured both did so with one software; what each commit counted by itself then says nothing against it.
+        stored = (reference, candidate) if exact and changed_software is None else (None, None)
+        least = 0.0 if exact else counted_together
+        judgement = _of_stated(made, *stored, least=least, bigger_is_better=bigger_is_better)
     elif candidate is None and (failed or failure is not None):
         return Judgement("failed", reason=failure or "The candidate failed where both were to be compared.")
     elif reference is None or candidate is None:
@@ -137,6 +144,9 @@ def judge(
         return Judgement("not_comparable", reason=f"Measured by different methods, {methods}.")
     else:
         judgement = (_of_counts if exact else _of_values)(reference, candidate)
+        if changed_software is not None and judgement.outcome in CHANGED_COUNTS:
+            why = f"Counted with other software ({changed_software}): compare both commits in one installation to tell."
+            judgement = judgement._replace(outcome="ambiguous", reason=why)
     if wrong_gradient is not None:
         return judgement._replace(outcome="ambiguous", reason=f"Another report of these commits: {wrong_gradient}")
     if failed and judgement.kind != "unpaired":
@@ -154,17 +164,23 @@ def alike(one: str | None, other: str | None) -> bool:
 
 
 def _of_stated(
-    made: Sequence[Stated], reference: Side | None, candidate: Side | None, *, exact: bool, bigger_is_better: bool
+    made: Sequence[Stated],
+    reference: Side | None,
+    candidate: Side | None,
+    *,
+    least: float | None,
+    bigger_is_better: bool,
 ) -> Judgement:
+    """What uploads state, where they bear it out; `least` is the least ratio of counts that is a difference."""
     usable = [each for each in made if each.is_usable]
     spoken = max(enumerate(usable or made), key=lambda item: (item[1].n or 0, item[0]))[1]
     ends = [end for end in (spoken.low, spoken.high) if end is not None]
     wide = [] if spoken.log_ratio is None else [abs(spoken.log_ratio - end) for end in ends]
-    threshold = None if exact else max([LEAST_CLAIM, spoken.claim or 0.0, *wide])
+    threshold = None if least is not None else max([LEAST_CLAIM, spoken.claim or 0.0, *wide])
 
     def doubt_of(each: Stated) -> str | None:
-        if exact:
-            return doubt_of_count(each.outcome, each.log_ratio)
+        if least is not None:
+            return doubt_of_count(each.outcome, each.log_ratio, least=least)
         return doubt_of_measurement(
             each.outcome,
             each.log_ratio,
@@ -185,14 +201,14 @@ def _of_stated(
         sound = [each for each in usable if doubt_of(each) is None]
         if any(_contradict(one, other) for one in sound for other in sound):
             return "Reports contradict each other."
-        if exact and reference is not None and candidate is not None:
+        if reference is not None and candidate is not None:
             return _doubt_of_stored(spoken, reference, candidate)
         return None
 
     doubted = reason()
     return Judgement(
         spoken.outcome if doubted is None else "ambiguous",  # type: ignore[arg-type] # what is not doubted is an outcome
-        "exact" if exact else "paired",
+        "paired" if least is None else "exact",
         spoken.log_ratio,
         spoken.low,
         spoken.high,
@@ -330,6 +346,7 @@ def _half_width(reference: Spread | None, candidate: Spread | None) -> float | N
     return 1.96 * sqrt(errors[0] ** 2 + errors[1] ** 2)
 
 
+CHANGED_COUNTS: frozenset[Outcome] = frozenset({"more", "less"})
 TRENDS: Mapping[Outcome, Trend] = {"failed": "worse", "slower": "worse", "faster": "better"}
 UNCHANGED: frozenset[Outcome] = frozenset({"same", "equal"})
 

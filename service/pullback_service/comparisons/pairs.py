@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.commits.naming import NamedCommit, first_parent, named_commit, nearest_measured
+from pullback_service.commits.naming import NamedCommit, commit_before, named_commit, nearest_measured
 from pullback_service.commits.queries import commit_by_sha, find_merge_base
 from pullback_service.comparisons.outcomes import Outcomes
 from pullback_service.errors import InvalidInputError, refuse
@@ -30,20 +30,22 @@ async def find_pair(
     merge_base: bool,
     two_machines: bool = False,
 ) -> Pair:
-    """The commits that are named: `base` may be left out for the first parent of `head`.
+    """The commits that are named: `base` may be left out for the first parent of `head`, or whatever has results before it.
 
     Two machines may be held against each other at one commit, and are where no `base` is named.
 
     Index: as `named_commit`, and for a merge base as `find_merge_base`.
     """
     candidate = await named_commit(session, project_id, head, where="head")
-    notes = []
+    notes: list[str] = []
     if base is None:
         if merge_base:
             refuse("merge_base", "A merge base needs two commits: give `base` too.")
-        reference = (
-            candidate if two_machines else NamedCommit(await first_parent(session, project_id, candidate.commit))
-        )
+        reference = candidate
+        if not two_machines:
+            earlier, word = await commit_before(session, project_id, candidate.commit)
+            reference = NamedCommit(earlier)
+            notes += [word] if word is not None else []
     elif merge_base:
         other = await named_commit(session, project_id, base, where="base", measured=False)
         found = await find_merge_base(session, project_id, other.commit.sha, candidate.commit.sha)

@@ -13,13 +13,15 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.commits.models import Commit
 from pullback_service.comparisons.at_once import CODE_OF, KIND_CODE_OF, Flags
 from pullback_service.comparisons.columns import NOTHING, describe_series, read_numbers
 from pullback_service.comparisons.grounds import Across, Grounds, Key, read_failures, read_statements
-from pullback_service.comparisons.judging import Doubt, Judgement, Side, doubt, judge
+from pullback_service.comparisons.judging import CHANGED_COUNTS, Doubt, Judgement, Side, doubt, judge
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
+from pullback_service.comparisons.software import changed_software
 from pullback_service.reports.models import Comparison
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
@@ -162,7 +164,7 @@ async def compare(
     No groups hold two machines, so between them only counts are claimed; a series is called by the candidate's machine.
 
     Index: ix_point_commit_id_series_id, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two
-    commits have, whatever the length of history.
+    commits have, whatever the length of history; where counts differ, ix_facts_change_machine_id.
     """
     where = [*(await conditions(session, choice)).values()] if choice.is_narrow else []
     if across is not None:
@@ -177,7 +179,10 @@ async def compare(
     older, newer = numbers.of.get(reference.id, NOTHING), numbers.of.get(candidate.id, NOTHING)
     described = await describe_series(session, np.union1d(older.series_id, newer.series_id))
     pairs = pair(described, older, newer, across)
-    judged = Judged(reference.id, candidate.id, across, grounds, lay_out(described, pairs, grounds, across))
+    outcomes = lay_out(described, pairs, grounds, across)
+    if across is None and (pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any()):
+        grounds = replace(grounds, software=await changed_software(session, reference.id, candidate.id))
+    judged = Judged(reference.id, candidate.id, across, grounds, outcomes)
     unusual = _unusual(judged, pairs.unusual)
     await _judge_one_by_one(session, judged, unusual)
     return replace(judged, outcomes=judged.outcomes.sorted())
@@ -281,12 +286,14 @@ def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequ
         candidate,
         () if stated is None else stated.statements,
         exact=shape.exact,
+        counted_together=COUNTED_IN_ONE_SESSION.get(shape.metric),
         bigger_is_better=shape.direction == "bigger",
         failure=None if failed is None else failed.message,
         reference_failure=None if failed_before is None else failed_before.message,
         wrong_gradient=next(
             (one.message for one in (failed, failed_before) if one is not None and one.kind == WRONG_GRADIENT), None
         ),
+        changed_software=grounds.software.get(each.machine_id),
     )
     if across is not None and judgement.kind == "unpaired":
         judgement = judgement._replace(reason=ON_TWO_MACHINES)
@@ -311,6 +318,8 @@ def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:
     if grounds.stated or grounds.failures:
         ends = judged.reference_id, judged.candidate_id, judged.across
         unusual |= [key in grounds.stated or any(grounds.failures_of(key, *ends)) for key in found.named()]
+    if grounds.software:
+        unusual |= found.having(*CHANGED_COUNTS) & np.isin(found.machine_id, list(grounds.software))
     return np.flatnonzero(unusual)
 
 

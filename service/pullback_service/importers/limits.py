@@ -15,4 +15,5 @@ MOST_PARAMETERS = 64
 LONGEST_MESSAGE = 2_000
 DEEPEST_GROUP = 32
 MOST_NOTES = 20
+MOST_MEMBERS = 10_000  # of a compressed file: parallel compressors write one for each 64 kB at least
 MOST_LAYERS = 2  # of compression: `Content-Encoding: gzip` around a .tar.gz

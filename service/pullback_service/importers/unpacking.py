@@ -8,38 +8,26 @@ refused all the same, because nobody sends them by accident.
 import codecs
 import io
 import tarfile
-import zlib
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import NoReturn
 
 from pullback_service.errors import FieldError, TooLargeError, UnreadableBodyError
-from pullback_service.importers import zstandard
+from pullback_service.importers import compression
 from pullback_service.importers.limits import MOST_FILES, MOST_LAYERS
 
 SEND_THE_FILE = "send the file itself, as with `curl --data-binary @FILE`"
 
-GZIP = b"\x1f\x8b"
-ZSTD = b"\x28\xb5\x2f\xfd"
 _USTAR = slice(257, 262)
-_PIECE = 1 << 16
-
-
-def is_compressed(body: bytes) -> bool:
-    """Whether this is gzip or zstd."""
-    return body.startswith((GZIP, ZSTD))
 
 
 def decompress(body: bytes, limit: int) -> bytes:
     """The bytes inside at most two layers of gzip or zstd; refused as soon as they are more than `limit`."""
     for _ in range(MOST_LAYERS):
-        if body.startswith(GZIP):
-            body = _gunzip(body, limit)
-        elif body.startswith(ZSTD):
-            body = zstandard.decompress(body, limit)
-        else:
+        if not compression.is_compressed(body):
             return body
-    if is_compressed(body):
+        body = compression.unpack(body, limit)
+    if compression.is_compressed(body):
         _unreadable(f"The body is compressed more than {MOST_LAYERS} times (MOST_LAYERS): send it compressed once.")
     return body
 
@@ -95,38 +83,6 @@ def _safe_name(member: tarfile.TarInfo) -> str:
     if any(character < " " or "\ud800" <= character <= "\udfff" for character in member.name):
         _unreadable(f"The archive holds {shown}, a name with control characters: rename it.")
     return str(path)
-
-
-def _gunzip(body: bytes, limit: int) -> bytes:
-    """Every member of a gzip file, as `cat a.gz b.gz` makes them."""
-    pieces: list[bytes] = []
-    size, rest = 0, body
-    while rest.startswith(GZIP):
-        stream = zlib.decompressobj(wbits=31)
-        while not stream.eof:
-            try:
-                piece = stream.decompress(rest, limit - size + 1)
-            except zlib.error as error:
-                _unreadable(f"The body starts like gzip but cannot be decompressed ({error}).", error)
-            size += len(piece)
-            if size > limit:
-                raise too_large(limit)
-            if not piece and not stream.unconsumed_tail and not stream.eof:
-                _unreadable("The gzip body ends too early: it was cut off, send it again.")
-            pieces.append(piece)
-            rest = stream.unconsumed_tail
-        rest = stream.unused_data.lstrip(b"\x00")
-    if rest:
-        _unreadable("Something follows the end of the gzip body: send the file as the tool wrote it.")
-    return b"".join(pieces)
-
-
-def too_large(limit: int) -> TooLargeError:
-    """The refusal of a body that grows beyond the limit."""
-    return TooLargeError(
-        f"The body is over the limit of {limit} bytes when decompressed: send less at once, "
-        "or raise PULLBACK_MAX_REPORT_BYTES."
-    )
 
 
 def _unreadable(detail: str, cause: Exception | None = None) -> NoReturn:

@@ -15,7 +15,6 @@ from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.database import OpenedReading, ReadSession, WriteSession
 from pullback_service.errors import (
     ConflictError,
     InvalidInputError,
@@ -57,6 +56,7 @@ from pullback_service.reports.endpoints import IdempotencyKey, receipt_of
 from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, read_limited
 from pullback_service.reports.stated import Stated, refuse_contradictions
 from pullback_service.runtime import KnownSettings, KnownWatch
+from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
 
 router = APIRouter(prefix=f"{API}/jobs", tags=["jobs"])
 

@@ -9,7 +9,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note, note_nothing
-from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import MachineId
@@ -28,6 +27,7 @@ from pullback_service.machines.tables import MACHINES, facts_of
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.runtime import KnownNoise
+from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(prefix=f"{API}/machines", tags=["machines"])
 

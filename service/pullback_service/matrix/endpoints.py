@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
 from pullback_service.commits.naming import branch_by_name
-from pullback_service.database import OpenedReading, ReadSession
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError
 from pullback_service.exports.formats import EXPORTED, WantedFormat
 from pullback_service.exports.sending import in_batches, send
@@ -24,6 +23,7 @@ from pullback_service.matrix.tables import MATRIX, ExportedCell, exported_cells
 from pullback_service.paging import Cursor, Page, read_cursor, write_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
+from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(prefix=f"{API}/matrix", tags=["matrix"])
 

@@ -8,7 +8,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import note
-from pullback_service.database import ReadSession, WriteSession
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
 from pullback_service.fields import Name
 from pullback_service.listing import LISTED, KnownListing
@@ -17,6 +16,7 @@ from pullback_service.problems import documented
 from pullback_service.projects import queries
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest, ProjectSummary
 from pullback_service.projects.tables import PROJECTS
+from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(prefix=f"{API}/projects", tags=["projects"])
 

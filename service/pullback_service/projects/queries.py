@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -29,9 +29,12 @@ async def list_projects(
     return (await session.scalars(statement)).all()
 
 
+_BY_NAME = select(Project).where(Project.name == bindparam("name"))
+
+
 async def project_by_name(session: AsyncSession, name: str) -> Project:
     """A project. Index: uq_project_name."""
-    found = await session.scalar(select(Project).where(Project.name == name))
+    found = await session.scalar(_BY_NAME, {"name": name})
     if found is None:
         raise _unknown(session, name)
     return found

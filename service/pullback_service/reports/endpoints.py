@@ -14,7 +14,6 @@ from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
 from pullback_service.audit.keeping import Line
 from pullback_service.collecting import LARGE_BODY_BYTES, give_back_memory
-from pullback_service.database import ReadSession
 from pullback_service.errors import (
     ConflictError,
     GoneError,
@@ -37,6 +36,7 @@ from pullback_service.reports.schemas import PointPreview, ReportDetail, ReportR
 from pullback_service.reports.stated import Stated, refuse_dirty
 from pullback_service.reports.tables import REPORTS
 from pullback_service.runtime import KnownIntake, KnownSettings
+from pullback_service.sessions import ReadSession
 
 router = APIRouter(prefix=f"{API}/reports", tags=["reports"])
 

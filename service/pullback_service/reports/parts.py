@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, NoReturn
 
-from pullback_service.claims import WIDEST_MARGIN, doubt_of_count, doubt_of_measurement
+from pullback_service.claims import COUNTED_IN_ONE_SESSION, WIDEST_MARGIN, doubt_of_count, doubt_of_measurement
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.reports.schemas import (
     CaseDocument,
@@ -19,7 +19,10 @@ from pullback_service.series import cases
 
 # Counted, not timed: any change of these is a change.
 EXACT_METRICS = frozenset(
-    {"peak_bytes", "array_bytes", "array_allocs", "native_bytes", "native_allocs", "state_bytes", "kernels"}
+    {
+        *("peak_bytes", "array_bytes", "array_allocs", "native_bytes", "native_allocs", "state_bytes", "kernels"),
+        *("gpu_bytes", "gpu_allocs"),
+    }
 )
 
 TIMES = frozenset({"time"})
@@ -161,7 +164,8 @@ def _points_of(
         if value is None or (ratio is not None and ratio.outcome == "failed"):
             continue  # a layer that could not be seen is no point; it is not zero
         exact = metric.kind == "exact" if metric.kind is not None else name in EXACT_METRICS
-        doubt = None if ratio is None else _doubt_of(ratio, metric, exact=exact)
+        least = 0.0 if exact else COUNTED_IN_ONE_SESSION.get(name) if metric.kind is None else None
+        doubt = None if ratio is None else _doubt_of(ratio, metric, least=least)
         if ratio is not None and doubt is not None:
             ratio = ratio.model_copy(update={"outcome": "ambiguous"})
         yield PointPart(
@@ -176,12 +180,15 @@ def _points_of(
         )
 
 
-def _doubt_of(ratio: PairedDocument, metric: MetricDocument, *, exact: bool) -> str | None:
-    """Why the ratio to the baseline is not what the report calls it; None where it is, or where nothing is claimed."""
+def _doubt_of(ratio: PairedDocument, metric: MetricDocument, *, least: float | None) -> str | None:
+    """Why the ratio to the baseline is not what the report calls it; None where it is, or where nothing is claimed.
+
+    `least` is the least ratio of counts that is a difference, None of what is no count.
+    """
     if ratio.outcome == "ambiguous":
         return None
-    if exact:
-        return doubt_of_count(ratio.outcome, ratio.log_ratio)
+    if least is not None:
+        return doubt_of_count(ratio.outcome, ratio.log_ratio, least=least)
     return doubt_of_measurement(
         ratio.outcome,
         ratio.log_ratio,

@@ -19,6 +19,7 @@ from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
 from pullback_service.reports.models import Report
+from pullback_service.reports.outlining import outline
 from pullback_service.reports.reading import unwrap
 from pullback_service.reports.splitting import split
 from pullback_service.series.cases import identity
@@ -52,6 +53,14 @@ def document_of(report: Report) -> dict[str, Any]:
         made: dict[str, Any] = orjson.loads(zlib.decompress(report.document))
         return made
     return unwrap(orjson.loads(body_of(report)))[0]
+
+
+def outline_of(report: Report) -> dict[str, Any]:
+    """Our document as `document_of` gives it, of its slices only how many there were, in half the time."""
+    if report.document is not None:
+        made: dict[str, Any] = outline(zlib.decompress(report.document))
+        return made
+    return unwrap(outline(body_of(report)))[0]
 
 
 def case_of(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:

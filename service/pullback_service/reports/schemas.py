@@ -97,8 +97,20 @@ class GradientDocument(_Document):
     """Whether the gradient was right, checked before anything was timed."""
 
     ok: Flag
-    max_rel_error: Number | None = None
+    max_rel_error: Number | None = Field(
+        default=None, ge=0, description="Over the larger of an element and the root mean square."
+    )
     oracle: Text | None = None
+
+    @model_validator(mode="after")
+    def _right_is_not_far_off(self) -> Self:
+        if self.ok and self.max_rel_error is not None and self.max_rel_error >= 1:
+            raise PydanticCustomError(
+                "gradient",
+                "A gradient that is off by as much as it is large is not `ok`: say `ok: false`, or give the error of an "
+                "element over the larger of that element and the root mean square of all.",
+            )
+        return self
 
 
 class ErrorDocument(_Document):

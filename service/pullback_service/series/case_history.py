@@ -7,12 +7,13 @@ the points that are drawn are read in full.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, LiteralString, NamedTuple, TypeAlias
 
-from sqlalchemy import BigInteger, Row, and_, cast, func, lateral, select, true
-from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
+from sqlalchemy import BigInteger, Integer, Row, Select, and_, any_, bindparam, cast, func, lateral, select, true
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -127,38 +128,45 @@ class SketchedPoint(NamedTuple):
     log_ratio: float | None
 
 
+_CASES = (
+    select(Case.id, Case.workload, Case.label)
+    .where(Case.project_id == bindparam("project"), Case.workload == bindparam("workload"))
+    .order_by(Case.id)
+)
+_SERIES = (
+    select(Series.id, Series.variant, Series.metric, Series.unit, Series.direction, Series.exact)
+    .where(Series.case_id == bindparam("case"), Series.machine_id == bindparam("machine"))
+    .order_by(Series.id)
+)
+
+
 async def cases_of_workload(session: AsyncSession, project_id: ProjectId, workload: str) -> Sequence[KnownCase]:
     """Cases of a workload. Index: ix_case_workload."""
-    rows = await session.execute(
-        select(Case.id, Case.workload, Case.label)
-        .where(Case.project_id == project_id, Case.workload == workload)
-        .order_by(Case.id)
-    )
+    rows = await session.execute(_CASES, {"project": project_id, "workload": workload})
     found = [KnownCase(*row) for row in rows]
     if not found:
         raise NotFoundError(f"No upload of this project has a workload named {workload!r}.")
     return found
 
 
+_MEASURED_ON: LiteralString = """
+SELECT case_id, machine_id FROM series WHERE case_id = ANY (%(cases)s)
+ UNION
+SELECT case_id, machine_id FROM failure WHERE case_id = ANY (%(cases)s)
+"""
+
+
 async def measured_on(session: AsyncSession, case_ids: Collection[int]) -> Mapping[int, frozenset[int]]:
     """On which machines cases were measured or failed. Index: uq_series_case_id_variant_metric_machine_id, ix_failure_case_history."""
     found: dict[int, set[int]] = {}
-    for table in (Series, Failure):
-        rows = await session.execute(
-            select(table.case_id, table.machine_id).where(among(table.case_id, case_ids)).distinct()
-        )
-        for case_id, machine_id in rows:
-            found.setdefault(case_id, set()).add(machine_id)
+    for case_id, machine_id in await statements.rows(session, _MEASURED_ON, {"cases": list(case_ids)}):
+        found.setdefault(case_id, set()).add(machine_id)
     return {case_id: frozenset(machines) for case_id, machines in found.items()}
 
 
 async def series_of_case(session: AsyncSession, case_id: int, machine_id: MachineId) -> Sequence[CaseSeries]:
     """Series of a case on a machine. Index: uq_series_case_id_variant_metric_machine_id."""
-    rows = await session.execute(
-        select(Series.id, Series.variant, Series.metric, Series.unit, Series.direction, Series.exact)
-        .where(Series.case_id == case_id, Series.machine_id == machine_id)
-        .order_by(Series.id)
-    )
+    rows = await session.execute(_SERIES, {"case": case_id, "machine": machine_id})
     return [CaseSeries(*row) for row in rows]
 
 
@@ -189,9 +197,7 @@ async def case_history(
     kept, before = _kept(light, oldest)
     total = sum(1 for row in light if _place(row) >= oldest)
     thinned = len(places) > MOST_MARKS
-    points = select_points(spread=False).order_by(
-        *history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id
-    )
+    points, values = _points(), {}
     if thinned:
         pairs = (
             func.unnest(
@@ -202,8 +208,8 @@ async def case_history(
         )
         points = points.join(pairs, and_(pairs.c.series_id == Point.series_id, pairs.c.commit_id == Point.commit_id))
     else:
-        points = points.where(among(Point.series_id, drawn), history.since(Point, *oldest))
-    cells = await pooled_cells(session, await measured_points(session, points)) if drawn else []
+        points, values = _points_since(), {"series": drawn, "ordered_at": oldest[0], "commit": oldest[1]}
+    cells = await pooled_cells(session, await measured_points(session, points, values)) if drawn else []
     return CaseHistory(
         commits=await _commits(session, known),
         cells=[cell for cell in cells if cell.commit.id in known],
@@ -214,15 +220,47 @@ async def case_history(
     )
 
 
+# Made once: an expression, its key and its text take 2 ms.
+@cache
+def _points() -> Select[*tuple[Any, ...]]:
+    """Points in the order of history, those of one series and commit together."""
+    return select_points(spread=False).order_by(
+        *history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id
+    )
+
+
+@cache
+def _points_since() -> Select[*tuple[Any, ...]]:
+    """Those of some `series` since a `commit` at `ordered_at`."""
+    place = bindparam("ordered_at", type_=Point.ordered_at.type), bindparam("commit", type_=Point.commit_id.type)
+    series = any_(bindparam("series", type_=ARRAY(Point.series_id.type)))
+    return _points().where(Point.series_id == series, history.since(Point, *place))
+
+
+@cache
+def _newest_failures() -> Select[Failure, Case, Commit, Machine]:
+    """The `most` newest failures of a `case` on a `machine`."""
+    return (
+        select_failures()
+        .where(Failure.case_id == bindparam("case"), Failure.machine_id == bindparam("machine"))
+        .order_by(*history.newest_first(Failure), Failure.id.desc())
+        .limit(bindparam("most", type_=Integer))
+    )
+
+
 async def sketches(
     session: AsyncSession, case_id: int, metric: str, machine_ids: Collection[int], *, last: int
 ) -> Sequence[SketchedPoint]:
     """The newest commits of a case in one metric on several machines, oldest first. Index: ix_point_series_history."""
     rows = await statements.rows(
-        session, _SKETCHES, {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last}
+        session,
+        _SKETCHES,
+        {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last},
+        binary=True,
     )
     return [
-        SketchedPoint(machine_id, variant, (at, commit_id), *rest) for machine_id, variant, at, commit_id, *rest in rows
+        SketchedPoint(machine_id, variant, (at, commit_id), value, log_ratio)
+        for machine_id, variant, at, commit_id, value, log_ratio in rows
     ]
 
 
@@ -265,20 +303,18 @@ async def _light(session: AsyncSession, series_ids: Collection[int], last: int) 
 
 
 async def _failures(session: AsyncSession, case_id: int, machine_id: MachineId, last: int) -> Sequence[FailedCase]:
-    rows = await session.execute(
-        select_failures()
-        .where(Failure.case_id == case_id, Failure.machine_id == machine_id)
-        .order_by(*history.newest_first(Failure), Failure.id.desc())
-        .limit(min(last, MOST_FAILURES))
-    )
+    values = {"case": case_id, "machine": machine_id, "most": min(last, MOST_FAILURES)}
+    rows = await session.execute(_newest_failures(), values)
     return [failed_case(row) for row in reversed(rows.all())]
 
 
 async def _places(session: AsyncSession, series_ids: Collection[int], last: int) -> list[list[Place]]:
     """Where series were measured, series by series; of each the newest commits."""
     found: dict[int, list[Place]] = {}
-    for id_, *place in await statements.rows(session, _PLACES, {"series": list(series_ids), "last": last}):
-        found.setdefault(id_, []).append((place[0], place[1]))
+    for id_, at, commit_id in await statements.rows(
+        session, _PLACES, {"series": list(series_ids), "last": last}, binary=True
+    ):
+        found.setdefault(id_, []).append((at, commit_id))
     return list(found.values())
 
 
@@ -312,13 +348,32 @@ def _kept(light: Sequence[Light], oldest: Place) -> tuple[list[tuple[int, int]],
     return kept, before
 
 
+_COMMITS: LiteralString = """
+SELECT id, sha, title, author, branch, authored_at, ordered_at
+  FROM commit
+ WHERE id = ANY (%(commits)s)
+ ORDER BY ordered_at, id
+"""
+
+
 async def _commits(session: AsyncSession, ids: Collection[int]) -> Sequence[CommitFacts]:
-    rows = await session.execute(
-        select(Commit.id, Commit.sha, Commit.title, Commit.author, Commit.branch, Commit.authored_at, Commit.ordered_at)
-        .where(among(Commit.id, ids))
-        .order_by(*history.oldest_first(Commit))
-    )
-    return [CommitFacts(*row) for row in rows]
+    return [CommitFacts(*row) for row in await statements.rows(session, _COMMITS, {"commits": list(ids)})]
+
+
+_CHANGES: LiteralString = """
+  WITH of_commit AS (
+       SELECT DISTINCT ON (series_id, ordered_at, commit_id) series_id, ordered_at, commit_id, value
+         FROM point
+        WHERE series_id = ANY (%(series)s) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
+        ORDER BY series_id, ordered_at, commit_id, id DESC),
+       seen AS (
+       SELECT *, lag(value) OVER (PARTITION BY series_id ORDER BY ordered_at, commit_id) AS before FROM of_commit)
+SELECT series_id, commit_id, before, value
+  FROM seen
+ WHERE value != before
+ ORDER BY ordered_at DESC, commit_id DESC, series_id
+ LIMIT %(most)s
+"""
 
 
 async def _changes(
@@ -327,25 +382,11 @@ async def _changes(
     """Counts that differ from those of the commit measured before. Index: ix_point_series_history."""
     if not series:
         return []
-    of_commit = (
-        select(Point.series_id, Point.ordered_at, Point.commit_id, Point.value)
-        .where(among(Point.series_id, [one.id for one in series]), history.since(Point, *oldest))
-        .ext(distinct_on(Point.series_id, Point.ordered_at, Point.commit_id))
-        .order_by(Point.series_id, *history.oldest_first(Point), Point.id.desc())
-        .subquery("of_commit")
-    )
-    seen = select(
-        of_commit,
-        func.lag(of_commit.c.value)
-        .over(partition_by=of_commit.c.series_id, order_by=(of_commit.c.ordered_at, of_commit.c.commit_id))
-        .label("before"),
-    ).subquery("seen")
-    rows = await session.execute(
-        select(seen.c.series_id, seen.c.commit_id, seen.c.before, seen.c.value)
-        .where(seen.c.value != seen.c.before)
-        .order_by(seen.c.ordered_at.desc(), seen.c.commit_id.desc(), seen.c.series_id)
-        .limit(MOST_CHANGES)
-    )
+    ordered_at, commit = oldest
+    values = {
+        "series": [one.id for one in series], "ordered_at": ordered_at, "commit": commit, "most": MOST_CHANGES,
+    }  # fmt: skip
+    rows = await statements.rows(session, _CHANGES, values)
     by_id = {one.id: one for one in series}
     found = [CountChange(by_id[row[0]], row[1], row[2], row[3]) for row in rows if row[1] in known]
     return found[::-1]

@@ -12,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
 from pullback_service.commits.naming import branch_by_name, named_commit
-from pullback_service.database import OpenedReading, ReadSession
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
 from pullback_service.exports.formats import EXPORTED, WantedFormat
 from pullback_service.exports.sending import in_batches, send
@@ -40,6 +39,7 @@ from pullback_service.series.tables import (
 from pullback_service.series.thinning import FEWEST_MARKS
 from pullback_service.series.walking import WalkPlace, points_of_series
 from pullback_service.series.windows import Place, Window, marks_in, points_in
+from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(prefix=API, tags=["series"])
 

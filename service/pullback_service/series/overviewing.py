@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, exists, func, lateral, or_, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.among import among
 from pullback_service.commits import history
 from pullback_service.commits.models import Commit
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.reports.models import Comparison, Failure, Report
+from pullback_service.reports.models import Failure, Report
 from pullback_service.series.choosing import says
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.pooling import speaker
@@ -90,16 +91,8 @@ class StandingPoint(NamedTuple):
     quality: str
 
 
-class SparkPoint(NamedTuple):
-    """A point of a series as a line a few pixels high needs it."""
-
-    series_id: int
-    commit_id: int
-    value: float
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    outcome: str | None
+SparkPoint: TypeAlias = tuple[int, int, float, float | None, float | None, float | None, str | None]
+"""A point of a series as a line a few pixels high needs it: series, commit, value, log ratio with its interval, outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,20 +269,27 @@ async def lines_of(session: AsyncSession, series_ids: Collection[int], since: Co
     return await pooled_cells(session, await measured_points(session, points))
 
 
+_SPARKS: LiteralString = """
+SELECT series_id, commit_id, value, log_ratio, low, high, outcome
+  FROM point
+ WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
+ ORDER BY ordered_at, commit_id, id
+ LIMIT %(most)s
+"""
+
+
 async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[SparkPoint]:
-    """Some series from a commit on, in the order of history; of several reports at a commit the newest speaks.
+    """Some series, of projects that were found, from a commit on; of several reports at a commit the newest comes last.
 
     Index: ix_point_series_history. As plain rows, a tenth of the time of whole points.
     """
     if not series_ids:
         return []
-    statement = (
-        select(Point.series_id, Point.commit_id, Point.value, Point.log_ratio, Point.low, Point.high, Point.outcome)
-        .where(among(Point.series_id, series_ids), history.since(Point, since.ordered_at, since.id))
-        .order_by(*history.oldest_first(Point), Point.id)
-        .limit(MOST_HISTORY_POINTS)
-    )
-    return [*map(SparkPoint._make, (await (await session.connection()).execute(statement)).all())]
+    values = {
+        "series": statements.array_of(series_ids), "ordered_at": since.ordered_at, "commit": since.id,
+        "most": MOST_HISTORY_POINTS,
+    }  # fmt: skip
+    return await statements.rows(session, _SPARKS, values, binary=True)
 
 
 async def failures_at(
@@ -366,41 +366,33 @@ async def series_named(
     )
 
 
+def _stated(of_case: LiteralString) -> LiteralString:
+    return f"""
+SELECT c.case_id, "case".workload, "case".label, c.variant, c.metric, commit.sha, c.candidate_id, c.log_ratio, c.low, c.high,
+       c.n, c.outcome, coalesce(c.provisional, false)
+  FROM comparison c
+  JOIN "case" ON "case".id = c.case_id
+  JOIN commit ON commit.id = c.reference_id
+ WHERE c.candidate_id = ANY (%(commits)s) AND c.machine_id = %(machine)s AND c.reference_id != c.candidate_id {of_case}
+ ORDER BY c.id
+ LIMIT %(most)s
+"""  # noqa: S608 - our own words
+
+
+_STATED = _stated("")
+_STATED_OF_CASE = _stated("AND c.case_id = %(case)s")
+
+
 async def comparisons_at(
     session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
 ) -> Sequence[StatedComparison]:
-    """What uploads state of some commits against earlier ones, the newest statement last. Index: ix_comparison_candidate."""
-    where = [
-        among(Comparison.candidate_id, commit_ids),
-        Comparison.machine_id == machine_id,
-        Comparison.reference_id != Comparison.candidate_id,
-    ]
-    if case_id is not None:
-        where.append(Comparison.case_id == case_id)
-    rows = await session.execute(
-        select(Comparison, Case.workload, Case.label, Commit.sha)
-        .join(Case, Case.id == Comparison.case_id)
-        .join(Commit, Commit.id == Comparison.reference_id)
-        .where(*where)
-        .order_by(Comparison.id)
-        .limit(MOST_CLAIMS)
-    )
-    return [
-        StatedComparison(
-            case=KnownCase(stated.case_id, workload, label),
-            variant=stated.variant,
-            metric=stated.metric,
-            reference=sha,
-            candidate_id=stated.candidate_id,
-            log_ratio=stated.log_ratio,
-            low=stated.low,
-            high=stated.high,
-            n=stated.n,
-            outcome=stated.outcome,
-            provisional=bool(stated.provisional),
-        )
-        for stated, workload, label, sha in rows
-    ]
+    """What uploads state of some commits, of a project that was found, against earlier ones, the newest statement last.
+
+    Index: ix_comparison_candidate.
+    """
+    values = {"commits": list(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_CLAIMS}
+    found = await statements.rows(session, _STATED if case_id is None else _STATED_OF_CASE, values)
+    return [StatedComparison(KnownCase(case, workload, label), *stated) for case, workload, label, *stated in found]
 
 
 def _in_suite(project_id: ProjectId, machine_id: MachineId, suite: str) -> ColumnElement[bool]:

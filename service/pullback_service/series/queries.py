@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Subquery, and_, bindparam, case, exists, func, lateral, or_, select, true
+from sqlalchemy import Row, Select, Subquery, and_, bindparam, case, exists, func, lateral, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
@@ -20,7 +20,7 @@ from pullback_service.commits.models import BranchCommit, Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
-from pullback_service.reports.models import Failure, Report
+from pullback_service.reports.models import Failure
 from pullback_service.series.models import ROLLED_UP, Case, Point, Series
 from pullback_service.series.pooling import Spread, point_spread, pooled_spread, pooled_value, speaker
 
@@ -171,33 +171,30 @@ class MeasuringMachine:
     newest: datetime
 
 
+# Between, and in the whole order of the index: with a machine that equals, and the order of arrival alone, a planner reads
+# all uploads of the project for every machine that has few of them or none.
+_MEASURING: LiteralString = """
+SELECT machine.id, machine.name, max(commit.ordered_at) AS newest
+  FROM machine
+  JOIN LATERAL (
+    SELECT commit_id
+      FROM report
+     WHERE machine_id BETWEEN machine.id AND machine.id AND project_id = %(project)s AND (points > 0 OR failures > 0)
+     ORDER BY machine_id DESC, project_id DESC, received_at DESC
+     LIMIT %(last)s) uploads ON true
+  JOIN commit ON commit.id = uploads.commit_id
+ GROUP BY machine.id
+ ORDER BY newest DESC, machine.id
+"""
+
+
 async def measuring_machines(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
-    """Machines with results of a project, the one with the newest commit first. Index: ix_report_machine.
+    """Machines with results of a project that was found, the one with the newest commit first. Index: ix_report_machine.
 
     Of each machine its last uploads are looked at, so that this takes as long as there are machines.
     """
-    uploads = lateral(
-        select(Report.commit_id)
-        .where(
-            # Between, and in the whole order of the index: with a machine that equals, and the order of arrival alone, a
-            # planner reads all uploads of the project for every machine that has few of them or none.
-            Report.machine_id.between(Machine.id, Machine.id),
-            Report.project_id == project_id,
-            or_(Report.points > 0, Report.failures > 0),
-        )
-        .order_by(Report.machine_id.desc(), Report.project_id.desc(), Report.received_at.desc())
-        .limit(LAST_UPLOADS)
-    )
-    newest = func.max(Commit.ordered_at)
-    rows = await session.execute(
-        select(Machine.id, Machine.name, newest)
-        .select_from(Machine)
-        .join(uploads, true())
-        .join(Commit, Commit.id == uploads.c.commit_id)
-        .group_by(Machine.id, Machine.name)
-        .order_by(newest.desc(), Machine.id)
-    )
-    return [MeasuringMachine(MachineId(row[0]), row[1], row[2]) for row in rows]
+    found = await statements.rows(session, _MEASURING, {"project": project_id, "last": LAST_UPLOADS})
+    return [MeasuringMachine(MachineId(id_), name, newest) for id_, name, newest in found]
 
 
 async def workloads(session: AsyncSession, project_id: ProjectId) -> Sequence[str]:

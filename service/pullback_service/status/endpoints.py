@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from pullback_service.database import ReadSession
+from pullback_service.sessions import ReadSession
 from pullback_service.status.queries import read_status
 from pullback_service.status.schemas import Status
 

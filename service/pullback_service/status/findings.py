@@ -8,7 +8,7 @@ from pullback_service.status.schemas import QueueStatus
 # A chore that waits or runs longer than this is stuck: the longest ones work in batches of moments.
 WAITS_TOO_LONG_S = 300
 RUNS_TOO_LONG_S = 1800
-JOB_WAITS_TOO_LONG_S = 3600
+NOBODY_COMES_S = 60  # longer than an agent takes to be started again
 
 
 def about_workers(chores: Sequence[ChoreState], *, workers: int, unfollowed: int, overdue: int) -> Iterator[str]:
@@ -63,8 +63,11 @@ def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
             f"{_count(jobs.unservable, 'waiting job fits', 'waiting jobs fit')} no agent: start one with the labels "
             f"{required} (`pullback job list --state queued`), or let a machine accept untrusted jobs."
         )
-    elif (jobs.waiting_s or 0) > JOB_WAITS_TOO_LONG_S and not agents:
-        yield f"No agent asks for work and a job waits for {age(jobs.waiting_s)}: start `pullback agent`."
+    elif (jobs.waiting_s or 0) > NOBODY_COMES_S and not agents:
+        yield (
+            f"No agent asks for work and a job has waited for {age(jobs.waiting_s)}: start one with "
+            "`pullback agent --server URL` on the machine that is to measure."
+        )
 
 
 def about_mirrors(unread: Sequence[str]) -> Iterator[str]:

@@ -250,6 +250,7 @@ def test_every_page_says_the_same_without_javascript(browser, site):
             for figure in plain.page.locator(".figure").all():
                 assert figure.locator("svg.still").count(), address
     assert missing == {}
+    assert [address for address in plain.asked if "plotly" in address or ".figure.json" in address] == []
 
 
 def test_a_service_without_a_single_result_is_as_good_to_use(browser, empty_base):

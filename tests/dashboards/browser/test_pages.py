@@ -282,6 +282,38 @@ def test_nothing_moves_when_the_figure_is_drawn(browser, base):
     context.close()
 
 
+def test_a_figure_is_asked_for_and_drawn_once_and_only_when_the_reader_comes_near(browser, base):
+    context = browser.new_context(viewport={"width": 1440, "height": 300})
+    context.add_init_script(
+        """window.drawings = []; new MutationObserver(changes => { for (const change of changes)
+        window.drawings.push(change.target.dataset.drawn); })
+        .observe(document, {subtree: true, attributeFilter: ['data-drawn']});"""
+    )
+    asked = []
+    context.on("request", lambda request: asked.append(request.url.partition("?")[0].rpartition("/")[2]))
+    page = context.new_page()
+
+    page.goto(f"{base}{DENSE}")
+    page.wait_for_selector("[data-drawn=yes]")
+    page.wait_for_timeout(100)
+    assert page.evaluate("window.drawings") == ["pending", "yes"]
+    assert (asked.count("dense_bias_act.figure.json"), asked.count("plotly.min.js")) == (1, 1)
+
+    page.goto("about:blank")
+    page.goto(f"{base}{DENSE}#embed")
+    page.wait_for_timeout(300)
+    assert page.evaluate("[window.drawings.length, 'Plotly' in window]") == [0, False]
+    page.emulate_media(media="print")
+    assert page.locator("#figure svg.still:visible").count() == 2
+    page.emulate_media(media="screen")
+    before = page.evaluate("document.documentElement.scrollHeight")
+    page.locator("#figure").scroll_into_view_if_needed()
+    page.wait_for_selector("[data-drawn=yes]")
+    assert page.evaluate("window.drawings") == ["pending", "yes"]
+    assert page.evaluate("document.documentElement.scrollHeight") == before
+    context.close()
+
+
 def test_names_that_try_to_break_out_are_shown_as_they_are(visit, base):
     overview = httpx.get(f"{base}/overview.json", params={"project": "wild/<names>"}).json()
     page = visit(overview["heat"]["groups"][0]["href"])
@@ -304,6 +336,12 @@ def test_an_unknown_address_answers_in_the_pages_own_style(browser, base):
 def test_an_empty_dashboard_says_what_to_do_next(visit, empty_base):
     page = visit("/", at=empty_base)
     assert "pullback run --suite quick" in page.locator(".empty").inner_text()
+    for title, why in (("Compare", "compares two commits"), ("Explore", "draws any series")):
+        page.get_by_role("link", name=title, exact=True).click()
+        assert page.locator("h1").inner_text() == title
+        assert why in page.locator(".empty").inner_text()
+        assert f"pullback upload report.json --server {empty_base}" in page.locator(".empty pre").inner_text()
+        assert page.locator("nav [aria-current]").inner_text() == title
 
 
 def test_the_overview_fills_itself_when_the_first_report_arrives(visit, empty_base, made):

@@ -109,6 +109,14 @@ def test_pages_tell_feed_readers_and_previews_what_they_are(base):
     assert _size(httpx.get(f"{base}/projects/pullback/explore.png?metric=time&width=600")) == (1200, 500)
     assert _size(httpx.get(f"{base}/projects/pullback/explore.card.png?metric=nothing")) == (1200, 630)
     assert httpx.get(f"{base}{DENSE}.png?width=9000").status_code == 422
+    newest = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
+    compared = httpx.get(f"{base}/projects/pullback/compare?head={newest}").text
+    preview = re.search(r'<meta property="og:image" content="(.*?)">', compared)[1]
+    assert preview == f"{base}/projects/pullback/compare.card.png?head={newest}"
+    assert _size(httpx.get(preview)) == (1200, 630)
+    assert "series are worse" in re.search(r'<meta property="og:image:alt" content="(.*?)">', compared)[1]
+    assert "og:image" not in httpx.get(f"{base}/projects/pullback/compare").text
+    assert httpx.get(f"{base}/projects/pullback/compare.card.png").status_code == 404
     assert re.search(r'<meta property="og:description" content="fused: \d\.\d× faster', page)
     assert re.search(
         r'type="application/atom\+xml" title="What changed" href="/projects/pullback/feed.atom\?machine=lab-7"', page

@@ -1,12 +1,11 @@
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 import pytest
 
 from pullback_dashboards.fleet.page import in_words
 from pullback_dashboards.fleet.view import (
     AgentLine,
-    Fleet,
     JobLine,
     MachineLine,
     Progress,
@@ -27,13 +26,6 @@ GONE = replace(IDLE, present=False)
 BUSY = replace(IDLE, job_id=3)
 FULL = replace(IDLE, refuses="the disk is full")
 JOB = JobLine(1, "p", "a" * 40, "t", "quick", "queued", 0, 3, NOW, None)
-
-
-def test_the_fleet_counts_those_present_and_knows_who_was_seen_last():
-    agents = tuple(AgentLine(str(n), "m", n, NOW - timedelta(days=n), present=n == 0) for n in range(3))
-    fleet = Fleet(agents)
-    assert (fleet.present, fleet.last_seen) == (1, NOW)
-    assert Fleet().last_seen is None
 
 
 @pytest.mark.parametrize(

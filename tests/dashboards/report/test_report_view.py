@@ -23,7 +23,7 @@ def block(raw):
 
 
 def test_a_variant_tells_its_ratio_and_what_stands_behind_it():
-    time = {"unit": "s", "processes": [1e-3] * 20, "slices": [[1e-3] * 100] * 20}
+    time = {"unit": "s", "processes": [1e-3] * 20, "slice_counts": [100] * 20}
     pair = {
         "variant": "fused", "baseline": "unfused", "metric": "time",
         "log_ratio": -0.6931, "low": -0.70, "high": -0.68, "n": 20, "outcome": "faster",

@@ -3,6 +3,8 @@
 import pytest
 from sqlalchemy import text
 
+from pullback_service.agents.queries import count_agents
+
 pytestmark = pytest.mark.anyio
 
 MACHINE = {"fingerprint": "print", "name": "box", "facts": {"numpy": "2.3"}}
@@ -86,3 +88,27 @@ async def test_what_is_told_otherwise_of_a_machine_is_kept(client, agent):
     assert (await client.get(changes, params={"cursor": page["next"]})).json()["items"] == [new]
     assert (await client.get("/api/v1/machines/999/changes")).status_code == 404
     assert (await client.get("/api/v1/machines/0/changes")).status_code == 422
+
+
+async def test_agents_are_counted_with_those_that_are_at_work(client, agent, database):
+    async with database.reading() as session:
+        counts = await count_agents(session)
+    assert (counts.agents, counts.present) == (1, 1)
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '1 hour'"))
+    async with database.reading() as session:
+        assert (await count_agents(session))[:2] == (1, 0)
+    wanted = {"project": "demo", "commit": {"sha": "1" * 40}, "suite": "quick"}
+    await client.post("/api/v1/jobs", json=wanted)
+    await client.post(f"/api/v1/agents/{agent['agent_id']}/claim", json={})
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '1 hour'"))
+    async with database.reading() as session:
+        found = await count_agents(session)
+    assert (found.agents, found.present) == (1, 1)
+    assert found.last_seen_at < counts.last_seen_at
+
+
+async def test_without_agents_nobody_was_seen(client, database):
+    async with database.reading() as session:
+        assert await count_agents(session) == (0, 0, None)

@@ -1,7 +1,7 @@
 """Commits learn what they did not know, forget nothing, and take their measurements along when they move."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
@@ -35,6 +35,18 @@ async def test_parents_keep_their_order(session, project_id, reports):
     commit = await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=tuple(parents)))
     await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=tuple(parents)))
     assert await parents_of(session, [commit.id]) == {commit.id: parents}
+
+
+async def test_a_clock_far_ahead_makes_no_commit_the_newest_for_years(client, reports, session):
+    ahead, child = reports.report(1), reports.report(2)
+    ahead["commit"]["authored_at"] = child["commit"]["authored_at"] = "2199-01-01T00:00:00Z"
+    for report in (ahead, child):
+        assert (await client.post("/api/v1/reports", json=report)).status_code == 201
+    commits = (await session.scalars(select(Commit).order_by(Commit.ordered_at))).all()
+    assert [commit.sha for commit in commits] == [reports.sha(1), reports.sha(2)]
+    assert {commit.authored_at.year for commit in commits} == {2199}  # kept as it was told
+    assert all(commit.ordered_at <= commit.created_at + timedelta(days=1, seconds=1) for commit in commits)
+    assert set(await session.scalars(select(Point.ordered_at))) == {commit.ordered_at for commit in commits}
 
 
 async def test_measurements_move_with_a_commit_whose_time_becomes_known(client, reports, session):

@@ -1,5 +1,7 @@
 """Two commits over HTTP."""
 
+from uuid import uuid4
+
 import numpy as np
 import pytest
 
@@ -131,6 +133,24 @@ async def test_commits_are_named_by_branch_or_beginning_and_the_parent_is_the_de
     assert (await compare(base="abcdef1", head="main"))["reference"]["sha"] == older["commit"]["sha"]
 
 
+async def test_without_a_measured_parent_a_commit_is_held_against_what_was_measured_before(
+    client, upload, compare, reports
+):
+    await upload(reports.report(1), reports.report(4))
+    (note,) = (answer := await compare(head="main"))["notes"]
+    assert answer["reference"]["sha"] == reports.sha(1)
+    assert note.startswith(f"How {reports.sha(4)} descends from commits with results is not known: {reports.sha(1)} is")
+    commits = [
+        reports.report(number)["commit"] | {"branch": None, "dirty": None, "title": None} for number in (4, 3, 2)
+    ]
+    told = [{name: value for name, value in commit.items() if value is not None} for commit in commits]
+    log = {"project": "demo", "branch": "main", "commits": told}
+    assert (await client.post("/api/v1/commits", json=log)).status_code == 200
+    (note,) = (answer := await compare(head=reports.sha(4)))["notes"]
+    assert (answer["reference"]["sha"], answer["summary"]["unchanged"]) == (reports.sha(1), 2)
+    assert note.endswith(f"has no results: {reports.sha(1)} is its nearest ancestor with results.")
+
+
 async def test_a_branch_is_held_against_where_it_parted(client, upload, compare, reports):
     topic = reports.report(4)
     topic["commit"] |= {"sha": reports.sha(104), "branch": "topic", "parents": [reports.sha(2)]}
@@ -204,6 +224,31 @@ async def test_processes_that_count_differently_make_no_count(upload, compare, r
     assert (found["outcome"], found["reason"]) == ("ambiguous", "Reports of the reference do not count alike.")
 
 
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+async def test_counts_made_with_another_numpy_are_not_blamed_on_the_commit(upload, compare, reports, order):
+    def measured(commit, numpy, machine="box"):
+        told = reports.report(commit, machine=machine)
+        told["machine"]["facts"] |= {"numpy": numpy, "kernel": f"6.{commit}"}
+        if commit == 2:
+            told["cases"][0]["variants"][1]["metrics"]["array_bytes"]["value"] = 2048.0
+        return told
+
+    numpy_at = {1: "1.26.4", 2: "2.4.0"}
+    for commit in order:  # late results are as good as any
+        await upload(measured(commit, numpy_at[commit]), measured(commit, "2.4.0", "another"))
+    answer = await compare(base=reports.sha(1), head=reports.sha(2), metric="array_bytes")
+    found = {(row["machine"], row["variant"]): row for row in answer["items"]}
+    row = found["box", "fused"]
+    assert row["outcome"] == "ambiguous"
+    assert row["reason"].startswith("Counted with other software (numpy 1.26.4, then 2.4.0):")
+    assert found["box", "unfused"]["outcome"] == "equal"
+    assert found["another", "fused"]["outcome"] == "more"  # its kernel is another, which makes no arrays
+    assert [answer["summary"][name] for name in ("worse", "ambiguous", "unchanged")] == [1, 1, 2]
+    await upload(measured(2, "1.26.4") | {"id": str(uuid4())})  # the newest report of a commit is what counts
+    answer = await compare(base=reports.sha(1), head=reports.sha(2), metric="array_bytes", machine="box")
+    assert rows(answer)["fused", "array_bytes"]["outcome"] == "more"
+
+
 async def test_a_wrong_gradient_in_another_report_leaves_no_claim(upload, compare, reports):
     wrong = {"ok": False, "max_rel_error": 3.0, "oracle": "closed form"}
     await upload(
@@ -234,7 +279,7 @@ async def test_a_time_that_nobody_measured_is_no_count(upload, compare, reports)
         ({"base": "main"}, 422, "query.head"),
         ({"head": "main", "base": f"{1:040x}", "outcome": "slow"}, 422, "query.outcome"),
         ({"head": "main", "base": f"{1:040x}", "cursor": "x"}, 422, "not a cursor"),
-        ({"head": f"{1:040x}"}, 404, "Nothing is known of commit"),
+        ({"head": f"{1:040x}"}, 404, "Nothing was measured before commit"),
     ],
 )
 async def test_what_does_not_hold_is_refused(upload, compare, reports, asked, status, said):

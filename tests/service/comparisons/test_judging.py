@@ -94,6 +94,31 @@ def test_a_stated_count_is_believed_when_its_ratio_bears_it_out(change, outcome,
     assert (judgement.reason is None) if reason is None else (reason in judgement.reason)
 
 
+def test_counts_that_differ_are_not_claimed_where_the_software_differed_too():
+    software = "numpy 1.26.4, then 2.4.0"
+    judgement = judge(Side(100), Side(200), [], exact=True, changed_software=software)
+    assert (judgement.outcome, judgement.kind, judgement.log_ratio) == ("ambiguous", "exact", log(2))
+    assert judgement.reason == (
+        "Counted with other software (numpy 1.26.4, then 2.4.0): compare both commits in one installation to tell."
+    )
+    assert judge(Side(100), Side(100), [], exact=True, changed_software=software).outcome == "equal"
+    assert judge(Side(1.0), None, [], exact=True, changed_software=software).outcome == "not_comparable"
+    # Whoever measured both commits did so with one software.
+    for stated, outcome in ((Stated("more", log(2), n=20), "more"), (Stated("equal", 0.0, n=20), "equal")):
+        assert judge(Side(100), Side(200), [stated], exact=True, changed_software=software).outcome == outcome
+
+
+def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between_two():
+    less = Stated("less", -log(2), -log(2), -log(2), n=1)
+    judgement = judge(Side(200), Side(100), [less], exact=False, counted_together=0.0)
+    assert (judgement.outcome, judgement.kind, judgement.threshold) == ("less", "exact", None)
+    assert judge(Side(100), Side(200), [less], exact=False, counted_together=0.0).outcome == "less"  # another session's
+    assert judge(Side(200), Side(100), [], exact=False, counted_together=0.0).kind == "unpaired"
+    nearly = replace(less, outcome="equal", log_ratio=0.0009)
+    assert judge(None, None, [nearly], exact=False, counted_together=0.001).outcome == "equal"
+    assert judge(None, None, [nearly], exact=False, counted_together=0.0).outcome == "ambiguous"
+
+
 def test_a_stated_count_gives_way_to_what_the_commits_counted():
     equal, more = Stated("equal", 0.0, n=20), Stated("more", log(2), n=20)
     assert judge(Side(100), Side(200), [more], exact=True).outcome == "more"

@@ -5,13 +5,14 @@ import gzip
 import io
 import tarfile
 import zlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback_service.errors import TooLargeError, UnreadableBodyError
-from pullback_service.importers import unpacking, zstandard
+from pullback_service.importers import compression, unpacking
 
 LIMIT = 100_000
 
@@ -32,19 +33,19 @@ def tar_of(**members):
 
 @given(st.binary(max_size=2000))
 def test_compression_is_told_by_content_and_undone(content):
-    if unpacking.is_compressed(content):
+    if compression.is_compressed(content):
         return
     for packed in (
         content,
         gzip.compress(content),
-        zstandard.compress(content),
+        compression.compress(content),
         gzip.compress(gzip.compress(content)),
         gzip.compress(content[:10]) + gzip.compress(content[10:]),
     ):
         assert unpacking.decompress(packed, LIMIT) == content
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("pack", [gzip.compress, compression.compress])
 def test_a_bomb_is_refused_before_it_is_unpacked(pack):
     bomb = pack(b"\0" * 50_000_000)
     assert len(bomb) < LIMIT
@@ -52,7 +53,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(pack):
         unpacking.decompress(bomb, LIMIT)
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("pack", [gzip.compress, compression.compress])
 def test_what_was_cut_off_or_mangled_is_refused(pack):
     whole = pack(bytes(range(256)) * 100)
     for broken in (whole[:-5], whole[: len(whole) // 2], whole[:6]):
@@ -114,6 +115,44 @@ def test_mangled_archives_are_refused_and_nothing_else(junk, at):
 
 @given(st.binary(max_size=400))
 def test_any_bytes_behind_a_magic_number_are_refused_and_nothing_else(junk):
-    for magic in (unpacking.GZIP, unpacking.ZSTD, gzip.compress(b"")[:10], zlib.compress(b"x")):
+    for magic in (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", gzip.compress(b"")[:10], zlib.compress(b"x")):
         with contextlib.suppress(UnreadableBodyError, TooLargeError):
             unpacking.decompress(magic + junk, LIMIT)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, compression.compress])
+def test_many_members_are_read_each_for_itself(pack):
+    content = [bytes([number % 251]) * (number % 7 * 1000) for number in range(300)]
+    assert unpacking.decompress(b"".join(map(pack, content)), 10**6) == b"".join(content)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, compression.compress])
+def test_of_members_without_end_none_is_fed_the_whole_rest(pack, monkeypatch):
+    fed = []
+    (form,) = [form for form in compression._FORMS if pack(b"").startswith(form.start)]
+
+    class Counted:
+        def __init__(self):
+            self._stream = form.open()
+
+        eof = property(lambda self: self._stream.eof)
+        unused_data = property(lambda self: self._stream.unused_data)
+
+        def decompress(self, data, most):
+            fed.append(len(data))
+            return self._stream.decompress(data, most)
+
+    monkeypatch.setattr(compression, "_FORMS", [replace(form, open=Counted)])
+    body = pack(b"") * 2 * compression.MOST_MEMBERS
+    with pytest.raises(TooLargeError, match="more than 10000 members"):
+        unpacking.decompress(body, LIMIT)
+    assert sum(fed) <= compression._FIRST_PIECE * compression.MOST_MEMBERS
+
+
+def test_zeros_may_follow_gzip_and_a_seek_table_zstd():
+    assert unpacking.decompress(gzip.compress(b"a") + bytes(5000) + gzip.compress(b"b") + b"\0", LIMIT) == b"ab"
+    table = b"\x5e\x2a\x4d\x18" + (9).to_bytes(4, "little") + bytes(9)
+    assert unpacking.decompress(compression.compress(b"a") + table, LIMIT) == b"a"
+    for packed in (gzip.compress(b"a"), compression.compress(b"a")):
+        with pytest.raises(UnreadableBodyError, match="Something follows"):
+            unpacking.decompress(packed + b"junk", LIMIT)

@@ -73,7 +73,7 @@ async def test_an_upload_of_which_nothing_else_is_new_takes_six_statements(clien
     assert len(statements) == 6, statements  # its points are not counted, for they go by COPY
     statements.clear()
     assert (await client.post(URL, json=reports.report(2))).status_code == 201
-    assert len(statements) == 15, statements  # a commit that follows the branch
+    assert len(statements) == 13, statements  # a commit that follows the branch
 
 
 async def test_who_is_refused_is_refused_alone(client, reports, session):

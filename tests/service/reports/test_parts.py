@@ -81,6 +81,32 @@ def test_a_ratio_that_its_numbers_bear_out_has_no_doubt(report):
     assert read_report(json.dumps(report).encode()).notes == ()
 
 
+@pytest.mark.parametrize(
+    ("metric", "ratio", "outcome", "believed"),
+    [
+        ("python_bytes", -1.5, "less", True),
+        ("python_bytes", -1.5, "equal", False),
+        ("python_allocs", 0.0, "equal", True),
+        ("native_peak_bytes", 0.2, "more", True),
+        ("instructions", 0.0009, "equal", True),
+        ("instructions", 0.0011, "equal", False),
+        ("gpu_bytes", -0.1, "less", True),
+        ("heat", -1.5, "less", False),
+    ],
+)
+def test_counts_of_one_session_are_believed_though_they_are_no_exact_metrics(report, metric, ratio, outcome, believed):
+    (case,) = report["cases"]
+    for variant in case["variants"]:
+        variant["metrics"][metric] = {"unit": "1", "value": 23, "method": "hooks"}
+    said = {"log_ratio": ratio, "low": ratio, "high": ratio, "n": 1, "outcome": outcome}
+    case["paired"].append({"variant": "fused", "baseline": "unfused", "metric": metric, **said})
+    point = by_series(report)["fused", metric]
+    assert point.paired.outcome == (outcome if believed else "ambiguous")
+    assert point.series.exact == (metric == "gpu_bytes")  # of two sessions only these are claimed
+    case["variants"][1]["metrics"][metric]["kind"] = "noisy"  # who says so is taken at its word
+    assert by_series(report)["fused", metric].paired.outcome == "ambiguous"
+
+
 def test_a_count_of_zero_is_a_point_and_null_is_none(reports):
     variant = reports.variant("unfused", array_bytes=0)
     points = by_series(reports.report(cases=[reports.case(variants=[variant], paired=[])]))

@@ -104,6 +104,8 @@ def test_other_formats_and_versions_are_named(report):
         (["harness", "quality"], "good", "$.harness.quality"),
         (["cases", 0, "case", "params"], [1], "$.cases[0].case.params"),
         (["cases", 0, "gradient", "ok"], "yes", "$.cases[0].gradient.ok"),
+        (["cases", 0, "gradient", "max_rel_error"], -1e-9, "$.cases[0].gradient.max_rel_error"),
+        (["cases", 0, "gradient", "max_rel_error"], 1.0, "$.cases[0].gradient"),
         (["cases", 0, "variants", 1, "metrics", "time", "unit"], "", "$.cases[0].variants[1].metrics.time.unit"),
         (["cases", 0, "paired", 0, "outcome"], "better", "$.cases[0].paired[0].outcome"),
         (["cases", 0, "paired", 0, "n"], -1, "$.cases[0].paired[0].n"),

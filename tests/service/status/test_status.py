@@ -57,7 +57,7 @@ def test_what_is_well_is_not_talked_about():
         ({"awaiting_approval": 2}, "pullback job approve ID"),
         ({"lost": [9, 5]}, "pullback job retry 9"),
         ({"unservable": 1}, "labels it requires"),
-        ({"waiting_s": 7200.0}, "waits for 2 h: start `pullback agent`"),
+        ({"waiting_s": 7200.0}, "has waited for 2 h: start one with `pullback agent --server URL`"),
     ],
 )
 def test_jobs_that_wait_for_somebody_are_said_with_what_to_do(jobs, said):

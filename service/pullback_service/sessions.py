@@ -1,0 +1,69 @@
+"""The sessions of requests, as dependencies of endpoints: one that cannot write, one that is one transaction.
+
+The transaction of a write session ends before the answer is sent (`scope="function"`), so that what was acknowledged
+is stored, and what could not be stored is not acknowledged.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from fastapi import Depends, Request
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service.access.caller import Caller
+from pullback_service.access.gate import address_of
+from pullback_service.access.table import need_of
+from pullback_service.access.visibility import belongs_to
+from pullback_service.audit.keeping import write_line
+from pullback_service.browsers import SAFE_METHODS
+from pullback_service.database import Database, OpenSession
+
+
+async def _database(request: Request) -> Database:
+    database = request.app.state.runtime.database
+    assert isinstance(database, Database)  # noqa: S101 - the application's lifespan puts it there
+    return database
+
+
+KnownDatabase = Annotated[Database, Depends(_database)]
+
+
+async def _read_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
+    async with database.reading() as session:
+        belongs_to(session, _caller(request))
+        yield session
+
+
+async def _reading(request: Request, database: KnownDatabase) -> OpenSession:
+    caller = _caller(request)
+
+    @asynccontextmanager
+    async def reading() -> AsyncIterator[AsyncSession]:
+        async with database.reading() as session:
+            belongs_to(session, caller)
+            yield session
+
+    return reading
+
+
+async def _write_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
+    async with database.writing.begin() as session:
+        caller = _caller(request)
+        belongs_to(session, caller)
+        yield session
+        route = request.scope["route"]
+        if need_of(request.method, route.path).audited and request.method not in SAFE_METHODS:
+            await write_line(session, caller, action=route.name, path=request.url.path, address=address_of(request))
+
+
+def _caller(request: Request) -> Caller:
+    caller = request.state.caller
+    assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
+    return caller
+
+
+OpenedReading = Annotated[OpenSession, Depends(_reading)]
+"""Opens sessions that read, for answers that are still being read when the request's own session has ended."""
+ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]
+WriteSession = Annotated[AsyncSession, Depends(_write_session, scope="function")]
