@@ -31,6 +31,12 @@ class Exported(StrEnum):
     AUDIT = "audit"
 
 
+def _known(what: str) -> str:
+    if what not in list(Exported):
+        raise typer.BadParameter(f"{what!r} is none of {', '.join(Exported)}.")
+    return what
+
+
 class Form(StrEnum):
     """How it is written."""
 
@@ -45,10 +51,13 @@ Names = list[str] | None
 @needs("runner")
 def export(
     what: Annotated[
-        Exported,
+        str,  # the help would print choices, cut in the middle of their names
         typer.Argument(
-            help="Points of series over commits, series, counts of them, two commits, the newest state; "
-            "or a list. facts: how those of a machine changed."
+            metavar="WHAT",
+            callback=_known,
+            help="points of series over commits, series, facets (counts of them), comparison of two commits, matrix (the "
+            "newest state); or a list: projects, commits, branches, reports, machines, facts (how those of a machine "
+            "changed), agents, jobs, boards, tokens, audit.",
         ),
     ],
     *,
@@ -148,11 +157,11 @@ def export(
         "origin": origin,
         "awaiting_approval": awaiting_approval,
     }
-    said = parameters(what.value, given)
+    said = parameters(Exported(what).value, given)
     written = format_of(output, None if form is None else form.value)
     if output is None and written == "parquet" and sys.stdout.isatty():
         raise RefusalError("Parquet is not for a terminal: name a file with -o")
-    got = download(server, token_file, address(what.value, given), [*said, ("format", written)], output)
+    got = download(server, token_file, address(Exported(what).value, given), [*said, ("format", written)], output)
     rows = {"csv": got.lines - 1, "json": got.lines}.get(written)  # Parquet's are known only to who can read it
     if output is not None:
         typer.echo(f"{output}: {'' if rows is None else f'{rows} rows, '}{got.size} bytes of {written}")

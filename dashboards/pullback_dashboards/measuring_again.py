@@ -20,7 +20,9 @@ def reproduce_command(document: Mapping[str, Any], commit: Commit, only: Mapping
             f"{_beside(commit)}\n# measure as before, with the tool that did, and send what it wrote:\n"
             f"pullback upload FILE --project {project}"
         )
-    pairs = {(row["reference"], row["candidate"]) for row in document.get("comparisons", ())}
+    # A run has ratios to the baseline; where there are none, two commits were measured and nothing besides.
+    ratios = any(entry.get("paired") for entry in entries)
+    pairs = {(row["reference"], row["candidate"]) for row in document.get("comparisons", ()) if not ratios}
     always = () if pairs else (BASELINE,)
     options = shlex.join(_options(harness.get("suite") or "quick", entries, always=always, by_name=only is not None))
     if len(pairs) == 1:

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import threading
 import httpx
 import pytest
 
+from pullback_cli.export import Exported
 from pullback_cli.exporting.asking import format_of, parameters
 from pullback_cli.exporting.downloading import opened
 from pullback_cli.refusals import RefusalError
@@ -187,3 +189,13 @@ def test_the_address_says_what_was_asked_for():
 def test_the_format_is_in_the_name_or_said(tmp_path, name, said, expected):
     assert format_of(tmp_path / name, said) == expected
     assert format_of(None, None) == "csv"
+
+
+def test_the_help_keeps_the_names_of_what_there_is_in_one_piece(tmp_path):
+    narrow = {"env": {**os.environ, "COLUMNS": "80", "TERM": "dumb"}, "capture_output": True, "text": True}
+    told = subprocess.run([sys.executable, "-m", "pullback_cli", "export", "--help"], check=True, **narrow)
+    for name in Exported:
+        assert re.search(rf"\b{name}\b", told.stdout.partition("Arguments")[2]), name
+    refused = subprocess.run([sys.executable, "-m", "pullback_cli", "export", "nonsense"], check=False, **narrow)
+    assert refused.returncode == 2
+    assert "'nonsense' is none of points, series" in refused.stderr

@@ -48,7 +48,7 @@ def expanded(
     candidate: Commit,
 ) -> Expanded:
     """The details of a series. `groups` are log ratios of the groups that held both commits."""
-    sides = ((shown.reference, reference, "held against"), (shown.candidate, candidate, "judged"))
+    sides = ((shown.reference, reference, "reference"), (shown.candidate, candidate, "candidate"))
     judgement = shown.compared.judgement
     return Expanded(
         history=_history(shown, points),

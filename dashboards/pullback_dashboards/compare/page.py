@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -29,7 +30,7 @@ from pullback_dashboards.compare.view import (
     verdict,
 )
 from pullback_dashboards.explore.view import Menu, MenuValue
-from pullback_dashboards.history import metric_label
+from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page, png_twin
@@ -41,10 +42,11 @@ from pullback_service.comparisons import queries
 from pullback_service.comparisons.outcomes import Outcomes, summarize
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
-from pullback_service.ids import ProjectId, SeriesId
+from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.series.choosing import PARAM
+from pullback_service.series.overviewing import measured_commits
 from pullback_service.series.windows import Window, marks_in
 from pullback_service.sessions import ReadSession
 
@@ -52,6 +54,7 @@ router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 ROWS = 100  # a page
 _SUGGESTIONS = 60
+_PAIRS = 5
 _LISTED = 12  # values of a filter
 _WINDOW = Window(last=60)  # of the history of a series that is opened
 _MARKS = 200
@@ -76,8 +79,17 @@ class State:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """A commit, the one measured before it, and the page that compares them."""
+
+    candidate: Commit
+    reference: Commit
+    href: str
+
+
+@dataclass(frozen=True)
 class Asked:
-    """The page: the form with what may be named in it and, where two commits were found, the view."""
+    """The page: the form with what may be named in it and, where two commits were found, the view; else the newest pairs."""
 
     project: str
     state: State
@@ -86,6 +98,8 @@ class Asked:
     suggestions: tuple[tuple[str, str], ...]
     machines: tuple[str, ...]
     view: CompareView | None
+    newest: tuple[Pair, ...] = ()
+    newest_machine: str | None = None
 
 
 async def _read(
@@ -94,7 +108,8 @@ async def _read(
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     address = Address(links.compare(project), request)
-    machines = tuple(machine.name for machine in await sources.machines_of(session, project_id))
+    measuring = await sources.machines_of(session, project_id)
+    machines = tuple(machine.name for machine in measuring)
     asked = Asked(
         project=project,
         state=state,
@@ -105,7 +120,10 @@ async def _read(
         view=None,
     )
     if not state.head:
-        return asked
+        if not measuring:
+            return asked
+        newest = await _newest_pairs(session, project, project_id, measuring[0].id)
+        return replace(asked, newest=newest, newest_machine=measuring[0].name)
     comparison = await read_comparison(
         session,
         project,
@@ -242,6 +260,18 @@ def _found(asked: Asked) -> CompareView:
     if asked.view is None:
         raise NotFoundError("Nothing to compare is named: give head=, and base= for another reference than its parent.")
     return asked.view
+
+
+async def _newest_pairs(
+    session: AsyncSession, project: str, project_id: ProjectId, machine_id: MachineId
+) -> tuple[Pair, ...]:
+    """The newest commits of a machine, each with the one it measured before."""
+    measured = await measured_commits(session, project_id, machine_id, limit=_PAIRS + 1)
+    commits = [sources.commit_of(facts) for facts in reversed(measured)]
+    return tuple(
+        Pair(candidate, reference, links.compare(project, base=reference.sha, head=candidate.sha))
+        for candidate, reference in pairwise(commits)
+    )
 
 
 async def _suggested(session: AsyncSession, project_id: ProjectId) -> tuple[tuple[str, str], ...]:

@@ -18,7 +18,7 @@ from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
 from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
-from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, workload_view
+from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, beside_time, workload_view
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
@@ -201,7 +201,12 @@ def _questions(asked: State, found: Found, *, compares: bool) -> tuple[Question,
     return questions(
         ask("case", "case", [(case, bracket(case, found.workload)) for case in found.cases], found.state.case),
         ask("machine", "machine", [(name, name) for name in found.machines], found.machine),
-        ask("memory", "memory", [(metric.name, metric.label) for metric in found.memory], found.state.memory),
+        ask(
+            beside_time(found.memory),
+            "memory",
+            [(metric.name, metric.label) for metric in found.memory],
+            found.state.memory,
+        ),
         among("values", "y") if compares else question("values", ()),
         among("along", "x"),
         among("scale", "scale"),

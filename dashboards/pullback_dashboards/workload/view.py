@@ -3,7 +3,7 @@
 The table and the figure are two forms of the same marks, so what is drawn can be read and what is read was drawn.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -286,6 +286,11 @@ def workload_view(
 def _compares(plots: Sequence[Plot]) -> bool:
     tracks = (track for plot in plots for track in plot.tracks if track.variant != BASELINE)
     return any(mark.compares for track in tracks for mark in track.marks)
+
+
+def beside_time(metrics: Iterable[Metric]) -> str:
+    """What the metrics of the second plot are called together: another tool's may be times as well."""
+    return "memory" if all(metric.name.endswith(("_bytes", "_allocs")) for metric in metrics) else "beside time"
 
 
 def key(variant: str, metric: str) -> str:

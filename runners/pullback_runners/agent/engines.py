@@ -47,11 +47,12 @@ class GitEngines:
         if not self._holds(f"{sha}^{{commit}}"):
             fetched = git(self.repository, "fetch", "--quiet", "--no-tags", "--recurse-submodules=no", "origin", sha)
             if not self._holds(f"{sha}^{{commit}}"):
-                # Another clone may have it, and this one may soon: the commit is not to blame.
+                # Another clone may have it, and this one may soon: the commit is not to blame. The remedy comes first, for
+                # lists of jobs cut a sentence short.
+                said = f" (git says: {_without_places(_last_line(fetched))})" if fetched.returncode else ""
                 raise JobFailedError(
                     "infra",
-                    f"{self.repository} does not have commit {sha} and cannot fetch it"
-                    f"{': ' + _last_line(fetched) if fetched.returncode else ''}; push the commit to the repository's origin",
+                    f"push commit {sha[:10]} to the origin of the clone that measures, which lacks it and cannot fetch it{said}",
                     retryable=True,
                 )
         if not self._holds(f"{sha}:{ENGINE}"):
@@ -157,6 +158,11 @@ def _checked(engine: Path, what: str) -> Path:
     if not (engine / _PACKAGE).is_file():
         raise JobFailedError("build", f"{what} has no {ENGINE}/{_PACKAGE}")
     return engine
+
+
+def _without_places(text: str) -> str:
+    """Without folders and addresses: whoever may read a job is not to learn where its agent keeps things, or a remote's password."""
+    return " ".join("…" if "/" in word else word for word in text.split())
 
 
 def _last_line(done: "subprocess.CompletedProcess[bytes]") -> str:

@@ -60,7 +60,7 @@ def read(source: Source, asked: Asked) -> Imported:
     if source.files is None:
         chosen, about = [source.document], None
         if not recognises(source):
-            source.document.refuse("has neither `commit_hash` nor `results`: it is no file of asv's results")
+            source.document.refuse("is no file of asv's results, which has `commit_hash` or `results`")
     else:
         chosen, about = _chosen(source, asked), _benchmarks(source)
     if about is None:

@@ -1,5 +1,6 @@
 """What every importer gives: results of a tool, less everything that only its file format needs."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from pullback_service.importers.units import Direction, Unit, unit_of
 from pullback_service.importers.walking import At, refuse
 
 UNUSABLE = "NaN, infinite or absurd values left out"
-NEGATIVE = "negative times or sizes left out"
+NEGATIVE = "negative values of a time or size left out"
 
 _NEVER_NEGATIVE = frozenset({"s", "B"})
 
@@ -199,9 +200,15 @@ class Gathering:
 
     def notes(self) -> list[str]:
         """Everything to be said, most important first."""
-        counted = [f"{number} {what}" for what, number in self._left_out.most_common()]
+        counted = [
+            f"{number} {what if number > 1 else _PLURAL.sub('', what, count=1)}"
+            for what, number in self._left_out.most_common()
+        ]
         said = [*self._notes, *counted]
         return [*said[: MOST_NOTES - 1], f"and {len(said) - MOST_NOTES + 1} more"] if len(said) > MOST_NOTES else said
+
+
+_PLURAL = re.compile(r"(?<=[a-z])s\b")  # the first noun of what was left out is what is counted
 
 
 def metrics_of(**found: Metric | None) -> dict[str, Metric]:

@@ -73,7 +73,9 @@ def test_a_comparison_begins_with_its_verdict(visit, base):
     assert visit("/compare").url.endswith("/projects/wild%2F%3Cnames%3E/compare")  # uploaded to last
     page = visit("/projects/pullback/compare")
     head = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
-    page.get_by_label("judged").fill(head[:12])
+    newest = page.get_by_role("link", name=f"compare {head[:9]} with").first  # nobody has to know a hash
+    assert f"head={head}" in newest.get_attribute("href")
+    page.get_by_label("candidate").fill(head[:12])
     page.get_by_role("button", name="Compare").click()
     verdict = page.locator(".verdict").inner_text()
     assert "7 series are worse, 2 are better" in verdict

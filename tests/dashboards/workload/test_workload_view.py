@@ -1,9 +1,9 @@
 import pytest
 
-from pullback_dashboards.history import Reading
+from pullback_dashboards.history import Metric, Reading
 from pullback_dashboards.workload.sources import machine_for
 from pullback_dashboards.workload.still import chart, spoken_of, workload_badge
-from pullback_dashboards.workload.view import State, workload_view
+from pullback_dashboards.workload.view import State, beside_time, workload_view
 from pullback_service.errors import NotFoundError
 from pullback_service.series.queries import MeasuringMachine
 
@@ -97,3 +97,11 @@ def test_a_machine_without_the_workload_leads_to_those_that_have_it():
     ]
     with pytest.raises(NotFoundError, match="No machine has results"):
         machine_for((), frozenset(), "p", "dense", State())
+
+
+def test_times_of_another_tool_are_not_called_memory():
+    counted = [Metric("array_bytes", "B", exact=True), Metric("array_allocs", "1", exact=True)]
+    assert beside_time(counted) == "memory"
+    assert (
+        beside_time([Metric("user_time", "s", exact=False), Metric("system_time", "s", exact=False)]) == "beside time"
+    )

@@ -79,8 +79,11 @@ def test_a_commit_that_is_missing_is_fetched_from_the_origin(repository, tmp_pat
 
 
 def test_a_commit_that_the_clone_lacks_is_tried_again_and_named(repository, tmp_path):
-    with pytest.raises(JobFailedError, match="f" * 40) as caught:
+    _git(repository, "remote", "add", "origin", "file:///of/nobody:secret@host")
+    with pytest.raises(JobFailedError, match=f"push commit {'f' * 10} to the origin.*git says") as caught:
         GitEngines(repository).extract("f" * 40, tmp_path / "target")
+    assert "/" not in str(caught.value)  # where an agent keeps its clone is nobody's business
+    assert "secret" not in str(caught.value)
     assert (caught.value.kind, caught.value.retryable) == ("infra", True)
 
 

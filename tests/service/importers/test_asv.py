@@ -30,7 +30,7 @@ def test_a_folder_gives_the_results_of_the_commit_that_is_asked_for(read):
 def test_null_failed_and_nan_was_skipped(read):
     found = read("asv/results", commit=FIRST)
     assert found.failures == {f"bench.time_fails[{ENV}]": "failed"}
-    assert found.report.notes == ("1 skipped combinations of parameters left out",)
+    assert found.report.notes == ("1 skipped combination of parameters left out",)
 
 
 def test_units_are_those_of_the_benchmarks(read):
@@ -65,7 +65,7 @@ def test_results_of_other_code_are_left_out(read, sample):
     files["results/benchmarks.json"] = json.dumps(about).encode()
     found = read(_packed(files), commit=SECOND)
     assert found.values("value") == {}
-    assert "1 results of other versions of a benchmark's code left out" in found.report.notes
+    assert "1 result of other versions of a benchmark's code left out" in found.report.notes
 
 
 def test_too_few_values_are_refused_with_file_and_path(read, sample):
