@@ -13,6 +13,7 @@ from benchmarks.service_load.figures import Figure, Percentiles
 from benchmarks.service_load.processes import Service
 from benchmarks.service_load.turns import ask_in_turns
 
+from pullback_service.collecting import collect_seldom
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
@@ -134,6 +135,7 @@ def ask_matrix(url: str, *, times: int = 30, most_ms: float = 150) -> Iterator[F
 
 
 async def _time_matrix(url: str, times: int) -> tuple[list[float], float, int]:
+    collect_seldom()  # as a process of the service does
     database = Database(url)
     seconds, cells = [], 0
     try:

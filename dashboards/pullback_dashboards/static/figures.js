@@ -33,6 +33,7 @@ function library(address) {
 }
 
 async function read(place) {
+  place.dataset.asked = "yes";
   const answer = await fetch(place.dataset.figure); // as the preload asks for it, or it would be asked for twice
   if (!answer.ok) throw new Error(`the service answered ${answer.status}`);
   return complete(await answer.json());
