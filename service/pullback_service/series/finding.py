@@ -96,7 +96,8 @@ async def facets(session: AsyncSession, choice: SeriesChoice) -> Facets:
             *fits.values(),
         )
         .select_from(Series)
-        .join(Case, Case.id == Series.case_id)
+        # Of one project, or a planner reads the cases of all.
+        .join(Case, and_(Case.id == Series.case_id, Case.project_id == Series.project_id))
         .join(Machine, Machine.id == Series.machine_id)
         .join(Project, Project.id == Series.project_id)
         .where(*always)
