@@ -48,8 +48,8 @@ def _whole(value: object) -> object:
 
 AS_WHOLE = BeforeValidator(_whole)
 """For whole numbers of a body, behind their bounds: a validator before them would keep them out of the description."""
-Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT)]
-Size = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID)]
+Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT), AS_WHOLE]
+Size = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID), AS_WHOLE]
 Flag = Annotated[bool, Field(strict=True)]
 KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 
