@@ -13,6 +13,7 @@ LARGEST_JSON_BYTES = 256 * 1024
 DEEPEST_JSON = 32
 MOST_LABELS = 32
 LONGEST_LABEL = 200
+LARGEST_LABEL = 2**53  # up to there every reader of JSON has the same numbers (RFC 8259, 6)
 LARGEST_ID = 2**63 - 1
 LARGEST_COUNT = 2**31 - 1
 # Ratios and means of values between these stay finite; nothing that is measured comes near them.
@@ -156,8 +157,8 @@ def _check_labels(value: dict[str, Any]) -> dict[str, Any]:
             raise PydanticCustomError(
                 "label", f"The label {_shown(name)} says more than {LONGEST_LABEL} characters: be short."
             )
-        if any(isinstance(word, float) and abs(word) > LARGEST_ID for word in words):
-            raise PydanticCustomError("label", f"The number of the label {_shown(name)} must fit into 64 bits.")
+        if any(isinstance(word, (int, float)) and abs(word) > LARGEST_LABEL for word in words):
+            raise PydanticCustomError("label", f"The number of the label {_shown(name)} must be 2^53 in size at most.")
     return value
 
 
@@ -168,7 +169,7 @@ def _shown(name: str) -> str:
 _WORD: dict[str, Any] = {"type": "string", "maxLength": LONGEST_LABEL, "pattern": _TEXT}
 _SAID = [
     _WORD,
-    {"type": "number", "minimum": -LARGEST_ID, "maximum": LARGEST_ID},
+    {"type": "number", "minimum": -LARGEST_LABEL, "maximum": LARGEST_LABEL},
     {"type": "boolean"},
     {"type": "null"},
 ]

@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from pullback_service.fields import LARGEST_ID, LONGEST_LABEL, MOST_LABELS, Labels
+from pullback_service.fields import LARGEST_LABEL, LONGEST_LABEL, MOST_LABELS, Labels
 
 LABELS = TypeAdapter(Labels)
 GOOD = [
@@ -12,7 +12,7 @@ GOOD = [
     {"gpu": "h200", "big": True, "cores": 16, "share": 0.5, "none": None, "site": ["here", 2, False]},
     {f"label {number}": "" for number in range(MOST_LABELS)},
     {"x" * LONGEST_LABEL: "é" * LONGEST_LABEL},
-    {"low": -LARGEST_ID, "high": LARGEST_ID, "many": ["x"] * MOST_LABELS},
+    {"low": -LARGEST_LABEL, "high": LARGEST_LABEL, "many": ["x"] * MOST_LABELS},
 ]
 BAD = {
     "one label too many": ({f"label {number}": "" for number in range(MOST_LABELS + 1)}, "There may be 32 labels"),
@@ -28,7 +28,8 @@ BAD = {
     "NUL in a word": ({"gpu": "a\x00"}, "NUL"),
     "NUL in a name": ({"g\x00": "a"}, "NUL"),
     "a number of 65 bits": ({"n": 2**64}, "64 bits"),
-    "a large number": ({"n": 1e19}, "The number of the label n must fit into 64 bits."),
+    "a large number": ({"n": 1e19}, "The number of the label n must be 2^53 in size at most."),
+    "a whole number of 54 bits": ({"n": 2**53 + 1}, "2^53 in size at most"),
 }
 
 
