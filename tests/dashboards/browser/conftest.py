@@ -381,7 +381,10 @@ class Watch:
 
 @pytest.fixture
 def visit(browser, base):
-    """Open an address of the application: `page = visit("/", width=390, theme="dark")`. Fails if the page complained."""
+    """Open an address of the application: `page = visit("/", width=390, theme="dark")`. Fails if the page complained.
+
+    Named behind the service it visits, it closes its windows before that ends: pages that live ask until then.
+    """
     contexts, watches = [], []
 
     def open_page(path, *, width=1440, theme="light", at=base, javascript=True):

@@ -216,7 +216,7 @@ def test_who_may_not_decide_is_told_so_and_cannot(guarded_base):
 
 
 @pytest.mark.browser
-def test_a_job_is_followed_live_cancelled_and_retried(visit, empty_base):
+def test_a_job_is_followed_live_cancelled_and_retried(empty_base, visit):
     with httpx.Client(base_url=empty_base, timeout=30) as service:
         agent = Agent(service, "lab-9")
         job = ask(service, 1)

@@ -335,7 +335,7 @@ def test_an_unknown_address_answers_in_the_pages_own_style(browser, base):
     context.close()
 
 
-def test_an_empty_dashboard_says_what_to_do_next(visit, empty_base):
+def test_an_empty_dashboard_says_what_to_do_next(empty_base, visit):
     page = visit("/", at=empty_base)
     assert "pullback run --suite quick" in page.locator(".empty").inner_text()
     for title, why in (("Compare", "compares two commits"), ("Explore", "draws any series")):
@@ -346,7 +346,7 @@ def test_an_empty_dashboard_says_what_to_do_next(visit, empty_base):
         assert page.locator("nav [aria-current]").inner_text() == title
 
 
-def test_the_overview_fills_itself_when_the_first_report_arrives(visit, empty_base, made):
+def test_the_overview_fills_itself_when_the_first_report_arrives(empty_base, visit, made):
     page = visit("/", at=empty_base)
     assert page.locator(".empty").is_visible()
     httpx.post(f"{empty_base}/api/v1/reports", json=made.made_report(0)).raise_for_status()
