@@ -54,23 +54,15 @@ def _options(
 ) -> Iterator[str]:
     """What of a suite was measured: the cases, by their names or as they were asked for, and the variants."""
     cases = [entry["case"] for entry in entries]
-    if by_name:
-        yield from ("--suite", suite.partition(":")[0])
-        for case in cases:
-            yield from (
-                "--case",
-                label(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device")),
-            )
-    else:
-        yield from ("--suite", suite)
+    yield from ("--suite", suite.partition(":")[0] if by_name else suite)
+    for case in cases if by_name else ():
+        yield from ("--case", label(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device")))
     if any(case.get("device") == "cuda" for case in cases):
         yield from ("--device", "cuda")
     measured = [entry.get("variants", ()) for entry in entries]
-    names = {tuple(each["variant"] for each in variants if each["variant"] not in always) for variants in measured}
-    if (
-        len(names) == 1
-    ):  # else they are the suite's: one that is asked for by name and that a case does not have has failed
-        for name in names.pop():
-            yield from ("--variant", name)
+    of_cases = {tuple(each["variant"] for each in variants if each["variant"] not in always) for variants in measured}
+    # Cases with other variants than others are the suite's: a variant that is asked for and that a case does not have fails.
+    for variant in of_cases.pop() if len(of_cases) == 1 else ():
+        yield from ("--variant", variant)
     if any("instructions" in each.get("metrics", {}) for variants in measured for each in variants):
         yield "--instructions"

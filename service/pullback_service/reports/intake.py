@@ -2,8 +2,7 @@
 
 A transaction costs about the same for one small report as for ten: looking up what is there, the commit's place, the
 audit log, the chore that follows, and waiting for the disk. So nobody waits who comes alone, and the more come at once,
-the less each of them costs: those whose bytes are here already are read before a transaction begins. An answer is sent
-when the transaction is stored, as it is for an upload alone.
+the less each of them costs. An answer is sent when the transaction is stored, as it is for an upload alone.
 """
 
 import asyncio
@@ -22,8 +21,6 @@ from pullback_service.reports.keeping import KeptReport, Upload, keep_together, 
 MOST_TOGETHER = 32
 LARGEST_TOGETHER_BYTES = 64 * 1024
 """Of a report that is stored with others: a larger one would keep them waiting."""
-TURNS_TO_BE_READ = 3
-"""Of the event loop: one takes a request off its socket, one reads it, and one is for what came meanwhile."""
 
 
 class _Lane(NamedTuple):
@@ -79,8 +76,6 @@ class Intake:
         waiting = self._lanes[lane]
         try:
             while waiting:
-                for _ in range(TURNS_TO_BE_READ):  # 0.03 ms where nobody else is here
-                    await asyncio.sleep(0)
                 together = _those_of_different_reports(waiting)
                 await self._settle(lane.caller, together)
                 for one in together:
