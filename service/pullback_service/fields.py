@@ -6,7 +6,16 @@ from math import isfinite
 from typing import Annotated, Any
 
 import orjson
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    TypeAdapter,
+    WithJsonSchema,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 LARGEST_JSON_BYTES = 256 * 1024
@@ -94,6 +103,18 @@ def _countable(value: float) -> float:
 
 
 Measured = Annotated[Number, AfterValidator(_countable)]
+_EACH_MEASURED = TypeAdapter(list[Measured])
+
+
+def _all_countable(values: list[float]) -> list[float]:
+    sizes = [size for size in map(abs, values) if size]
+    if not sizes or (min(sizes) >= SMALLEST_VALUE and max(sizes) <= LARGEST_VALUE):
+        return values
+    return _EACH_MEASURED.validate_python(values)  # which says which of them it is
+
+
+MeasuredList = Annotated[list[Number], AfterValidator(_all_countable)]
+"""Many of them, looked at together: a call for each took a quarter of the time of reading a report."""
 
 
 _A_NUMBER = re.compile(r"\s*[+-]?[\d_.]+([eE][+-]?\d+)?\s*")
@@ -113,22 +134,29 @@ def storable(value: JsonValue, depth: int = 0) -> JsonValue:
     """A JSON value that jsonb can hold: no NUL and no half of a character in any string, not too deep."""
     if depth > DEEPEST_JSON:
         raise PydanticCustomError("too_deep", "The value is nested too deeply.")
-    if isinstance(value, str) and "\x00" in value:
-        raise PydanticCustomError("nul", "A string must not contain the character NUL.")
-    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        raise PydanticCustomError("surrogate", "A string must not contain half of a surrogate pair.")
-    if isinstance(value, int) and abs(value) > LARGEST_ID:
-        raise PydanticCustomError("too_many_digits", "A whole number must fit into 64 bits.")
-    if isinstance(value, float) and not isfinite(value):
-        raise PydanticCustomError("not_finite", "A number must be finite.")
     if isinstance(value, dict):
         for key, item in value.items():
-            storable(key, depth)
+            _refuse_unstorable(key)
             storable(item, depth + 1)
     elif isinstance(value, list):
         for item in value:
             storable(item, depth + 1)
+    else:
+        _refuse_unstorable(value)
     return value
+
+
+def _refuse_unstorable(value: str | float | None) -> None:
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise PydanticCustomError("nul", "A string must not contain the character NUL.")
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise PydanticCustomError("surrogate", "A string must not contain half of a surrogate pair.")
+    elif isinstance(value, int):
+        if abs(value) > LARGEST_ID:
+            raise PydanticCustomError("too_many_digits", "A whole number must fit into 64 bits.")
+    elif isinstance(value, float) and not isfinite(value):
+        raise PydanticCustomError("not_finite", "A number must be finite.")
 
 
 def _storable_object(value: dict[str, Any]) -> dict[str, Any]:

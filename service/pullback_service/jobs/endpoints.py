@@ -51,9 +51,11 @@ from pullback_service.jobs.tables import JOBS
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.reports import keeping
 from pullback_service.reports.endpoints import IdempotencyKey, receipt_of
+from pullback_service.reports.keeping import Upload, keep
+from pullback_service.reports.preparing import prepare
 from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, read_limited
+from pullback_service.reports.rows import ForJob
 from pullback_service.reports.stated import Stated, refuse_contradictions
 from pullback_service.runtime import KnownSettings, KnownWatch
 from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
@@ -365,14 +367,14 @@ async def report_result(
 
     One whose lease was lost is stored too, as `late`.
     """
-    prepared = await to_thread.run_sync(keeping.prepare, body)
+    prepared = await to_thread.run_sync(prepare, body)
     held = await leases.hold(session, JobId(job_id), number, lease)
     stored = await queries.job_by_id(session, JobId(job_id))
     head = prepared.read.head
     refuse_contradictions(Stated(project=stored.project, commit=stored.commit.sha), head, of="job")
     await leases.refuse_another_machine(session, held.attempt, head.machine.fingerprint)
-    for_job = keeping.ForJob(JobId(job_id), number, late=not held.is_active)
-    kept = await keeping.keep(session, keeping.Upload.of(prepared, idempotency_key, for_job))
+    for_job = ForJob(JobId(job_id), number, late=not held.is_active)
+    kept = await keep(session, Upload.of(prepared, idempotency_key, for_job))
     if kept.created:
         leases.finish(held)
         await session.flush()

@@ -27,12 +27,27 @@ from pullback_service.importers.unpacking import is_archive
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.reports import keeping, queries
+from pullback_service.reports import queries
 from pullback_service.reports.gathering import Parts
+from pullback_service.reports.growing import GrowingReport
 from pullback_service.reports.keeping import Upload
 from pullback_service.reports.models import Report
-from pullback_service.reports.receiving import OPENAPI_BODY, ReportBody, is_read_at_once, refuse_unknown_parameters
-from pullback_service.reports.schemas import PointPreview, ReportDetail, ReportReceipt, ReportSummary, UploadReceipt
+from pullback_service.reports.preparing import prepare_upload
+from pullback_service.reports.receiving import (
+    OPENAPI_BODY,
+    ReportBody,
+    is_read_at_once,
+    is_stored_while_read,
+    refuse_unknown_parameters,
+)
+from pullback_service.reports.schemas import (
+    PointPreview,
+    ReportDetail,
+    ReportHead,
+    ReportReceipt,
+    ReportSummary,
+    UploadReceipt,
+)
 from pullback_service.reports.stated import Stated, refuse_dirty
 from pullback_service.reports.tables import REPORTS
 from pullback_service.runtime import KnownIntake, KnownSettings
@@ -77,18 +92,10 @@ async def upload_report(
     Our own reports say everything themselves, and the query only confirms it; for other tools' files the query says
     project, commit, branch and machine.
     """
-    prepare = partial(keeping.prepare_upload, body, stated, limit=settings.max_report_bytes, now=datetime.now(UTC))
-    prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
-    if not stated.allow_dirty:
-        refuse_dirty(prepared.read)
-    if prepared.body_bytes > LARGE_BODY_BYTES:
-        background.add_task(give_back_memory)  # when this function and all it holds are gone
-    upload = Upload.of(prepared, idempotency_key)
-    head = upload.head
-    if stated.dry_run:
-        kept = await intake.try_out(caller, upload)
-    else:
-        line = Line(
+    prepare = partial(prepare_upload, body, stated, limit=settings.max_report_bytes, now=datetime.now(UTC))
+
+    def line_of(head: ReportHead) -> Line:
+        return Line(
             caller,
             action=request.scope["route"].name,
             subject=f"report {head.id}",
@@ -96,7 +103,22 @@ async def upload_report(
             address=address_of(request),
             details={"commit": head.commit.sha},
         )
-        kept = await intake.keep(upload, line)
+
+    kept = None
+    if is_stored_while_read(body) and not stated.dry_run:
+        growing = GrowingReport(lambda watcher: prepare(watcher=watcher))
+        kept = await intake.keep_while_read(caller, growing, idempotency_key, line_of)
+        prepared = await growing.prepared()
+    else:
+        prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
+    if prepared.body_bytes > LARGE_BODY_BYTES:
+        background.add_task(give_back_memory)  # when this function and all it holds are gone
+    head = prepared.read.head
+    if kept is None:
+        if not stated.allow_dirty:
+            refuse_dirty(prepared.read)
+        upload = Upload.of(prepared, idempotency_key)
+        kept = await (intake.try_out(caller, upload) if stated.dry_run else intake.keep(upload, line_of(head)))
     members = receipt_of(kept.report, head.project, head.commit.sha).model_dump()
     if stated.dry_run and kept.created:
         members |= {"url": None, "status": "would be accepted"}

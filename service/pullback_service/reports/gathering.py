@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 from pydantic import BaseModel, Field, ValidationError
@@ -34,8 +34,7 @@ from pullback_service.reports.schemas import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPoint:
+class KeptPoint(NamedTuple):
     """What is stored of a point: its series, and its own columns as COPY takes them. `path` is where it was said."""
 
     series: SeriesPart
@@ -82,6 +81,10 @@ class Parts:
         self.comparisons.append(ComparisonPart(case.identity, document))
 
 
+ENTRIES_AT_ONCE = 500
+"""After so many cases a watcher hears of them: storing them takes Postgres some 50 ms."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """A report that holds: what it says of itself, its parts, and a digest of its values however they were written."""
@@ -89,6 +92,16 @@ class Gathered:
     head: ReportHead
     parts: Parts
     digest: bytes
+
+
+class Watcher(Protocol):
+    """Who wants to know what a report says before all of it was read; what is wrong with it is raised at its end."""
+
+    def begins(self, head: ReportHead, parts: Parts) -> None:
+        """The head holds; `parts` will grow."""
+
+    def goes_on(self) -> None:
+        """They have grown."""
 
 
 class DoesNotHoldError(Exception):
@@ -117,7 +130,9 @@ class _Comparisons(BaseModel):
 _LISTS: Mapping[str, type[BaseModel]] = {"cases": _Cases, "comparisons": _Comparisons}
 
 
-def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) -> Gathered:
+def gather(
+    raw: dict[str, Any], root: str, places: Sequence[str] | None = None, watcher: Watcher | None = None
+) -> Gathered:
     """The report that `raw` is; `raw` has no cases and no comparisons afterwards.
 
     `root` is its JSON path; of a report made from another tool's file, `places` say where in that file each case was.
@@ -125,6 +140,8 @@ def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) 
     """
     gathering, digest = _Gathering(root, places), _Digest()
     head = gathering.valid(ReportHead, {key: value for key, value in raw.items() if key not in _LISTS})
+    if watcher is not None and head is not None:
+        watcher.begins(head, gathering.parts)
     take = {"cases": gathering.take_case, "comparisons": gathering.take_comparison}
     for key in sorted(raw.keys() | _LISTS.keys()):
         if key not in _LISTS:
@@ -136,6 +153,8 @@ def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) 
             entries = [] if listed is None else getattr(listed, key)
             for index, entry in enumerate(digest.passing(key, _drained(entries))):
                 take[key](index, entry)
+                if watcher is not None and index % ENTRIES_AT_ONCE == ENTRIES_AT_ONCE - 1:
+                    watcher.goes_on()
     if head is None or gathering.errors:
         raise DoesNotHoldError(gathering.errors)
     if digest.failed is not None:

@@ -15,7 +15,7 @@ from pullback_service.importers.results import Asked, Imported
 from pullback_service.importers.sources import Source
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8
 from pullback_service.importers.walking import place_in_words
-from pullback_service.reports.gathering import DoesNotHoldError, gather
+from pullback_service.reports.gathering import DoesNotHoldError, Watcher, gather
 from pullback_service.reports.reading import WRAPPER, ReadReport, parse_json, read_parsed
 from pullback_service.reports.schemas import FORMAT
 from pullback_service.reports.stated import Stated, refuse_contradictions
@@ -24,18 +24,23 @@ _LONGEST_UNIT = 32
 _MACHINE_REMEDY = "machine=NAME, a name that stays the same from run to run, such as machine=ci"
 
 
-def read_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> tuple[ReadReport, bytes]:
-    """A report, and the bytes it was read from: decompressed and in UTF-8, otherwise as they came."""
+def plain(body: bytes, *, limit: int) -> bytes:
+    """The file that an upload brings: decompressed and in UTF-8, otherwise as it came."""
     content = in_utf8(decompress(body, limit))
     if not content or content.isspace():
         message = f"is empty: {SEND_THE_FILE}"
         raise UnreadableBodyError(f"The body {message}.", errors=[FieldError(path="$", message=message)])
+    return content
+
+
+def read_upload(content: bytes, stated: Stated, *, now: datetime, watcher: Watcher | None = None) -> ReadReport:
+    """The report that a file is, or is made into. A watcher hears of our own reports only."""
     source = Source.of(content)
     if stated.format == FORMAT or (stated.format is None and _is_own(source)):
-        read = read_parsed(_parsed(source))
+        read = read_parsed(_parsed(source), watcher)
         refuse_contradictions(stated, read.head)
         _refuse_needless(stated)
-        return read, content
+        return read
     asked = Asked(stated.commit, _by_metric(stated.unit, "unit"), _directions(stated.direction))
     importer, imported = registry.read(source, asked, stated.format)
     place = _place(stated, imported, importer.title)
@@ -45,7 +50,7 @@ def read_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> tu
         gathered = gather(dict(assembled.document), "$", assembled.places)
     except DoesNotHoldError as error:
         raise _does_not_hold(error, assembled.places) from error
-    read = ReadReport(
+    return ReadReport(
         gathered.head,
         "$",
         digest,
@@ -54,7 +59,6 @@ def read_upload(body: bytes, stated: Stated, *, limit: int, now: datetime) -> tu
         notes=tuple(imported.notes),
         made=orjson.dumps(assembled.document),
     )
-    return read, content
 
 
 def _parsed(source: Source) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pullback_service.claims import COUNTED_IN_ONE_SESSION, WIDEST_MARGIN, doubt_of_count, doubt_of_measurement
 from pullback_service.errors import FieldError, InvalidInputError
@@ -43,8 +43,7 @@ class CasePart:
     device: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesPart:
+class SeriesPart(NamedTuple):
     """A series of the report, less the machine; equal parts are one series."""
 
     case: bytes
@@ -61,8 +60,7 @@ class SeriesPart:
         return self.case, self.variant, self.metric
 
 
-@dataclass(frozen=True, slots=True)
-class PointPart:
+class PointPart(NamedTuple):
     """What was measured for one series. `path` is where the report says so.
 
     `doubt` is why its ratio is kept as ambiguous although the report claims something of it.

@@ -16,7 +16,7 @@ from pullback_service.fields import message_of
 from pullback_service.importers.unpacking import SEND_THE_FILE
 from pullback_service.importers.walking import place_in_words
 from pullback_service.problems import json_path
-from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
+from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, Watcher, gather
 from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
 
 WRAPPER = "pullback"
@@ -43,7 +43,7 @@ def read_report(body: bytes) -> ReadReport:
     return read_parsed(parse_json(body))
 
 
-def read_parsed(content: Any) -> ReadReport:
+def read_parsed(content: Any, watcher: Watcher | None = None) -> ReadReport:
     """Validate a parsed upload, which is used up by that: a report is read case by case (`gathering.py`)."""
     raw, root = unwrap(content)
     if raw.get("format") != FORMAT:
@@ -51,7 +51,7 @@ def read_parsed(content: Any) -> ReadReport:
     if raw.get("version") != VERSION or isinstance(raw.get("version"), bool):
         _refuse(f"{root}.version", f"must be {VERSION}: this release reads no other version of {FORMAT}")
     try:
-        gathered = gather(raw, root)
+        gathered = gather(raw, root, watcher=watcher)
     except DoesNotHoldError as error:
         errors = [
             FieldError(path=root + json_path(("body", *item["loc"]))[1:], message=message_of(item))

@@ -16,6 +16,7 @@ from pullback_service.fields import (
     JsonObject,
     LogRatio,
     Measured,
+    MeasuredList,
     Name,
     Number,
     PlaceName,
@@ -125,7 +126,7 @@ class MetricDocument(_Document):
 
     unit: Unit
     value: Measured | None = None
-    processes: list[Measured] | None = Field(default=None, max_length=MOST_PROCESSES)
+    processes: MeasuredList | None = Field(default=None, max_length=MOST_PROCESSES)
     slices: list[list[Number]] | None = Field(default=None, max_length=MOST_PROCESSES)
     clock: Name | None = None
     method: Text | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pullback_service.reports.gathering import KeptPoint
-from pullback_service.reports.importing import read_upload
+from pullback_service.reports.importing import plain, read_upload
 from pullback_service.reports.stated import Stated
 
 SAMPLES = Path(__file__).parents[2] / "data" / "importers"
@@ -46,7 +46,8 @@ class Read:
     """An upload that was read: its report, and what would be stored of it."""
 
     def __init__(self, body, said):
-        self.report, self.content = read_upload(body, Stated(**said), limit=LIMIT, now=NOW)
+        self.content = plain(body, limit=LIMIT)
+        self.report = read_upload(self.content, Stated(**said), now=NOW)
         self.document = self.report.head
         self.parts = self.report.parts
 

@@ -16,7 +16,8 @@ from pullback_service.database import AWAY, Database
 from pullback_service.ids import ProjectId
 from pullback_service.models import BranchCommit, Commit, Machine, Point, Report
 from pullback_service.reports import intake
-from pullback_service.reports.keeping import Upload, prepare
+from pullback_service.reports.keeping import Upload
+from pullback_service.reports.preparing import prepare
 
 pytestmark = pytest.mark.anyio
 

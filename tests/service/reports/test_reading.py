@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import RequestError, UnreadableBodyError
-from pullback_service.reports.keeping import prepare
+from pullback_service.reports.preparing import prepare
 from pullback_service.reports.reading import read_report
 
 

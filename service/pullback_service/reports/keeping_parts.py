@@ -1,0 +1,158 @@
+"""Storing what reports say: cases, series and points, all at once or piece by piece, then failures and comparisons."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.commits.queries import ensure_commits
+from pullback_service.ids import CaseId, ProjectId
+from pullback_service.reports.copying import COPY_POINTS, in_pieces, lines
+from pullback_service.reports.gathering import KeptPoint, Parts
+from pullback_service.reports.models import Comparison, Failure
+from pullback_service.reports.parts import refuse_part
+from pullback_service.reports.placing import Place
+from pullback_service.reports.schemas import ReportHead
+from pullback_service.series.keeping import KnownSeries, ensure_cases_and_series
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedParts:
+    """What one stored report says, or a piece of it, and where that belongs."""
+
+    head: ReportHead
+    place: Place
+    parts: Parts
+
+
+async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]) -> None:
+    """Everything that reports of a project say."""
+    case_ids = await keep_points(session, project_id, placed)
+    for one in placed:
+        await keep_others(session, project_id, one, case_ids)
+
+
+async def keep_points(
+    session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts], *, piecewise: bool = False
+) -> dict[bytes, CaseId]:
+    """Points, and the ids of all the cases that are spoken of. `piecewise` where the transaction stores more of them."""
+    cases = {identity: case for one in placed for identity, case in one.parts.cases.items()}
+    if not cases:
+        return {}
+    keys = [[(one.place.machine_id, *point.series.key) for point in one.parts.points] for one in placed]
+    wanted = {
+        key: point.series
+        for one, its_keys in zip(placed, keys, strict=True)
+        for key, point in zip(its_keys, one.parts.points, strict=True)
+    }
+    case_ids, known = await ensure_cases_and_series(session, project_id, cases, wanted, piecewise=piecewise)
+    series = [[known[key] for key in its_keys] for its_keys in keys]
+    for one, its_series in zip(placed, series, strict=True):
+        _refuse_another_kind(one.parts.points, its_series)
+    await _copy_points(session, placed, series)
+    return case_ids
+
+
+async def keep_others(
+    session: AsyncSession, project_id: ProjectId, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]
+) -> None:
+    """Failures and comparisons."""
+    if placed.parts.failures:
+        await _keep_failures(session, placed, case_ids)
+    if placed.parts.comparisons:
+        await _keep_comparisons(session, project_id, placed, case_ids)
+
+
+def _refuse_another_kind(points: Sequence[KeptPoint], series: Sequence[KnownSeries]) -> None:
+    """Raise where a number cannot stand beside those of its series."""
+    for point, known in zip(points, series, strict=True):
+        if (known.unit, known.direction) != (point.series.unit, point.series.direction):
+            message = (
+                f"{point.series.metric} of this series is in {known.unit} ({known.direction} is better), "
+                f"not in {point.series.unit} ({point.series.direction}): convert it, or name the metric differently"
+            )
+            refuse_part(point.path, message)
+        if known.exact != point.series.exact:
+            message = (
+                f"{point.series.metric} of this series is {_KINDS[known.exact]}, not {_KINDS[point.series.exact]}: "
+                "give it the kind it has, or name the metric differently"
+            )
+            refuse_part(point.path, message)
+
+
+_KINDS = {True: "counted (kind exact)", False: "measured (kind noisy)"}
+
+
+async def _copy_points(
+    session: AsyncSession, placed: Sequence[PlacedParts], series: Sequence[Sequence[KnownSeries]]
+) -> None:
+    written = chain.from_iterable(
+        lines(
+            [known.id for known in its_series],
+            [point.ending for point in one.parts.points],
+            commit=one.place.commit.id,
+            report=one.head.id,
+            ordered_at=one.place.commit.ordered_at,
+            quality=one.head.harness.quality,
+        )
+        for one, its_series in zip(placed, series, strict=True)
+    )
+    driver = await statements.driver_of(session)
+    async with driver.cursor() as cursor, cursor.copy(COPY_POINTS) as copy:
+        for piece in in_pieces(written):
+            await copy.write(piece)
+
+
+async def _keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]) -> None:
+    await session.execute(
+        insert(Failure),
+        [
+            {
+                "report_id": placed.head.id,
+                "case_id": case_ids[failure.case],
+                "commit_id": placed.place.commit.id,
+                "machine_id": placed.place.machine_id,
+                "ordered_at": placed.place.commit.ordered_at,
+                "variant": failure.variant,
+                "kind": failure.kind,
+                "message": failure.message,
+            }
+            for failure in placed.parts.failures
+        ],
+    )
+
+
+async def _keep_comparisons(
+    session: AsyncSession, project_id: ProjectId, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]
+) -> None:
+    stated = [(part.case, part.document) for part in placed.parts.comparisons]
+    commits = await ensure_commits(
+        session, project_id, (sha for _, document in stated for sha in (document.reference, document.candidate))
+    )
+    await session.execute(
+        insert(Comparison),
+        [
+            {
+                "report_id": placed.head.id,
+                "case_id": case_ids[case],
+                "machine_id": placed.place.machine_id,
+                "reference_id": commits[document.reference],
+                "candidate_id": commits[document.candidate],
+                "variant": document.variant,
+                "metric": document.metric,
+                "log_ratio": document.log_ratio,
+                "low": document.low,
+                "high": document.high,
+                "n": document.n,
+                "outcome": document.outcome,
+                "group_log_ratios": document.log_ratios,
+                "claim": document.claim,
+                "margin": document.margin,
+                "provisional": document.margin_is_provisional,
+            }
+            for case, document in stated
+        ],
+    )

@@ -1,0 +1,58 @@
+"""Everything about a report that takes a processor and no database."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from pullback_service.collecting import LARGE_BODY_BYTES
+from pullback_service.reports.gathering import Watcher
+from pullback_service.reports.importing import plain, read_upload
+from pullback_service.reports.reading import ReadReport, read_report
+from pullback_service.reports.stated import Stated
+
+# Samples compress to about a quarter at any level; others than the first take twice as long, or more.
+COMPRESSION_LEVEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedReport:
+    """A report ready to be stored: everything that needs a processor and no database is done."""
+
+    read: ReadReport
+    body: bytes
+    body_bytes: int
+    document: bytes | None
+
+
+def prepare(body: bytes) -> PreparedReport:
+    """Parse, validate, take apart and compress a report of ours. Long for large ones: run it in a thread."""
+    return _prepared(body, read_report)
+
+
+def prepare_upload(
+    body: bytes, stated: Stated, *, limit: int, now: datetime, watcher: Watcher | None = None
+) -> PreparedReport:
+    """The same for an upload of any format, compressed or not."""
+    return _prepared(plain(body, limit=limit), partial(read_upload, stated=stated, now=now, watcher=watcher))
+
+
+def _prepared(body: bytes, reader: Callable[[bytes], ReadReport]) -> PreparedReport:
+    with _compressed_meanwhile(body) as compressed:
+        read = reader(body)
+        document = None if read.made is None else zlib.compress(read.made, COMPRESSION_LEVEL)
+        return PreparedReport(read, compressed(), len(body), document)
+
+
+@contextmanager
+def _compressed_meanwhile(body: bytes) -> Iterator[Callable[[], bytes]]:
+    """A large body compressed on another processor while it is read here: zlib lets go of Python's lock."""
+    compress = partial(zlib.compress, body, COMPRESSION_LEVEL)
+    if len(body) < LARGE_BODY_BYTES:
+        yield compress
+        return
+    with ThreadPoolExecutor(1) as aside:
+        yield aside.submit(compress).result
