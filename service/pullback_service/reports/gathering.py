@@ -135,6 +135,7 @@ def gather(
 ) -> Gathered:
     """The report that `raw` is; `raw` has no cases and no comparisons afterwards.
 
+    Its cases may be unread: the bytes of each (`splitting.take_apart`), of which one that is no JSON raises orjson's error.
     `root` is its JSON path; of a report made from another tool's file, `places` say where in that file each case was.
     What is nested too deeply is told where every value holds, and what contradicts itself where nothing else is wrong.
     """
@@ -206,10 +207,11 @@ class _Gathering:
 
 
 def _drained(entries: list[Any]) -> Iterator[Any]:
-    """Entries in their order; the list lets go of each as it is given out."""
+    """Entries in their order; the list lets go of each as it is given out. One that is unread is read only now."""
     entries.reverse()
     while entries:
-        yield entries.pop()
+        entry = entries.pop()
+        yield orjson.loads(entry) if isinstance(entry, memoryview) else entry
 
 
 class _Digest:

@@ -16,7 +16,7 @@ from pullback_service.importers.sources import Source
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8
 from pullback_service.importers.walking import place_in_words
 from pullback_service.reports.gathering import DoesNotHoldError, Watcher, gather
-from pullback_service.reports.reading import WRAPPER, ReadReport, parse_json, read_parsed
+from pullback_service.reports.reading import WRAPPER, ReadReport, find_unread, parse_json, read_parsed, read_unread
 from pullback_service.reports.schemas import FORMAT
 from pullback_service.reports.stated import Stated, refuse_contradictions
 
@@ -35,12 +35,12 @@ def plain(body: bytes, *, limit: int) -> bytes:
 
 def read_upload(content: bytes, stated: Stated, *, now: datetime, watcher: Watcher | None = None) -> ReadReport:
     """The report that a file is, or is made into. A watcher hears of our own reports only."""
+    unread = find_unread(content) if stated.format in {None, FORMAT} else None
+    if unread is not None:
+        return _confirmed(read_unread(unread, content, watcher), stated)
     source = Source.of(content)
     if stated.format == FORMAT or (stated.format is None and _is_own(source)):
-        read = read_parsed(_parsed(source), watcher)
-        refuse_contradictions(stated, read.head)
-        _refuse_needless(stated)
-        return read
+        return _confirmed(read_parsed(_parsed(source), watcher), stated)
     asked = Asked(stated.commit, _by_metric(stated.unit, "unit"), _directions(stated.direction))
     importer, imported = registry.read(source, asked, stated.format)
     place = _place(stated, imported, importer.title)
@@ -59,6 +59,13 @@ def read_upload(content: bytes, stated: Stated, *, now: datetime, watcher: Watch
         notes=tuple(imported.notes),
         made=orjson.dumps(assembled.document),
     )
+
+
+def _confirmed(read: ReadReport, stated: Stated) -> ReadReport:
+    """One of our own reports, of which the query says nothing else."""
+    refuse_contradictions(stated, read.head)
+    _refuse_needless(stated)
+    return read
 
 
 def _parsed(source: Source) -> Any:

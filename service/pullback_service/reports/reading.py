@@ -18,8 +18,11 @@ from pullback_service.importers.walking import place_in_words
 from pullback_service.problems import json_path
 from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, Watcher, gather
 from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
+from pullback_service.reports.splitting import take_apart
 
 WRAPPER = "pullback"
+LONG_BODY_BYTES = 256 * 1024
+"""Of a report that is read case by case: its values take ten times as much memory as its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,26 @@ class ReadReport:
 
 def read_report(body: bytes) -> ReadReport:
     """Parse and validate an upload."""
-    return read_parsed(parse_json(body))
+    unread = find_unread(body)
+    return read_parsed(parse_json(body)) if unread is None else read_unread(unread, body)
+
+
+def find_unread(body: bytes) -> dict[str, Any] | None:
+    """A long report of ours with each case still as bytes; None of what is no such report, or not told so easily."""
+    apart = take_apart(body) if len(body) >= LONG_BODY_BYTES else None
+    if apart is None:
+        return None
+    raw, cases = apart
+    return {**raw, "cases": cases} if raw.get("format") == FORMAT else None
+
+
+def read_unread(raw: dict[str, Any], body: bytes, watcher: Watcher | None = None) -> ReadReport:
+    """Parse and validate a report of which the cases are unread: each is parsed when its turn comes."""
+    try:
+        return read_parsed(raw, watcher)
+    except orjson.JSONDecodeError:
+        parse_json(body)  # says where in the whole it is no JSON
+        raise
 
 
 def read_parsed(content: Any, watcher: Watcher | None = None) -> ReadReport:

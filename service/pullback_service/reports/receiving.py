@@ -8,11 +8,11 @@ from fastapi import Depends, Request
 
 from pullback_service.errors import TooLargeError, UnreadableBodyError, refuse
 from pullback_service.importers.unpacking import SEND_THE_FILE
+from pullback_service.reports.reading import LONG_BODY_BYTES
 from pullback_service.reports.stated import Stated
 from pullback_service.runtime import KnownSettings
 
 READ_AT_ONCE_BYTES = 16 * 1024
-LEAST_WHILE_READ_BYTES = 256 * 1024
 MOST_WHILE_READ_BYTES = 16 * 1024 * 1024
 ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "zstd"})
 
@@ -84,7 +84,7 @@ def is_stored_while_read(body: bytes) -> bool:
 
     As long as it is stored nobody else makes cases of its project. What is compressed may be as long as it likes.
     """
-    return LEAST_WHILE_READ_BYTES <= len(body) <= MOST_WHILE_READ_BYTES and body.startswith(b"{")
+    return LONG_BODY_BYTES <= len(body) <= MOST_WHILE_READ_BYTES and body.startswith(b"{")
 
 
 async def read_limited(request: Request, limit: int, what: str, variable: str) -> bytes:

@@ -1,8 +1,9 @@
-"""One case out of the bytes of a stored report, without reading the others.
+"""The cases of a report apart from each other as bytes, so that one can be read without the others, or before them.
 
 A report of 25 cases with every slice is 6 MB, of which the page of a case shows a twenty-fifth: finding where each begins
-takes 6 ms, reading all of them 30. What is stored was read once and is valid JSON, so that the brackets outside of strings
-say where values begin and end; whatever is looked at is then read by the usual reader.
+takes 6 ms, reading all of them 30. Of valid JSON the brackets outside of strings say where values begin and end; whatever
+is looked at is then read by the usual reader. What is stored was read once and is valid; of what is not known to be,
+everything between the entries is looked at here, so that the whole is valid where all of its parts are.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,10 @@ from numpy.typing import NDArray
 
 _QUOTE, _BACKSLASH = b'"\\'
 _OPENING, _CLOSING = b"{[", b"}]"
+_BLANKS: Final = b" \t\n\r"  # of JSON
+MOST_MARKS: Final = (
+    3  # bytes for each quote and bracket; of text that has more of them their places take more than its values
+)
 # All four brackets, and four letters, are the same in these bits: two passes over the bytes instead of eight.
 _BITS_OF_BRACKETS: Final = (0xD9, 0x59)
 
@@ -43,13 +48,10 @@ class SplitDocument:
 def split(document: bytes) -> SplitDocument | None:
     """The cases of a valid JSON object apart from the rest; None where its `cases` are not objects with a `case` each."""
     brackets = _Brackets(document)
-    if document.lstrip()[:1] != b"{":
+    listed = brackets.list_of_cases(document)
+    if listed is None:
         return None
-    listed = brackets.member(0, len(brackets.place) - 1, b'"cases"')
-    if listed is None or not brackets.opens_with(listed[0], b"["):
-        return None
-    opening, closing = brackets.place[listed[0]], brackets.place[listed[1]]
-    head = orjson.loads(document[: opening + 1] + document[closing:])
+    head = brackets.read_without(*listed)
     cases = []
     for at, end in brackets.inside(*listed):
         about = brackets.member(at, end, b'"case"') if brackets.opens_with(at, b"{") else None
@@ -57,6 +59,32 @@ def split(document: bytes) -> SplitDocument | None:
             return None
         cases.append(SplitCase(orjson.loads(brackets.text(*about)), brackets.text(at, end)))
     return SplitDocument(head, cases)
+
+
+def take_apart(document: bytes) -> tuple[dict[str, Any], list[memoryview]] | None:
+    """An object that may be JSON without its `cases`, and the entries of these, unread; None where that cannot be told.
+
+    It is JSON if the entries are.
+    """
+    if sum(map(document.count, (b'"', b"{", b"["))) > len(document) // MOST_MARKS:
+        return None
+    brackets = _Brackets(document)
+    listed = brackets.list_of_cases(document) if brackets.are_balanced() else None
+    if listed is None:
+        return None
+    entries: list[memoryview] = []
+    end = listed[0]
+    for first, last in brackets.inside(*listed):
+        if brackets.between(end, first).strip(_BLANKS) != (b"," if entries else b""):
+            return None
+        entries.append(brackets.text(first, last))
+        end = last
+    if brackets.between(end, listed[1]).strip(_BLANKS):
+        return None
+    try:
+        return brackets.read_without(*listed), entries
+    except orjson.JSONDecodeError:
+        return None
 
 
 class _Brackets:
@@ -73,6 +101,29 @@ class _Brackets:
         self._kind = text[self.place]
         self._opens = np.isin(self._kind, list(_OPENING))
         self.depth = np.where(self._opens, 1, -1).cumsum()
+
+    def are_balanced(self) -> bool:
+        """Whether each string ends and each bracket has another, the first one the last: else it is no JSON object."""
+        depth = self.depth
+        return len(self._quotes) % 2 == 0 and len(depth) > 0 and depth[-1] == 0 and bool((depth[:-1] > 0).all())
+
+    def list_of_cases(self, document: bytes) -> tuple[int, int] | None:
+        """The brackets of the list that is the member `cases` of the document."""
+        if document.lstrip()[:1] != b"{":
+            return None
+        listed = self.member(0, len(self.place) - 1, b'"cases"')
+        return listed if listed is not None and self.opens_with(listed[0], b"[") else None
+
+    def read_without(self, at: int, end: int) -> dict[str, Any]:
+        """The document with nothing between two brackets."""
+        head: dict[str, Any] = orjson.loads(
+            bytes(self._document[: self.place[at] + 1]) + bytes(self._document[self.place[end] :])
+        )
+        return head
+
+    def between(self, end: int, first: int) -> bytes:
+        """What stands after one bracket and before another."""
+        return bytes(self._document[self.place[end] + 1 : self.place[first]])
 
     def opens_with(self, at: int, bracket: bytes) -> bool:
         """Whether it is this bracket."""

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from pullback_service import database
 from pullback_service.models import Case, Commit, Comparison, Failure, Point, Report, Series
-from pullback_service.reports import gathering, intake, receiving
+from pullback_service.reports import gathering, intake, reading, receiving
 from pullback_service.reports.growing import GrowingReport
 from pullback_service.reports.preparing import prepare
 from pullback_service.reports.reading import read_parsed
@@ -22,7 +22,8 @@ URL = "/api/v1/reports"
 
 @pytest.fixture(autouse=True)
 def case_by_case(monkeypatch):
-    monkeypatch.setattr(receiving, "LEAST_WHILE_READ_BYTES", 0)
+    for module in (receiving, reading):
+        monkeypatch.setattr(module, "LONG_BODY_BYTES", 0)
     monkeypatch.setattr(gathering, "ENTRIES_AT_ONCE", 1)
 
 
@@ -82,7 +83,7 @@ async def test_what_is_stored_is_the_same(client, reports, session, monkeypatch,
         return reports.report(commit, cases=[reports.case("a"), failed, reports.case("b")], comparisons=[compared])
 
     while_read = await client.post(URL, json=report(2))
-    monkeypatch.setattr(receiving, "LEAST_WHILE_READ_BYTES", 2**30)
+    monkeypatch.setattr(receiving, "LONG_BODY_BYTES", 2**30)
     as_a_whole = await client.post(URL, json=report(3))
     assert (while_read.status_code, as_a_whole.status_code) == (201, 201)
     assert [kept.created for kept in begun] == [True]

@@ -8,8 +8,17 @@ from hypothesis import strategies as st
 from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import RequestError, UnreadableBodyError
+from pullback_service.reports import reading, splitting
 from pullback_service.reports.preparing import prepare
 from pullback_service.reports.reading import read_report
+
+
+@pytest.fixture(autouse=True, params=["as a whole", "case by case"])
+def read(request, monkeypatch):
+    """How reports are read: long ones case by case, here every one."""
+    if request.param == "case by case":
+        monkeypatch.setattr(reading, "LONG_BODY_BYTES", 0)
+        monkeypatch.setattr(splitting, "MOST_MARKS", 1)
 
 
 def encode(document):

@@ -1,13 +1,15 @@
 """A stored report taken apart by its brackets: what reading all of it finds."""
 
 import json
+from unittest import mock
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pullback_service.reports.splitting import split
+from pullback_service.reports import splitting
+from pullback_service.reports.splitting import split, take_apart
 
 texts = (
     st.text(max_size=8) | st.text(alphabet='{}[]"\\,: ', max_size=12) | st.sampled_from(["cases", "case", '"cases":['])
@@ -60,3 +62,58 @@ def test_backslashes_before_quotes_are_counted():
     text = "\\" * 200 + '"{['
     found = split(orjson.dumps({"t": text, "cases": [{"case": {"a": "\\"}, "b": '"]}'}]}))
     assert (found.head["t"], found.cases[0].read()["b"]) == (text, '"]}')
+
+
+def damaged(draw, body):
+    """A few bytes taken out, put in or changed, mostly where they mean something."""
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(body)))
+        kept = draw(st.integers(0, 2))
+        body = (
+            body[:at]
+            + draw(st.sampled_from([b"", b"{", b"}", b"[", b"]", b'"', b",", b":", b"\\", b" ", b"1", b"\xff"]))
+            + body[at + kept :]
+        )
+    return body
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.data(), documents, st.sampled_from([None, 1]))
+def test_what_is_taken_apart_is_json_where_the_whole_is(data, document, indent):
+    body = damaged(data.draw, json.dumps(document, indent=indent).encode("utf-8", "surrogatepass"))
+    with mock.patch.object(splitting, "MOST_MARKS", 1):
+        apart = take_apart(body)
+    try:
+        whole = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        whole = None
+    if apart is None:
+        return
+    head, entries = apart
+    try:
+        read = [orjson.loads(entry) for entry in entries]
+    except orjson.JSONDecodeError:
+        assert whole is None
+    else:
+        assert whole == {**head, "cases": read}
+
+
+def test_usual_reports_are_taken_apart():
+    document = {
+        "format": "x",
+        "cases": [{"case": {"n": number}, "values": [1.25, 2.5, 3.75]} for number in range(9)],
+        "z": [],
+    }
+    for body in (json.dumps(document).encode(), json.dumps(document, indent=2).encode(), orjson.dumps(document)):
+        head, entries = take_apart(body)
+        assert head == {**document, "cases": []}
+        assert [orjson.loads(entry) for entry in entries] == document["cases"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"1", b"{", b"}{", b'{"cases": [{}, 1], "padding": 0.000000000000000000}', b'{"cases": [{}{}], "padding": 0.00000000000}',
+     b'{"cases": [,{}], "padding": 0.00000000000}', b'{"cases": [{},], "padding": 0.00000000000}', b"[" * 99, b'"' * 99],
+)  # fmt: skip
+def test_what_is_no_list_of_objects_is_left_to_the_usual_reader_too(body):
+    assert take_apart(body) is None

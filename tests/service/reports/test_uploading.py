@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from pullback_service import worker
 from pullback_service.models import Commit, Comparison, Failure, Machine, Point, Project, Report, Series
-from pullback_service.reports import gathering, receiving
+from pullback_service.reports import gathering, reading, receiving
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,8 @@ URL = "/api/v1/reports"
 def stored(request, monkeypatch):
     """When reports are stored: large ones as their cases are read, here every one, case by case."""
     if request.param == "while it is read":
-        monkeypatch.setattr(receiving, "LEAST_WHILE_READ_BYTES", 0)
+        for module in (receiving, reading):
+            monkeypatch.setattr(module, "LONG_BODY_BYTES", 0)
         monkeypatch.setattr(gathering, "ENTRIES_AT_ONCE", 1)
 
 
