@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pullback_cli.completions import suites
-from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, in_database
+from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, database_url, in_database
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.suites import refuse_unknown_suite
 
@@ -52,6 +52,8 @@ def create(
 
     pullback project create group/demo --public --json
     """
+    url = database_url(data)
+
     from pullback_service.audit.keeping import note
     from pullback_service.projects import queries
     from pullback_service.projects.schemas import ProjectSummary
@@ -66,7 +68,7 @@ def create(
         note(session, subject=f"project {name}", project=name, public_read=bool(public))
         return ProjectSummary.model_validate(made)
 
-    _tell(in_database(data, "project create", make), as_json=as_json)
+    _tell(in_database(url, "project create", make), as_json=as_json)
 
 
 @app.command("list")
@@ -79,13 +81,15 @@ def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
 
     pullback project list --json | jq -r '.[].name'
     """
+    url = database_url(data)
+
     from pullback_service.projects import queries
     from pullback_service.projects.schemas import ProjectSummary
 
     async def read(session: "AsyncSession") -> list[ProjectSummary]:
         return [ProjectSummary.model_validate(found) for found in await queries.list_projects(session)]
 
-    projects = in_database(data, "project list", read)
+    projects = in_database(url, "project list", read)
     if as_json:
         typer.echo(json.dumps([found.model_dump(mode="json") for found in projects], indent=2))
         return
@@ -135,6 +139,8 @@ def set_(
 
     pullback project set demo --raw-days 180 --body-days 365 --backfill standard --backfill-order bisect
     """
+    url = database_url(data)
+
     from pullback_service.audit.keeping import note
     from pullback_service.backfills.schemas import BackfillPolicy
     from pullback_service.projects import queries
@@ -166,7 +172,7 @@ def set_(
         note(session, subject=f"project {name}", project=name, **changes)
         return ProjectSummary.model_validate(found)
 
-    _tell(in_database(data, "project set", change), as_json=as_json)
+    _tell(in_database(url, "project set", change), as_json=as_json)
 
 
 def _tell(found: "ProjectSummary", *, as_json: bool) -> None:
