@@ -54,18 +54,21 @@ def create(
     """
     url = database_url(data)
 
-    from pullback_service.audit.keeping import note
-    from pullback_service.projects import queries
-    from pullback_service.projects.schemas import ProjectSummary
+    from pydantic import ValidationError
 
-    if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > 200:
-        raise RefusalError(f"{name!r} cannot be a name: one line of up to 200 printable characters")
-    if not {".", ".."}.isdisjoint(name.split("/")):
-        raise RefusalError(f"{name!r} cannot be a name: it is part of addresses, so no . or .. between its slashes")
+    from pullback_service.audit.keeping import note
+    from pullback_service.fields import message_of
+    from pullback_service.projects import queries
+    from pullback_service.projects.schemas import ProjectRequest, ProjectSummary
+
+    try:
+        wanted = ProjectRequest(name=name, public_read=bool(public))
+    except ValidationError as error:
+        raise RefusalError(f"{name!r} cannot be a name: {message_of(error.errors()[0])}") from error
 
     async def make(session: "AsyncSession") -> ProjectSummary:
-        made = await queries.create_project(session, name, public_read=bool(public))
-        note(session, subject=f"project {name}", project=name, public_read=bool(public))
+        made = await queries.create_project(session, wanted.name, public_read=wanted.public_read)
+        note(session, subject=f"project {wanted.name}", project=made.name, public_read=wanted.public_read)
         return ProjectSummary.model_validate(made)
 
     _tell(in_database(url, "project create", make), as_json=as_json)
