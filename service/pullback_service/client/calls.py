@@ -556,14 +556,14 @@ class Client(SyncSender):
         return self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement, repeatable=True))
 
     def cancel_job(self, job_id: int) -> models.JobDetail:
-        """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
+        """Cancel a job: a waiting one at once, a running one at its next heartbeat; one that has ended otherwise is a conflict."""
         return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/cancel", repeatable=True))
 
     def retry_job(self, job_id: int) -> models.JobDetail:
         """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
         One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the
-        request is harmless; one that is done is a conflict.
+        request is harmless; one that is done, or being cancelled, is a conflict.
         """
         return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 
@@ -1286,14 +1286,14 @@ class AsyncClient(AsyncSender):
         )
 
     async def cancel_job(self, job_id: int) -> models.JobDetail:
-        """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
+        """Cancel a job: a waiting one at once, a running one at its next heartbeat; one that has ended otherwise is a conflict."""
         return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/cancel", repeatable=True))
 
     async def retry_job(self, job_id: int) -> models.JobDetail:
         """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
         One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the
-        request is harmless; one that is done is a conflict.
+        request is harmless; one that is done, or being cancelled, is a conflict.
         """
         return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 
