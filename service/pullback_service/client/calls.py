@@ -385,6 +385,8 @@ class Client(SyncSender):
         ]
         | None = None,
         merge_base: bool | None = None,
+        head_machine: str | None = None,
+        base_machine: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         project: str | None = None,
@@ -402,7 +404,9 @@ class Client(SyncSender):
         """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
 
         `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
-        from main. Series are chosen as in `GET /series`.
+        from main. Series are chosen as in `GET /series`. `?project=demo&head=main&base_machine=old&head_machine=new`
+        holds two machines against each other at one commit: counts compare, times do not, but for their ratios to the
+        baseline. Series are then called by the machine that is judged.
         """
         return self._ask(
             models.ComparisonPage,
@@ -414,6 +418,8 @@ class Client(SyncSender):
                     "base": base,
                     "outcome": outcome,
                     "merge_base": merge_base,
+                    "head_machine": head_machine,
+                    "base_machine": base_machine,
                     "limit": limit,
                     "cursor": cursor,
                     "project": project,
@@ -1113,6 +1119,8 @@ class AsyncClient(AsyncSender):
         ]
         | None = None,
         merge_base: bool | None = None,
+        head_machine: str | None = None,
+        base_machine: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         project: str | None = None,
@@ -1130,7 +1138,9 @@ class AsyncClient(AsyncSender):
         """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
 
         `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
-        from main. Series are chosen as in `GET /series`.
+        from main. Series are chosen as in `GET /series`. `?project=demo&head=main&base_machine=old&head_machine=new`
+        holds two machines against each other at one commit: counts compare, times do not, but for their ratios to the
+        baseline. Series are then called by the machine that is judged.
         """
         return await self._ask(
             models.ComparisonPage,
@@ -1142,6 +1152,8 @@ class AsyncClient(AsyncSender):
                     "base": base,
                     "outcome": outcome,
                     "merge_base": merge_base,
+                    "head_machine": head_machine,
+                    "base_machine": base_machine,
                     "limit": limit,
                     "cursor": cursor,
                     "project": project,
