@@ -24,13 +24,15 @@ DEFAULT_DATA = DATA
 
 
 def database_url(data: Path) -> str:
-    """Address of the service's database."""
-    from pullback_service.postgres import EmbeddedPostgres
+    """Address of the service's database; commands ask for it before they load what works with it, which takes a second."""
     from pullback_service.settings import load_settings
 
-    settings = load_settings()
-    if settings.database_url is not None or settings.database_url_file is not None:
-        return settings.require_database_url()
+    named = load_settings().named_database_url()
+    if named is not None:
+        return named
+
+    from pullback_service.postgres import EmbeddedPostgres
+
     embedded = EmbeddedPostgres(data.expanduser().absolute() / "postgres")
     if not embedded.is_running():
         raise RefusalError(
@@ -39,12 +41,11 @@ def database_url(data: Path) -> str:
     return embedded.url()
 
 
-def in_database(data: Path, action: str, work: "Callable[[AsyncSession], Awaitable[T]]") -> T:
+def in_database(url: str, action: str, work: "Callable[[AsyncSession], Awaitable[T]]") -> T:
     """Do some work in one transaction, with a line in the audit log when something was `note`d."""
     from pullback_service import migrating, models  # noqa: F401 - heavy, and an extra; every table
     from pullback_service.errors import RequestError
 
-    url = database_url(data)
     revisions = migrating.revisions(url)
     if not revisions.match:
         raise RefusalError(revisions.remedy.removesuffix("."))

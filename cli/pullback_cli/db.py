@@ -39,9 +39,11 @@ def backup(
 
     DATABASE_URL=postgresql://user@host/pullback pullback db backup "$(date +%F).backup"
     """
+    url = database_url(data)
+
     from pullback_service.backups import back_up
 
-    size = back_up(database_url(data), file, overwrite=overwrite)
+    size = back_up(url, file, overwrite=overwrite)
     typer.echo(json.dumps({"file": str(file), "bytes": size}) if as_json else f"{file}: {size} bytes")
 
 
@@ -61,9 +63,11 @@ def restore(
 
     pullback db restore nightly.backup --replace
     """
+    url = database_url(data)
+
     from pullback_service import backups
 
-    stands = backups.restore(database_url(data), file, replace=replace)
+    stands = backups.restore(url, file, replace=replace)
     if as_json:
         typer.echo(json.dumps({"migration": stands.current, "needs_upgrade": not stands.match}))
         return
@@ -81,9 +85,10 @@ def upgrade(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None
 
     DATABASE_URL=postgresql://user@host/pullback pullback db upgrade --json
     """
+    url = database_url(data)
+
     from pullback_service import migrating
 
-    url = database_url(data)
     before = migrating.revisions(url)
     migrating.upgrade(url)
     if as_json:
@@ -104,9 +109,11 @@ def check(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
 
     pullback db check --json | jq -r '.findings[]'
     """
+    url = database_url(data)
+
     from pullback_service import checking
 
-    findings = checking.check(database_url(data))
+    findings = checking.check(url)
     if as_json:
         typer.echo(json.dumps({"ok": not findings, "findings": findings}, indent=2))
     else:
@@ -132,12 +139,14 @@ def recompute(
 
     pullback db recompute --json
     """
+    url = database_url(data)
+
     import asyncio
 
     from pullback_service import models  # noqa: F401 - heavy, and an extra; every table
     from pullback_service.series.recomputing import recompute_everything
 
-    found = asyncio.run(recompute_everything(database_url(data), write=not dry_run))
+    found = asyncio.run(recompute_everything(url, write=not dry_run))
     if as_json:
         typer.echo(json.dumps({"looked_at": found.looked_at, "changed": found.changed, "dry_run": dry_run}))
         return

@@ -90,6 +90,10 @@ def export(
     merge_base: Annotated[
         bool, typer.Option("--merge-base", help="comparison: from where --head left --base.")
     ] = False,
+    base_machine: Annotated[
+        str | None, typer.Option(help="comparison: the machine that --head-machine is held against, at one commit.")
+    ] = None,
+    head_machine: Annotated[str | None, typer.Option(help="comparison: the machine that is judged.")] = None,
     outcome: Annotated[Names, typer.Option(help="comparison: slower, more, ambiguous, …")] = None,
     commit: Annotated[str | None, typer.Option(help="jobs, reports: only at this commit, by its full hash.")] = None,
     state: Annotated[str | None, typer.Option(help="jobs: queued, running, done, failed, lost, …")] = None,
@@ -116,6 +120,8 @@ def export(
     pullback export points --project demo --raw -o everything.parquet --server https://pullback.example
 
     pullback export comparison --project demo --base main --head topic --merge-base --outcome slower -o slower.csv
+
+    pullback export comparison --project demo --head main --base-machine old --head-machine new -o machines.csv
 
     pullback export matrix --project demo --metric time --format json | jq -r .case
 
@@ -150,6 +156,8 @@ def export(
         "base": base,
         "head": head,
         "merge_base": merge_base,
+        "base_machine": base_machine,
+        "head_machine": head_machine,
         "outcome": outcome,
         "commit": commit,
         "state": state,

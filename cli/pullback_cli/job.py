@@ -13,11 +13,14 @@ from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.suites import refuse_unknown_suite
 from pullback_cli.upload import DEFAULT_SERVER, Server, TokenFile
 from pullback_cli.uploading.gitlog import first_parents, reason_of
+from pullback_cli.wording import in_options
 
 if TYPE_CHECKING:
     from pullback_service.client import Client, models
 
 LARGEST_PAGE = 1000
+# Kinds of problems that are one job's own: the others can be decided about all the same.
+_OF_ONE_JOB = frozenset({"conflict", "not-found"})
 FULL_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 State = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
@@ -204,7 +207,7 @@ def cancel(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel jobs: waiting ones at once, running ones with their next heartbeat; finished ones stay as they are.
+    """Cancel jobs: waiting ones at once, running ones with their next heartbeat; those that have ended are refused.
 
     Examples:
     pullback job cancel 12
@@ -367,18 +370,27 @@ def _decide(
     *,
     as_json: bool,
 ) -> None:
-    """Decide the same about several jobs; the first that cannot be is the last, and what was done before it is shown."""
+    """Decide the same about several jobs; what was done is shown, also where some of them could not be decided about."""
     from pullback_cli.jobs.showing import show_jobs
     from pullback_cli.services import asking
+    from pullback_service.client import ProblemError
 
     with asking(server, token_file) as service:
         changed: list[models.JobDetail] = []
+        refused: list[str] = []
         try:
             for job_id in ids:
-                changed.append(decision(service)(job_id))  # noqa: PERF401 - what was done before a refusal counts
+                try:
+                    changed.append(decision(service)(job_id))
+                except ProblemError as problem:
+                    if problem.slug not in _OF_ONE_JOB:
+                        raise
+                    refused.append(in_options(str(problem)))
         finally:
             if changed or as_json:
                 show_jobs(changed, as_json=as_json)
+    if refused:
+        raise RefusalError(" ".join(refused))
 
 
 def _log_of(service: "Client", job_id: int) -> Iterator[str]:

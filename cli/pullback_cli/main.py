@@ -1,6 +1,7 @@
 """The command `pullback`: a table of subcommands, each of which imports its part when it runs."""
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -59,8 +60,25 @@ app.add_typer(db.app, name="db")
 app.command("version")(version.version)
 
 
+def _print_release(asked: bool) -> None:  # noqa: FBT001 - typer hands it over so
+    if asked:
+        typer.echo(version.release())
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_release,
+            is_eager=True,
+            help="Print the release and exit; `pullback version` tells more.",
+        ),
+    ] = False,
+) -> None:
     """Continuous benchmarking for gradients."""
 
 

@@ -14,10 +14,12 @@ def migrate() -> None:
 
     DATABASE_URL_FILE=/run/secrets/database_url pullback migrate
     """
-    from pullback_service import migrating
     from pullback_service.settings import load_settings
 
-    url = load_settings().require_database_url()
+    url = load_settings().require_database_url()  # what is wrong with it is said before anything heavy is loaded
+
+    from pullback_service import migrating
+
     before = migrating.revisions(url)
     migrating.upgrade(url)
     typer.echo(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pullback_cli.completions import suites
-from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, in_database
+from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, database_url, in_database
 from pullback_cli.refusals import RefusalError, needs
 from pullback_cli.suites import refuse_unknown_suite
 
@@ -52,21 +52,26 @@ def create(
 
     pullback project create group/demo --public --json
     """
-    from pullback_service.audit.keeping import note
-    from pullback_service.projects import queries
-    from pullback_service.projects.schemas import ProjectSummary
+    url = database_url(data)
 
-    if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > 200:
-        raise RefusalError(f"{name!r} cannot be a name: one line of up to 200 printable characters")
-    if not {".", ".."}.isdisjoint(name.split("/")):
-        raise RefusalError(f"{name!r} cannot be a name: it is part of addresses, so no . or .. between its slashes")
+    from pydantic import ValidationError
+
+    from pullback_service.audit.keeping import note
+    from pullback_service.fields import message_of
+    from pullback_service.projects import queries
+    from pullback_service.projects.schemas import ProjectRequest, ProjectSummary
+
+    try:
+        wanted = ProjectRequest(name=name, public_read=bool(public))
+    except ValidationError as error:
+        raise RefusalError(f"{name!r} cannot be a name: {message_of(error.errors()[0])}") from error
 
     async def make(session: "AsyncSession") -> ProjectSummary:
-        made = await queries.create_project(session, name, public_read=bool(public))
-        note(session, subject=f"project {name}", project=name, public_read=bool(public))
+        made = await queries.create_project(session, wanted.name, public_read=wanted.public_read)
+        note(session, subject=f"project {wanted.name}", project=made.name, public_read=wanted.public_read)
         return ProjectSummary.model_validate(made)
 
-    _tell(in_database(data, "project create", make), as_json=as_json)
+    _tell(in_database(url, "project create", make), as_json=as_json)
 
 
 @app.command("list")
@@ -79,13 +84,15 @@ def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
 
     pullback project list --json | jq -r '.[].name'
     """
+    url = database_url(data)
+
     from pullback_service.projects import queries
     from pullback_service.projects.schemas import ProjectSummary
 
     async def read(session: "AsyncSession") -> list[ProjectSummary]:
         return [ProjectSummary.model_validate(found) for found in await queries.list_projects(session)]
 
-    projects = in_database(data, "project list", read)
+    projects = in_database(url, "project list", read)
     if as_json:
         typer.echo(json.dumps([found.model_dump(mode="json") for found in projects], indent=2))
         return
@@ -135,6 +142,8 @@ def set_(
 
     pullback project set demo --raw-days 180 --body-days 365 --backfill standard --backfill-order bisect
     """
+    url = database_url(data)
+
     from pullback_service.audit.keeping import note
     from pullback_service.backfills.schemas import BackfillPolicy
     from pullback_service.projects import queries
@@ -166,7 +175,7 @@ def set_(
         note(session, subject=f"project {name}", project=name, **changes)
         return ProjectSummary.model_validate(found)
 
-    _tell(in_database(data, "project set", change), as_json=as_json)
+    _tell(in_database(url, "project set", change), as_json=as_json)
 
 
 def _tell(found: "ProjectSummary", *, as_json: bool) -> None:

@@ -31,24 +31,27 @@ def serve(
 
     PULLBACK_AUTH=token PULLBACK_TOKEN_FILE=token pullback serve --host 0.0.0.0 --port 80
     """
+    from pullback_service.settings import load_settings, refuse_open_bind
+
+    # What is wrong with them is said at once, and not after a second or two of imports.
+    settings = load_settings()
+    refuse_open_bind(host, settings)
+    settings.token()
+    url = settings.require_database_url()
+    listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
+
     import uvicorn
 
     from pullback_cli.app import create_app
+    from pullback_service.access.bootstrap import warn_of_short_token
     from pullback_service.collecting import collect_seldom, keep_no_large_buffers
     from pullback_service.logs import configure_logs
     from pullback_service.migrating import warn_unless_fit
     from pullback_service.runtime import runtime_of
-    from pullback_service.settings import (
-        load_settings,
-        refuse_open_bind,
-        warn_of_short_token,
-    )
 
-    settings = load_settings()
-    refuse_open_bind(host, settings)
     configure_logs(settings)
     warn_of_short_token(settings)
-    warn_unless_fit(settings.require_database_url())
+    warn_unless_fit(url)
     application = create_app(settings)
 
     class Server(uvicorn.Server):
@@ -66,7 +69,6 @@ def serve(
         # Agents and CI jobs keep their connections between requests; at the usual 5 s they would find them just closed.
         timeout_keep_alive=75,
     )
-    listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
     collect_seldom()
     keep_no_large_buffers()
     Server(config).run(sockets=[listening])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, in_database
+from pullback_cli.database import DEFAULT_DATA, AsJson, DataFolder, database_url, in_database
 from pullback_cli.refusals import RefusalError, needs
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def create(
 
     pullback token create dashboard --scope read --json | jq -r .token
     """
+    url = database_url(data)
+
     from pullback_service.audit.keeping import note
     from pullback_service.ids import ProjectId
     from pullback_service.projects.queries import project_by_name
@@ -77,7 +79,7 @@ def create(
         note(session, subject=f"token {stored.token.id}", project=project, name=name, scopes=scopes)
         return NewToken(**TokenSummary.of(stored).model_dump(), token=shown.secret)
 
-    made = in_database(data, "token create", make)
+    made = in_database(url, "token create", make)
     typer.echo(made.model_dump_json(indent=2) if as_json else made.token)
 
 
@@ -91,6 +93,8 @@ def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
 
     pullback token list --json | jq '.[] | select(.last_used_at == null)'
     """
+    url = database_url(data)
+
     from pullback_service.tokens import queries
     from pullback_service.tokens.schemas import TokenSummary
 
@@ -98,7 +102,7 @@ def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
         rows = await queries.list_tokens(session, after_id=None, limit=queries.MOST_TOKENS)
         return [TokenSummary.of(row) for row in rows]
 
-    tokens = in_database(data, "token list", read)
+    tokens = in_database(url, "token list", read)
     if as_json:
         typer.echo(json.dumps([found.model_dump(mode="json") for found in tokens], indent=2))
         return
@@ -123,6 +127,8 @@ def revoke(
 
     pullback token revoke ci --data /srv/pullback
     """
+    url = database_url(data)
+
     from pullback_service.audit.keeping import note
     from pullback_service.ids import TokenId
     from pullback_service.tokens import queries
@@ -134,7 +140,7 @@ def revoke(
         note(session, subject=f"token {ended.token.id}", project=ended.project, name=name)
         return TokenSummary.of(ended)
 
-    ended = in_database(data, "token revoke", end)
+    ended = in_database(url, "token revoke", end)
     typer.echo(ended.model_dump_json(indent=2) if as_json else f"token {name} is revoked")
 
 
@@ -154,6 +160,8 @@ def enroll(
 
     pullback token enroll --project demo --expires-in-minutes 10 --json
     """
+    url = database_url(data)
+
     from pullback_service.audit.keeping import note
     from pullback_service.ids import ProjectId
     from pullback_service.projects.queries import project_by_name
@@ -169,7 +177,7 @@ def enroll(
             project_id=project_id,
         )
 
-    made = in_database(data, "token enroll", make)
+    made = in_database(url, "token enroll", make)
     ends = made.expires_at.isoformat() if made.expires_at else None
     typer.echo(json.dumps({"code": made.secret, "expires_at": ends}, indent=2) if as_json else made.secret)
 

@@ -40,6 +40,14 @@ def up(
 
     pullback up --detach --port 8001 --data /srv/pullback
     """
+    from pullback_service.settings import load_settings, refuse_open_bind
+
+    # What is wrong with them is said before anything heavy is loaded, and before a process in the background has to say it.
+    settings = load_settings()
+    refuse_open_bind(host, settings)
+    settings.token()
+    settings.named_database_url()
+
     from pullback_cli.supervision.detached import start_detached
     from pullback_cli.supervision.foreground import run_up
     from pullback_cli.supervision.plan import UpOptions
@@ -52,7 +60,7 @@ def up(
         with_agent=not no_agent,
     )
     if not detach:
-        raise typer.Exit(run_up(options, suite=suite))
+        raise typer.Exit(run_up(options, settings, suite=suite))
     state, code, said = start_detached(options, suite=suite)
     if state is None:
         sys.stderr.write(said + "\n")

@@ -13,10 +13,15 @@ def version() -> None:
 
     Example: `pullback version`
     """
-    typer.echo(f"pullback {importlib.metadata.version('pullback')}")
+    typer.echo(release())
     typer.echo(f"python {platform.python_version()} ({platform.platform()})")
     for name in _SHOWN:
         typer.echo(f"{name} {_installed(name)}")
+
+
+def release() -> str:
+    """The line that `pullback --version` prints."""
+    return f"pullback {importlib.metadata.version('pullback')}"
 
 
 def _installed(name: str) -> str:

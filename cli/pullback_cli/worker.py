@@ -9,10 +9,13 @@ def worker() -> None:
 
     Example: `DATABASE_URL=postgresql://user@host/pullback pullback worker`
     """
-    from pullback_service import worker as chores
-    from pullback_service.logs import configure_logs
     from pullback_service.settings import load_settings
 
     settings = load_settings()
+    url = settings.require_database_url()  # what is wrong with them is said before anything heavy is loaded
+
+    from pullback_service import worker as chores
+    from pullback_service.logs import configure_logs
+
     configure_logs(settings)
-    chores.run(settings.require_database_url(), idle_noise_hours=settings.idle_noise_hours)
+    chores.run(url, idle_noise_hours=settings.idle_noise_hours)

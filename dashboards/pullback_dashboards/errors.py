@@ -68,18 +68,21 @@ def error_view(status: int, problem: object) -> ErrorView:
     """The view of a problem document; whatever is not one is told by its status alone."""
     said = problem if isinstance(problem, dict) else {}
     title = said.get("title")
-    detail = said.get("detail")
-    listed = said.get("errors")
-    remedy = None
-    if isinstance(listed, list):
-        remedy = "; ".join(f"{e.get('path')}: {e.get('message')}" for e in listed if isinstance(e, dict)) or None
+    detail = said["detail"] if isinstance(said.get("detail"), str) else "The service gave no further reason."
     return ErrorView(
         status=status,
         title=title if isinstance(title, str) else f"The page answered {status}",
-        detail=detail if isinstance(detail, str) else "The service gave no further reason.",
-        remedy=remedy,
+        detail=detail,
+        remedy="; ".join(_untold(said.get("errors"), detail)) or None,
         instead=tuple(_instead(said.get("instead"))),
     )
+
+
+def _untold(listed: object, detail: str) -> Iterator[str]:
+    """What is wrong besides: the detail tells the first thing in the same words."""
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict) and str(one.get("message")).rstrip(".") not in detail:
+            yield f"{one.get('path')}: {one.get('message')}"
 
 
 def _instead(listed: object) -> Iterator[Instead]:

@@ -22,7 +22,7 @@ from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.raster import png
-from pullback_dashboards.charts.still import BESIDE_OTHERS, NARROWEST, WIDEST, still
+from pullback_dashboards.charts.still import BESIDE_OTHERS, COLOURS_HASH, NARROWEST, WIDEST, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
@@ -37,18 +37,23 @@ from pullback_service.logins.cookies import COOKIE, masked_csrf_of
 
 Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; letters keep their size.")]
 
-# Plotly writes style attributes; nothing else is allowed from inside a page, and nothing at all from elsewhere.
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
 _MARKDOWN = ".md"
-_HEADERS = {
-    "content-security-policy": CONTENT_SECURITY_POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",
-    "cache-control": "no-cache",
-}
+_HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "same-origin", "cache-control": "no-cache"}
+
+
+def _policy(styles: str) -> str:
+    """The content security policy of a page: nothing from elsewhere, and scripts from files of ours alone."""
+    return (
+        f"default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data: blob:; "
+        "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+
+
+_PAGE = _HEADERS | {"content-security-policy": _policy("'self'")}
+# Plotly writes style attributes, and so does the page for the room that a figure will take.
+_PAGE_WITH_FIGURE = _HEADERS | {"content-security-policy": _policy("'self' 'unsafe-inline'")}
+# A chart opened by itself has its colours in it, and nothing else.
+_CHART_POLICY = f"default-src 'none'; style-src '{COLOURS_HASH}'; frame-ancestors 'none'"
 
 
 def page(
@@ -87,7 +92,7 @@ def page(
     )
     if _wants_markdown(request):
         return markdown_twin(markdown_of(body, str(request.base_url).rstrip("/")))
-    return HTMLResponse(body, status_code=status, headers=_HEADERS)
+    return HTMLResponse(body, status_code=status, headers=_PAGE_WITH_FIGURE if figure else _PAGE)
 
 
 class _Context(Context):
@@ -159,7 +164,11 @@ def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence
 
 def svg_twin(body: str) -> Response:
     """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
-    headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
+    headers = {
+        "cache-control": "private, max-age=300",
+        "content-security-policy": _CHART_POLICY,
+        "x-content-type-options": "nosniff",
+    }
     return Response(body, media_type="image/svg+xml", headers=headers)
 
 

@@ -18,7 +18,7 @@ from pullback_service.backfills.endpoints import router as backfills
 from pullback_service.boards.endpoints import router as boards
 from pullback_service.commits.endpoints import router as commits
 from pullback_service.comparisons.endpoints import router as comparisons
-from pullback_service.database import Database, check_address
+from pullback_service.database import Database
 from pullback_service.description import describe
 from pullback_service.heads import Heads
 from pullback_service.jobs.bell import JobBell
@@ -45,7 +45,6 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     """The API on a database. Connections open with the application's lifespan and close with it."""
     settings = settings or load_settings()
     url = settings.require_database_url()
-    check_address(url)  # before anything is served: inside the lifespan it would be a traceback
     gate = Gate(
         required=settings.auth is not None,
         bootstrap=settings.token(),

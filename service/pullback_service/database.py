@@ -7,12 +7,11 @@ from typing import Any, TypeAlias
 import orjson
 import psycopg
 from sqlalchemy import URL, Engine, NullPool, create_engine, make_url
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from pullback_service.access.visibility import LimitedSession
-from pullback_service.errors import SetupError
 
 # Longer waits than these mean that something is wrong; the request fails instead of piling up behind it.
 CONNECT_TIMEOUT_S = 5
@@ -72,23 +71,9 @@ def sync_engine(url: str) -> Engine:
     return create_engine(_address(url), poolclass=NullPool, json_serializer=_dump_json)
 
 
-def check_address(url: str) -> None:
-    """Raise `SetupError` where an address cannot be that of a database of ours."""
-    _address(url)
-
-
 def _address(url: str) -> URL:
     """SQLAlchemy's form of a libpq address, with the driver named."""
-    try:
-        address = make_url(url)
-    except (ArgumentError, ValueError) as error:  # a port that is no number is the second
-        raise SetupError("DATABASE_URL is not an address like postgresql://user@host/name.") from error
-    if address.get_backend_name() not in {"postgresql", "postgres"}:
-        raise SetupError(
-            f"DATABASE_URL names {address.get_backend_name()}, but Pullback stores everything in Postgres: "
-            "give an address like postgresql://user@host/name."
-        )
-    return address.set(drivername="postgresql+psycopg")
+    return make_url(url).set(drivername="postgresql+psycopg")
 
 
 def _dump_json(value: object) -> str:

@@ -64,11 +64,12 @@ Flag = Annotated[bool, Field(strict=True)]
 KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 
 
-# Patterns in words: an error is for people, who should not have to read one.
+# Patterns in words: an error is for people, who should not have to read one. Each is a whole sentence, because it is shown
+# behind a path, behind other words, and alone.
 _PATTERNS = {
-    _TEXT: "Must not contain the character NUL.",
-    _NAME: "Must be one line, without blanks at its ends and without control characters.",
-    _SHA: "Must be a full commit hash, 40 or 64 hexadecimal digits in lower case, as `git rev-parse HEAD` says it.",
+    _TEXT: "A text must not hold the character NUL.",
+    _NAME: "A name must be one line, without blanks at its ends and without control characters.",
+    _SHA: "A commit is named by its full hash, 40 or 64 hexadecimal digits in lower case, as `git rev-parse HEAD` says it.",
 }
 
 
@@ -79,7 +80,7 @@ _TYPES = {
     "datetime_from_date_parsing": _A_TIME,
     "datetime_type": _A_TIME,
     "timezone_aware": "The time must say its zone, like 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00.",
-    "bool_parsing": "Must be true or false.",
+    "bool_parsing": "The value must be true or false.",
 }
 
 

@@ -30,7 +30,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -137,12 +137,22 @@ class EmbeddedPostgres:
         with self._alone():
             if not self.is_running():
                 return False
-            self._run("pg_ctl", "stop", "-w", "-t", str(STOP_TIMEOUT_S), "-m", "fast", "-D", self._folder.resolve())
+            try:
+                self._run("pg_ctl", "stop", "-w", "-t", str(STOP_TIMEOUT_S), "-m", "fast", "-D", self._folder.resolve())
+            except PostgresError:
+                if self.is_running():  # else it was killed a moment ago
+                    raise
             return True
 
     def destroy(self) -> None:
         """Stop the server and remove its data for ever."""
         self.stop()
+        if (self._folder / "postmaster.pid").exists():
+            # It was killed. Its shared memory (/dev/shm/PostgreSQL.*) outlives it, and Postgres finds that by the folder
+            # alone, when it starts there again: without the folder nobody ever would.
+            with suppress(PostgresError):
+                self.start()
+                self.stop()
         target = self._folder.resolve()
         if target.exists():
             sockets = _socket_folder(target)

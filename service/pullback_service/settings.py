@@ -1,17 +1,19 @@
 """Every setting of the service, by environment. Secrets may come by file, so that they are in no process listing."""
 
+import re
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 
-import structlog
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pullback_service.errors import SetupError
 
 MIB = 1024 * 1024
-SHORTEST_TOKEN = 20
+# The parts of an address, as SQLAlchemy takes it to pieces, that can be wrong before anybody connects. Its own check costs
+# half a second of imports, and a mistake should be answered at once.
+_ADDRESS = re.compile(r"(?P<backend>\w+)(\+\w*)?://([^:/]*(:[^@]*)?@)?(\[[^/?]+\]|[^/:?]+)?(:(?P<port>[^/?]*))?")
 
 
 class Settings(BaseSettings):
@@ -54,13 +56,21 @@ class Settings(BaseSettings):
     idle_noise_hours: float = Field(12.0, ge=0)
     """A machine that waits for work compares a commit with itself at most this often, to know its noise; 0: never."""
 
-    def require_database_url(self) -> str:
-        """Address of the database, from the variable or the file it names."""
+    def named_database_url(self) -> str | None:
+        """Address of the database, from the variable or the file it names; None where neither says anything."""
         if self.database_url:
-            return self.database_url
+            return _postgres_address("DATABASE_URL", self.database_url)
         if self.database_url_file:
-            return _read_secret("DATABASE_URL_FILE", self.database_url_file)
-        raise SetupError("No database is set: set DATABASE_URL, or use `pullback up`, which brings its own.")
+            address = _read_secret("DATABASE_URL_FILE", self.database_url_file)
+            return _postgres_address(f"DATABASE_URL_FILE names {self.database_url_file}, whose content", address)
+        return None
+
+    def require_database_url(self) -> str:
+        """The same where there must be one."""
+        named = self.named_database_url()
+        if named is None:
+            raise SetupError("No database is set: set DATABASE_URL, or use `pullback up`, which brings its own.")
+        return named
 
     def token(self) -> str | None:
         """The bootstrap token, or None where none is set."""
@@ -80,17 +90,6 @@ def load_settings() -> Settings:
         name = str(first["loc"][0]) if first["loc"] else "a setting"
         variable = name if name.isupper() else f"PULLBACK_{name.upper()}"
         raise SetupError(f"{variable} does not hold: {first['msg']}.") from error
-
-
-def warn_of_short_token(settings: Settings) -> None:
-    """A line in the log where the bootstrap token, which has every right, could be guessed."""
-    token = settings.token()
-    if token is not None and len(token) < SHORTEST_TOKEN:
-        structlog.get_logger("pullback").warning(
-            "bootstrap_token_short",
-            reason=f"The token of PULLBACK_TOKEN_FILE has {len(token)} characters: make one of at least "
-            f"{SHORTEST_TOKEN} with `head -c 24 /dev/urandom | base64`.",
-        )
 
 
 def refuse_open_bind(host: str, settings: Settings) -> None:
@@ -121,3 +120,16 @@ def _read_secret(variable: str, path: Path) -> str:
     if not secret:
         raise SetupError(f"{variable} names {path}, which is empty: put the secret into it.")
     return secret
+
+
+def _postgres_address(where: str, url: str) -> str:
+    """The address as it stands, where it can be that of a database of ours; it is never shown, for the password in it."""
+    parts = _ADDRESS.match(url)
+    if parts is None or not (parts["port"] is None or parts["port"].isdecimal()):
+        raise SetupError(f"{where} is not an address like postgresql://user@host/name.")
+    if parts["backend"] not in {"postgresql", "postgres"}:
+        raise SetupError(
+            f"{where} names {parts['backend']}, but Pullback stores everything in Postgres: "
+            "give an address like postgresql://user@host/name."
+        )
+    return url

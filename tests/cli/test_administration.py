@@ -100,7 +100,7 @@ def test_projects_are_made_listed_and_opened(pullback, database_url):
     [
         (["token", "create", "x", "--scope", "everything"], "none of read, upload, agent, admin"),
         (["token", "create", "x", "--scope", "read", "--project", "nowhere"], "`pullback project create nowhere`"),
-        (["project", "create", "a/../b"], "no . or .. between its slashes"),
+        (["project", "create", "a/../b"], "must not have . or .. between its slashes"),
         (["token", "create", " x", "--scope", "read"], "cannot be a name"),
         (["project", "set", "nowhere", "--public"], "no project 'nowhere'"),
         (["project", "set", "nowhere"], "--public or --private"),

@@ -1,6 +1,8 @@
 import os
+import socket
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from typer.main import get_command
@@ -44,6 +46,12 @@ def test_looking_at_the_commands_loads_no_part_of_the_product():
     assert shown.stdout.strip() == "[]"
 
 
+def test_the_release_is_one_line():
+    shown = _pullback("--version")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"pullback {version('pullback')}\n", "")
+    assert "--version" in CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).stdout
+
+
 @pytest.mark.parametrize(
     "part", ["pullback_service.worker", "pullback_service.migrating", "pullback_runners.agent.daemon"]
 )
@@ -72,7 +80,11 @@ def test_a_missing_package_is_one_sentence_with_the_remedy(tmp_path, command, mi
         text=True,
         check=False,
         cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path)},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(tmp_path),
+            "DATABASE_URL": "postgresql://nobody@127.0.0.1/none",
+        },
         timeout=60,
     )
     assert shown.returncode == 2
@@ -116,6 +128,72 @@ def test_an_address_that_is_none_of_postgres_is_one_sentence(tmp_path, command, 
     assert shown.returncode == 2, shown.stderr
     assert shown.stderr.startswith("pullback: DATABASE_URL ")
     assert shown.stderr.count("\n") == 1
+
+
+_LOOKED = (
+    "import sys\n"
+    "from pullback_cli.main import main\n"
+    "sys.argv[0] = 'pullback'\n"
+    "try:\n"
+    "    main()\n"
+    "finally:\n"
+    "    heavy = {'sqlalchemy', 'fastapi', 'uvicorn', 'alembic', 'procrastinate', 'structlog', 'psycopg', 'numpy'}\n"
+    "    print(sorted(heavy & set(sys.modules)))"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "variable", "value"),
+    [
+        (["serve", "--port", "0"], "DATABASE_URL", "mysql://u@127.0.0.1/name"),
+        (["serve", "--port", "0"], "PULLBACK_POOL_SIZE", "many"),
+        (["worker"], "DATABASE_URL_FILE", "/no/such/file"),
+        (["migrate"], "DATABASE_URL", "garbage"),
+        (["up", "--no-agent", "--port", "0"], "DATABASE_URL", "garbage"),
+        (["db", "backup", "file"], "DATABASE_URL", "garbage"),
+        (["db", "restore", "file"], "DATABASE_URL", "garbage"),
+        (["db", "upgrade"], "PULLBACK_LEASE_S", "-1"),
+        (["db", "check"], "DATABASE_URL", "garbage"),
+        (["db", "recompute"], "DATABASE_URL", "garbage"),
+        (["token", "list"], "DATABASE_URL", "garbage"),
+        (["project", "create", "demo"], "DATABASE_URL", "garbage"),
+    ],
+)
+def test_a_wrong_setting_is_told_before_anything_heavy_is_loaded(tmp_path, command, variable, value):
+    shown = subprocess.run(
+        [sys.executable, "-P", "-c", _LOOKED, *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", variable: value},
+    )
+    assert shown.returncode == 2, shown.stderr
+    assert shown.stderr.startswith(f"pullback: {variable} ")
+    assert shown.stdout == "[]\n"
+
+
+def test_a_port_in_use_and_a_missing_secret_are_told_before_anything_heavy_is_loaded(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for arguments, environment, said in (
+            (["--port", port], {}, f"port {port} "),
+            (["--port", "0"], {"PULLBACK_TOKEN_FILE": "/no/such/file"}, "PULLBACK_TOKEN_FILE names /no/such/file"),
+        ):
+            shown = subprocess.run(
+                [sys.executable, "-P", "-c", _LOOKED, "serve", *arguments],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
+                cwd=tmp_path,
+                env={"PATH": "/usr/bin:/bin", "DATABASE_URL": "postgresql://u@127.0.0.1/name", **environment},
+            )
+            assert (shown.returncode, shown.stdout) == (2, "[]\n"), shown.stderr
+            assert shown.stderr.startswith(f"pullback: {said}")
 
 
 @pytest.mark.parametrize(

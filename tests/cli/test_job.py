@@ -108,10 +108,15 @@ def test_a_job_is_asked_for_shown_listed_and_decided_about(pullback, clone):
     assert pullback("job", "show", made["id"], "--log").stdout == ""
 
 
-def test_what_was_done_before_a_refusal_is_shown_and_unknown_suites_are_refused_here(pullback):
+def test_what_was_done_beside_a_refusal_is_shown_and_unknown_suites_are_refused_here(pullback):
     made = json.loads(pullback("job", "create", "--project", "demo", "--suite", "quick:poly9*", "--json").stdout)
-    partly = pullback("job", "cancel", made["id"], 99)
-    assert (partly.returncode, partly.stdout.split()[:2]) == (2, [str(made["id"]), "cancelled"])
+    other = json.loads(pullback("job", "create", "--project", "demo", "--suite", "quick", "--json").stdout)
+    partly = pullback("job", "cancel", made["id"], 99, other["id"])
+    assert partly.returncode == 2
+    assert [line.split()[:2] for line in partly.stdout.splitlines()] == [
+        [str(made["id"]), "cancelled"],
+        [str(other["id"]), "cancelled"],
+    ]
     assert partly.stderr == "pullback: There is no job 99: `pullback job list` lists those there are.\n"
     for command in ("create", "backfill"):
         refused = pullback("job", command, "--project", "demo", "--suite", "quik")

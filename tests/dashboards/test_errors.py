@@ -36,10 +36,21 @@ def test_the_words_are_those_of_the_problem():
     problem = {
         "title": "No such thing",
         "detail": "There is no case.",
-        "errors": [{"path": "query.y", "message": "no"}],
+        "errors": [{"path": "query.y", "message": "Choose another."}],
     }
     view = error_view(404, problem)
-    assert (view.title, view.detail, view.remedy) == ("No such thing", "There is no case.", "query.y: no")
+    assert (view.title, view.detail, view.remedy) == (
+        "No such thing",
+        "There is no case.",
+        "query.y: Choose another.",
+    )
+
+
+def test_what_the_sentence_says_is_not_said_twice():
+    first, second = {"path": "query.head", "message": "Give one."}, {"path": "query.base", "message": "Give another."}
+    problem = {"detail": "query.head: Give one. (and 1 more)", "errors": [first, second]}
+    assert error_view(422, problem).remedy == "query.base: Give another."
+    assert error_view(422, {"detail": "query.head: Give one.", "errors": [first]}).remedy is None
 
 
 @pytest.mark.parametrize("broken", [None, [], "text", {"title": 3}, {"errors": "x"}])

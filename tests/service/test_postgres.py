@@ -6,6 +6,7 @@ import stat
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -95,6 +96,29 @@ def test_a_killed_server_is_started_again_with_its_data(server):
     os.kill(server.pid, signal.SIGKILL)
     with psycopg.connect(server.start()) as connection:
         assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
+
+
+def _shared_memory(server):
+    """The files in memory that a server shares with its children, which have them mapped."""
+    mapped = set()
+    for process in (psutil.Process(server.pid), *psutil.Process(server.pid).children()):
+        with suppress(psutil.NoSuchProcess):  # some live for a moment
+            mapped |= {Path(place.path) for place in process.memory_maps()}
+    return {path for path in mapped if path.name.startswith("PostgreSQL.")}
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="shared memory has names on Linux alone")  # noqa: S108 - looked at
+@pytest.mark.parametrize("again", [True, False], ids=["started again", "never started again"])
+def test_a_killed_server_leaves_no_shared_memory_behind(server, again):
+    server.start()
+    shared = _shared_memory(server)
+    assert shared
+    os.kill(server.pid, signal.SIGKILL)
+    if again:
+        server.start()
+        shared |= _shared_memory(server)
+    server.destroy()
+    assert {path for path in shared if path.exists()} == set()
 
 
 def test_a_pid_file_whose_number_belongs_to_somebody_else_is_no_server(server, folder):

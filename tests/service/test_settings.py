@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sqlalchemy import make_url
 
 from pullback_service.errors import SetupError
-from pullback_service.settings import Settings, load_settings, refuse_open_bind, warn_of_short_token
+from pullback_service.settings import Settings, load_settings, refuse_open_bind
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +26,33 @@ def test_the_database_comes_by_file(monkeypatch, tmp_path):
     (tmp_path / "url").write_text("postgresql://there/db\n")
     monkeypatch.setenv("DATABASE_URL_FILE", str(tmp_path / "url"))
     assert load_settings().require_database_url() == "postgresql://there/db"
+
+
+def test_what_is_set_to_nothing_names_no_database(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "")
+    assert load_settings().named_database_url() is None
+
+
+def test_an_address_in_a_file_is_refused_by_the_name_of_the_file_and_not_shown(monkeypatch, tmp_path):
+    (tmp_path / "url").write_text("hunter2")
+    monkeypatch.setenv("DATABASE_URL_FILE", str(tmp_path / "url"))
+    with pytest.raises(SetupError, match=f"DATABASE_URL_FILE names {tmp_path}/url, whose content is not") as refused:
+        load_settings().require_database_url()
+    assert "hunter2" not in str(refused.value)
+
+
+@given(st.lists(st.sampled_from(["u", "h", "1", "5432", "٣", " ", ":", "@", "/", "?", "[", "]", "&", "=", "+", "%"])))
+@example(["u", ":", "p", "/", ":", "@", "h", ":", "5432", "/", "db", "?", "sslmode", "=", "require"])
+@example([":", "/"])
+def test_an_address_that_is_taken_can_be_read_by_what_connects(pieces):
+    address = "postgresql://" + "".join(pieces)
+    try:
+        Settings(database_url=address).require_database_url()
+    except SetupError:
+        with pytest.raises(ValueError, match="invalid literal"):
+            make_url(address)
+    else:
+        make_url(address)
 
 
 def test_no_database_is_one_sentence_with_the_remedy():
@@ -76,12 +105,3 @@ def test_every_setting_is_on_the_page_with_what_it_means_and_its_default():
         rows.append(f"| `{variable}` | {shown} | {' '.join(field.description.split())} |")
     page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
     assert "\n".join(rows) in page, "the table of docs/operating.md should be:\n" + "\n".join(rows)
-
-
-@pytest.mark.parametrize(("length", "lines"), [(19, 1), (20, 0)])
-def test_a_short_bootstrap_token_is_told_of(tmp_path, length, lines):
-    file = tmp_path / "token"
-    file.write_text("x" * length + "\n")
-    with capture_logs() as said:
-        warn_of_short_token(Settings(auth="token", token_file=file))
-    assert len(said) == lines

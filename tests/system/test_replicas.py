@@ -170,6 +170,103 @@ def test_every_job_goes_to_one_agent_whichever_replica_it_asks(replicas, rows):
         replicas[0].post(f"/api/v1/jobs/{claim.json()['job']['id']}/attempts/1/fail", json=statement)
 
 
+@pytest.fixture
+def one_after_the_other(database, replicas):
+    """Two decisions about a job, one at each replica, both under way before either is made, and made in this order."""
+
+    def decide(job, *decisions):
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+        with psycopg.connect(database) as held, psycopg.connect(database, autocommit=True) as looking:
+            held.execute("SELECT FROM job WHERE id = %s FOR UPDATE", [job])
+            with ThreadPoolExecutor(2) as pool:
+                answers = []
+                for number, (client, decision) in enumerate(zip(replicas, decisions, strict=True), start=1):
+                    answers.append(pool.submit(client.post, f"/api/v1/jobs/{job}/{decision}"))
+                    until(
+                        lambda n=number: looking.execute(waiting).fetchone() == (n,),
+                        30,
+                        "the decision to wait its turn",
+                    )
+                held.rollback()
+                return [answer.result() for answer in answers]
+
+    return decide
+
+
+def test_of_two_decisions_at_once_the_one_that_comes_too_late_is_told_so(replicas, rows, one_after_the_other):
+    numbers = iter(range(500, 600))
+    agent = enroll(replicas[0], 60)
+
+    def waits():
+        return queue(replicas[0], next(numbers))
+
+    def of_a_fork():
+        commit = {"sha": f"{next(numbers):040x}", "fork": "someone/gradients"}
+        wanted = {"project": "demo", "commit": commit, "suite": "quick"}
+        return replicas[0].post("/api/v1/jobs", json=wanted).json()["id"]
+
+    def approved():
+        job = of_a_fork()
+        assert replicas[0].post(f"/api/v1/jobs/{job}/approve").is_success
+        return job
+
+    def running():
+        job = waits()
+        assert replicas[0].patch(f"/api/v1/jobs/{job}", json={"priority": 1000}).is_success
+        claim = replicas[0].post(f"/api/v1/agents/{agent}/claim", json={}).json()
+        assert claim["job"]["id"] == job
+        leases[job] = {"lease_token": claim["lease_token"], "kind": "workload"}
+        return job
+
+    def failed():
+        job = running()
+        assert replicas[0].post(f"/api/v1/jobs/{job}/attempts/1/fail", json=leases.pop(job)).is_success
+        return job
+
+    leases = {}
+    for made, decisions, statuses, said, state in (
+        (of_a_fork, ("cancel", "approve"), (200, 409), "is cancelled and waits for no approval", "cancelled"),
+        (approved, ("cancel", "approve"), (200, 409), "is cancelled and waits for no approval", "cancelled"),
+        (
+            of_a_fork,
+            ("approve", "cancel"),
+            (200, 200),
+            None,
+            "cancelled",
+        ),  # approved, and then cancelled as any job may be
+        (
+            failed,
+            ("cancel", "retry"),
+            (409, 200),
+            "is failed: only jobs that have not ended can be cancelled",
+            "queued",
+        ),
+        (failed, ("retry", "cancel"), (200, 200), None, "cancelled"),
+        (waits, ("cancel", "cancel"), (200, 200), None, "cancelled"),  # both wanted that
+        (
+            running,
+            ("cancel", "retry"),
+            (200, 409),
+            "is leased and being cancelled: retry it when it has ended",
+            "leased",
+        ),
+    ):
+        job = made()
+        answers = one_after_the_other(job, *decisions)
+        told = (made.__name__, decisions, [answer.text for answer in answers])
+        assert tuple(answer.status_code for answer in answers) == statuses, told
+        assert rows("SELECT state FROM job WHERE id = %s", job) == [(state,)], told
+        for answer in answers:
+            if answer.status_code == 409:
+                assert answer.headers["content-type"] == "application/problem+json"
+                assert f"Job {job} {said}" in answer.json()["detail"]
+        if job in leases:
+            assert replicas[0].post(f"/api/v1/jobs/{job}/attempts/1/fail", json=leases.pop(job)).is_success
+        replicas[0].post(f"/api/v1/jobs/{job}/cancel")  # nothing of this is left for other agents
+
+
 def test_five_lines_of_ci_upload_and_errors_say_what_to_do(replicas, cluster, tmp_path):
     lines = next(block for block in re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "RUN_ID" in block)
     token = make_token(replicas[0], "ci", "upload")["token"]

@@ -158,6 +158,7 @@ STORY = (
     ),
     Step("change_job", path={"job_id": "{job}"}, body={"priority": 50}),
     Step("approve_job", path={"job_id": "{job}"}),
+    Step("cancel_job", path={"job_id": "{job}"}),
     Step("retry_job", path={"job_id": "{job}"}),
     Step("list_jobs", query={"project": "demo", "state": "queued"}),
     Step("create_enrolment_code", body={"expires_in_minutes": 30}, learn={"code": "code"}),
@@ -207,7 +208,6 @@ STORY = (
         path={"job_id": "{job}", "number": 1},
         body={"lease_token": "{lease}", "kind": "infra", "message": "The disk is full.", "retryable": True},
     ),
-    Step("cancel_job", path={"job_id": "{job}"}),
     Step(
         "create_token",
         body={"name": "ci", "scopes": ["upload"], "project": "demo", "expires_in_days": 90},

@@ -53,7 +53,7 @@ UNDERSTOOD: Mapping[str, frozenset[str]] = {
     "points": _SERIES | _WINDOW | {"raw"},
     "series": _SERIES | {"branch"},
     "facets": _SERIES | {"branch"},
-    "comparison": _SERIES | {"base", "head", "merge_base", "outcome"},
+    "comparison": _SERIES | {"base", "head", "merge_base", "base_machine", "head_machine", "outcome"},
     "matrix": frozenset({"project", "machine", "metric", "branch"}),
     "projects": frozenset(),
     "commits": frozenset({"project", "branch"}),

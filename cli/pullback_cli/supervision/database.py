@@ -12,30 +12,29 @@ class UpDatabase:
 
     def __init__(self, options: UpOptions, settings: Settings, say: Callable[[str], None]) -> None:
         self._say = say
-        self._settings = settings
-        named = settings.database_url is not None or settings.database_url_file is not None
-        self._embedded = None if named else EmbeddedPostgres(options.postgres)
+        self._named = settings.named_database_url()
+        self._embedded = EmbeddedPostgres(options.postgres)
 
     @property
     def is_embedded(self) -> bool:
         """Whether it is ours to start and stop."""
-        return self._embedded is not None
+        return self._named is None
 
     def start(self) -> str:
         """Return the address of a database that takes connections."""
-        if self._embedded is None:
-            return self._settings.require_database_url()
+        if self._named is not None:
+            return self._named
         if not (self._embedded.data_folder / "PG_VERSION").exists():
             self._say(f"making a database in {self._embedded.data_folder}")
         return self._embedded.start()
 
     def look(self) -> None:
         """Start the embedded server again if it has died."""
-        if self._embedded is not None and not self._embedded.is_running():
+        if self.is_embedded and not self._embedded.is_running():
             self._say(f"Postgres ended unexpectedly (log: {self._embedded.log_file}): starting it again")
             self._embedded.start()
 
     def stop(self) -> None:
         """Stop the embedded server, whoever started it."""
-        if self._embedded is not None and self._embedded.data_folder.exists():
+        if self.is_embedded and self._embedded.data_folder.exists():
             self._embedded.stop()

@@ -24,9 +24,8 @@ from pullback_cli.supervision.supervisor import ProcessKeepsDyingError, Supervis
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_service import migrating
 from pullback_service.client import ClientError
-from pullback_service.settings import load_settings, refuse_open_bind
+from pullback_service.settings import Settings
 
-SUITE = "quick"
 READY_TIMEOUT_S = 60.0
 _LOOK_S = 0.5
 
@@ -38,12 +37,11 @@ class StopUp(BaseException):
 class _Up:
     """One `up`, whose parts know of each other only what they are handed here."""
 
-    def __init__(self, options: UpOptions, display: Display, suite: str) -> None:
+    def __init__(self, options: UpOptions, settings: Settings, display: Display, suite: str) -> None:
         self._options = options
         self._suite = suite
         self._display = display
-        self._settings = load_settings()
-        refuse_open_bind(options.host, self._settings)
+        self._settings = settings
         self._database = UpDatabase(options, self._settings, display.say)
         self._state = UpState(ProcessMark.of(os.getpid()), options.url, self._database.is_embedded)
 
@@ -105,7 +103,7 @@ class _Up:
             self._display.say(f"ended {len(ended)} processes that an earlier `pullback up` had left")
 
 
-def run_up(options: UpOptions, *, suite: str = SUITE) -> int:
+def run_up(options: UpOptions, settings: Settings, *, suite: str) -> int:
     """Run until Ctrl-C or SIGTERM; returns the exit code."""
     _stop_on_signals()
     # The socket is opened before anything is started: a port in use must not leave a database behind.
@@ -113,7 +111,7 @@ def run_up(options: UpOptions, *, suite: str = SUITE) -> int:
         here = replace(options, port=listening.getsockname()[1])
         with Display(Console(highlight=False)) as display:
             try:
-                _Up(here, display, suite).run(listening.fileno())
+                _Up(here, settings, display, suite).run(listening.fileno())
             except StopUp:
                 return 0
             except ProcessKeepsDyingError as error:

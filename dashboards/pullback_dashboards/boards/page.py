@@ -22,7 +22,7 @@ from pullback_dashboards.boards.view import (
     pinned_of,
     tile,
 )
-from pullback_dashboards.compare.reading import CompareAsked, read_comparison
+from pullback_dashboards.compare.reading import asked_by, read_comparison
 from pullback_dashboards.compare.view import metric_rows, verdict
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.rendering import csv_twin, json_twin, page
@@ -237,7 +237,7 @@ async def _held(session: AsyncSession, stored: StoredChart, number: int) -> Held
     if number > MOST_HELD:
         return Held(problem=f"A board makes {MOST_HELD} comparisons at a time: open this one on its own page.")
     try:
-        asked = CompareAsked.of(pinned_of(stored).query)
+        asked = asked_by(pinned_of(stored).query)
         found = await read_comparison(session, stored.project, asked)
     except RequestError as error:
         return Held(problem=error.detail)

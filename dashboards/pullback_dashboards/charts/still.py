@@ -5,8 +5,10 @@ the baseline is a dotted line. Names stand at the ends of their lines, pushed ap
 """
 
 import math
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from html import escape
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -247,3 +249,5 @@ _DARK = (
     "--band-5:rgb(214 181 48/.2);--band-6:rgb(240 128 179/.2);--band-7:rgb(163 166 255/.2);--band-8:rgb(169 192 106/.2)"
 )
 _COLOURS = f"svg{{{LIGHT}}}@media(prefers-color-scheme:dark){{svg{{{_DARK}}}}}"
+COLOURS_HASH = f"sha256-{b64encode(sha256(_COLOURS.encode()).digest()).decode()}"
+"""By which a content security policy knows the style of a file that stands alone."""

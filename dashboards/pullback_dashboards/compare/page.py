@@ -16,7 +16,7 @@ from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.tally import Line, tally
 from pullback_dashboards.choices import question
 from pullback_dashboards.compare.expanded import Expanded, expanded
-from pullback_dashboards.compare.reading import CompareAsked, Comparison, read_comparison
+from pullback_dashboards.compare.reading import Comparison, read_comparison
 from pullback_dashboards.compare.view import (
     SHOWN,
     CompareView,
@@ -38,6 +38,7 @@ from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.state import Address
 from pullback_service.commits.branches import list_branches
 from pullback_service.commits.queries import list_commits
+from pullback_service.comparisons import asking as comparing
 from pullback_service.comparisons import queries
 from pullback_service.comparisons.outcomes import Outcomes, summarize
 from pullback_service.errors import NotFoundError
@@ -127,7 +128,7 @@ async def _read(
     comparison = await read_comparison(
         session,
         project,
-        CompareAsked(
+        comparing.Asked(
             head=state.head,
             base=state.base or None,
             merge_base=state.merge_base,

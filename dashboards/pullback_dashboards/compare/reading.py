@@ -1,54 +1,17 @@
-"""Reading a comparison: which commits and machines are meant, and what the service judges of every series."""
+"""Reading a comparison: what an address asks for, and the commits as pages name them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import Commit
 from pullback_service.commits import models as commits
-from pullback_service.comparisons import queries
-from pullback_service.comparisons.grounds import Across
-from pullback_service.comparisons.pairs import Pair, find_pair, missing_series
+from pullback_service.comparisons.asking import Asked, compare_as_asked
+from pullback_service.comparisons.pairs import Pair
 from pullback_service.comparisons.queries import Judged
-from pullback_service.errors import refuse
-from pullback_service.ids import MachineId, ProjectId
-from pullback_service.machines.queries import machines_called
-from pullback_service.projects.queries import project_by_name
+from pullback_service.ids import ProjectId
 from pullback_service.series.asking import choice_of
-from pullback_service.series.choosing import SeriesChoice
-
-
-@dataclass(frozen=True)
-class CompareAsked:
-    """What is to be compared, as an address says it.
-
-    `head` is judged, `base` is what it is held against; with `base_machine`, what that machine measured is held against
-    what `head_machine` did, at one commit unless `base` names another.
-    """
-
-    head: str
-    base: str | None = None
-    merge_base: bool = False
-    head_machine: str | None = None
-    base_machine: str | None = None
-    choice: SeriesChoice = field(default_factory=SeriesChoice)
-
-    @classmethod
-    def of(cls, query: Mapping[str, Sequence[str]]) -> "CompareAsked":
-        """Out of the names and values of an address that was kept."""
-
-        def one(name: str) -> str | None:
-            return next(iter(query.get(name, ())), None) or None
-
-        return cls(
-            head=one("head") or "",
-            base=one("base"),
-            merge_base=one("merge_base") == "true",
-            head_machine=one("head_machine"),
-            base_machine=one("base_machine"),
-            choice=choice_of("", query),
-        )
 
 
 @dataclass(frozen=True)
@@ -59,7 +22,11 @@ class Comparison:
     pair: Pair
     judged: Judged
     notes: tuple[str, ...]
-    across: bool
+
+    @property
+    def across(self) -> bool:
+        """Whether two machines are held against each other."""
+        return self.judged.across is not None
 
     @property
     def reference(self) -> Commit:
@@ -72,43 +39,28 @@ class Comparison:
         return commit_as_named(self.pair.candidate.commit)
 
 
-async def read_comparison(session: AsyncSession, project: str, asked: CompareAsked) -> Comparison:
+async def read_comparison(session: AsyncSession, project: str, asked: Asked) -> Comparison:
     """The comparison that is asked for."""
-    project_id = ProjectId((await project_by_name(session, project)).id)
-    across = await _across(session, project_id, asked)
-    pair = await find_pair(
-        session,
-        project_id,
-        asked.base,
-        asked.head,
-        merge_base=asked.merge_base,
-        two_machines=across is not None,
+    found = await compare_as_asked(session, project, asked)
+    return Comparison(found.project_id, found.pair, found.judged, tuple(found.notes))
+
+
+def asked_by(query: Mapping[str, Sequence[str]]) -> Asked:
+    """What the names and values of an address that was kept ask for."""
+
+    def one(name: str) -> str | None:
+        return next(iter(query.get(name, ())), None) or None
+
+    return Asked(
+        head=one("head") or "",
+        base=one("base"),
+        merge_base=one("merge_base") == "true",
+        head_machine=one("head_machine"),
+        base_machine=one("base_machine"),
+        choice=choice_of("", query),
     )
-    machine = [asked.head_machine] if asked.head_machine and across is None else asked.choice.machine
-    choice = replace(asked.choice, project=project, machine=() if across is not None else machine)
-    judged = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
-    missing = [] if across is not None else await missing_series(session, project_id, pair, judged.outcomes)
-    return Comparison(project_id, pair, judged, (*pair.notes, *missing), across is not None)
 
 
 def commit_as_named(commit: commits.Commit) -> Commit:
     """A commit of the service as pages name it."""
     return Commit(commit.sha, commit.title, commit.author, commit.authored_at, commit.branch)
-
-
-async def _across(session: AsyncSession, project_id: ProjectId, asked: CompareAsked) -> Across | None:
-    if not asked.base_machine or asked.base_machine == asked.head_machine:
-        return None
-    if not asked.head_machine:
-        refuse("head_machine", "Two machines are held against each other: name the one that is judged too.")
-    return Across(
-        await _machine(session, project_id, asked.base_machine, where="base_machine"),
-        await _machine(session, project_id, asked.head_machine, where="head_machine"),
-    )
-
-
-async def _machine(session: AsyncSession, project_id: ProjectId, name: str, *, where: str) -> MachineId:
-    found = await machines_called(session, project_id, name)
-    if len(found) > 1:
-        refuse(where, f"{len(found)} machines are called {name!r}: give the fingerprint of the one that is meant.")
-    return found[0]

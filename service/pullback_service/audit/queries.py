@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.visibility import own_projects
 from pullback_service.audit.models import Audit
 from pullback_service.projects.models import Project
+from pullback_service.projects.naming import in_one_form
 
 
 async def list_lines(
@@ -19,7 +20,7 @@ async def list_lines(
     if own is not None:
         statement = statement.where(Audit.project.in_(select(Project.name).where(Project.id.in_(own))))
     if project is not None:
-        statement = statement.where(Audit.project == project)
+        statement = statement.where(Audit.project.in_({project, in_one_form(project)}))
     if before_id is not None:
         statement = statement.where(Audit.id < before_id)
     return (await session.scalars(statement)).all()

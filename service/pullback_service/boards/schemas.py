@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from pullback_service.boards.queries import MOST_CHARTS, StoredBoard, StoredChart
 from pullback_service.fields import AS_WHOLE, Name
@@ -49,7 +50,9 @@ class ChartRequest(BaseModel):
     @model_validator(mode="after")
     def _workload_belongs_to_its_kind(self) -> Self:
         if (self.kind == "workload") != (self.workload is not None):
-            raise ValueError("`workload` is needed where kind is workload, and means nothing elsewhere")
+            raise PydanticCustomError(
+                "workload", "The member `workload` is needed where `kind` is workload, and means nothing elsewhere."
+            )
         return self
 
 

@@ -385,6 +385,8 @@ class Client(SyncSender):
         ]
         | None = None,
         merge_base: bool | None = None,
+        head_machine: str | None = None,
+        base_machine: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         project: str | None = None,
@@ -402,7 +404,9 @@ class Client(SyncSender):
         """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
 
         `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
-        from main. Series are chosen as in `GET /series`.
+        from main. Series are chosen as in `GET /series`. `?project=demo&head=main&base_machine=old&head_machine=new`
+        holds two machines against each other at one commit: counts compare, times do not, but for their ratios to the
+        baseline. Series are then called by the machine that is judged.
         """
         return self._ask(
             models.ComparisonPage,
@@ -414,6 +418,8 @@ class Client(SyncSender):
                     "base": base,
                     "outcome": outcome,
                     "merge_base": merge_base,
+                    "head_machine": head_machine,
+                    "base_machine": base_machine,
                     "limit": limit,
                     "cursor": cursor,
                     "project": project,
@@ -556,14 +562,14 @@ class Client(SyncSender):
         return self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement, repeatable=True))
 
     def cancel_job(self, job_id: int) -> models.JobDetail:
-        """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
+        """Cancel a job: a waiting one at once, a running one at its next heartbeat; one that has ended otherwise is a conflict."""
         return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/cancel", repeatable=True))
 
     def retry_job(self, job_id: int) -> models.JobDetail:
         """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
         One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the
-        request is harmless; one that is done is a conflict.
+        request is harmless; one that is done, or being cancelled, is a conflict.
         """
         return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 
@@ -1113,6 +1119,8 @@ class AsyncClient(AsyncSender):
         ]
         | None = None,
         merge_base: bool | None = None,
+        head_machine: str | None = None,
+        base_machine: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         project: str | None = None,
@@ -1130,7 +1138,9 @@ class AsyncClient(AsyncSender):
         """Every series that either commit has, worst first: failed, worse, ambiguous, better, unchanged, not comparable.
 
         `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
-        from main. Series are chosen as in `GET /series`.
+        from main. Series are chosen as in `GET /series`. `?project=demo&head=main&base_machine=old&head_machine=new`
+        holds two machines against each other at one commit: counts compare, times do not, but for their ratios to the
+        baseline. Series are then called by the machine that is judged.
         """
         return await self._ask(
             models.ComparisonPage,
@@ -1142,6 +1152,8 @@ class AsyncClient(AsyncSender):
                     "base": base,
                     "outcome": outcome,
                     "merge_base": merge_base,
+                    "head_machine": head_machine,
+                    "base_machine": base_machine,
                     "limit": limit,
                     "cursor": cursor,
                     "project": project,
@@ -1286,14 +1298,14 @@ class AsyncClient(AsyncSender):
         )
 
     async def cancel_job(self, job_id: int) -> models.JobDetail:
-        """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
+        """Cancel a job: a waiting one at once, a running one at its next heartbeat; one that has ended otherwise is a conflict."""
         return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/cancel", repeatable=True))
 
     async def retry_job(self, job_id: int) -> models.JobDetail:
         """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
         One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the
-        request is harmless; one that is done is a conflict.
+        request is harmless; one that is done, or being cancelled, is a conflict.
         """
         return await self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
 

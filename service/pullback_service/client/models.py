@@ -348,7 +348,11 @@ class CommitStatement(Statement):
 
 
 class ComparedCommit(Answer):
-    """One of the two commits. `branch` is the one that was named for it, `series` how many it has of those compared."""
+    """One of the two commits.
+
+    `branch` is the one that was named for it, `series` how many it has of those compared. Where two machines are held
+    against each other, `machine` is the one whose results these are.
+    """
 
     sha: str
     title: str | None
@@ -357,6 +361,8 @@ class ComparedCommit(Answer):
     ordered_at: datetime
     branch: str | None
     series: int
+    machine: str | None
+    machine_fingerprint: str | None
 
 
 class SpanSummary(Answer):
@@ -461,7 +467,7 @@ class ComparisonSummary(Answer):
 
 
 class ComparisonPage(Answer):
-    """Two commits, worst series first.
+    """Two commits, or two machines, worst series first.
 
     `notes` say what an answer rests on that is not what was asked for word for word.
     """

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from pullback_service.commits.models import Commit
-from pullback_service.fields import Name, PlaceName, Sha, Text, Time
+from pullback_service.fields import Name, Sha, Text, Time
+from pullback_service.projects.naming import ProjectName
 
 
 class CommitStatement(BaseModel):
@@ -57,7 +58,7 @@ class LogStatement(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    project: PlaceName
+    project: ProjectName
     branch: Name
     commits: list[CommitStatement] = Field(min_length=1, max_length=5_000)
 

@@ -1,4 +1,4 @@
-"""Comparing two commits."""
+"""Comparing two commits, or two machines."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.addresses import API
 from pullback_service.answers import UNCHANGED, KnownAnswering
 from pullback_service.comparisons import queries
+from pullback_service.comparisons.asking import Asked, compare_as_asked
 from pullback_service.comparisons.judging import Outcome
 from pullback_service.comparisons.outcomes import Outcomes, summarize
-from pullback_service.comparisons.pairs import find_pair, missing_series
 from pullback_service.comparisons.plain import plain_compared
 from pullback_service.comparisons.schemas import (
     ComparedCommit,
@@ -26,10 +26,9 @@ from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFo
 from pullback_service.exports.formats import EXPORTED, WantedFormat
 from pullback_service.exports.sending import in_batches, send
 from pullback_service.fields import Name
-from pullback_service.ids import ProjectId
+from pullback_service.machines.queries import machine_by_id
 from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, read_cursor, write_cursor
 from pullback_service.problems import documented
-from pullback_service.projects.queries import project_by_name
 from pullback_service.series.asking import ChosenSeries
 from pullback_service.sessions import OpenedReading, ReadSession
 
@@ -42,7 +41,7 @@ NAMED = "Hash of a commit, 7 digits of it or more, or a branch for its newest co
 @router.get(
     "",
     operation_id="compare_commits",
-    summary="Compare two commits",
+    summary="Compare two commits, or two machines",
     response_model=ComparisonPage,
     responses={**EXPORTED, **UNCHANGED, **documented(NotFoundError, InvalidInputError, NotAcceptableError)},
 )
@@ -68,6 +67,19 @@ async def compare_commits(
     merge_base: Annotated[
         bool, Query(description="Hold `head` against the newest commit that it and `base` both descend from.")
     ] = False,
+    head_machine: Annotated[
+        Name | None,
+        Query(
+            description="Only what this machine measured, or with `base_machine` the one that is judged: name or fingerprint."
+        ),
+    ] = None,
+    base_machine: Annotated[
+        Name | None,
+        Query(
+            description="The machine that `head_machine` is held against, at the commit `head` unless `base` names another; "
+            "`machine` then chooses nothing.",
+        ),
+    ] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
@@ -75,22 +87,28 @@ async def compare_commits(
 
     `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted from
     main. Series are chosen as in `GET /series`.
+    `?project=demo&head=main&base_machine=old&head_machine=new` holds two machines against each other at one commit: counts
+    compare, times do not, but for their ratios to the baseline. Series are then called by the machine that is judged.
     """
     if choice.project is None:
         refuse("project", "A comparison is made within a project: give `project`.")
     project = choice.project
-    project_id = ProjectId((await project_by_name(session, project)).id)
-    pair = await find_pair(session, project_id, base, head, merge_base=merge_base)
-    reference, candidate = pair.reference.commit, pair.candidate.commit
-    judged = await queries.compare(session, reference, candidate, choice)
-    found, after = judged.outcomes, read_cursor(cursor, OrderPlace)
+    asked = Asked(head, base, merge_base, head_machine, base_machine, choice)
+    answered = await compare_as_asked(session, project, asked)
+    pair, judged, found = answered.pair, answered.judged, answered.judged.outcomes
+    reference, candidate, across = pair.reference.commit, pair.candidate.commit, judged.across
+    older = None if across is None else await machine_by_id(session, across.reference)
+    newer = None if across is None else await machine_by_id(session, across.candidate)
+    after = read_cursor(cursor, OrderPlace)
     wanted = found[found.having(*outcome)] if outcome else found
     wanted = wanted if after is None else wanted[wanted.after(after)]
 
     async def read(session: AsyncSession, begin: int | None) -> tuple[Sequence[ExportedComparison], int | None]:
         begin = begin or 0
         shown = await queries.show(session, judged, wanted[begin : begin + HIGHEST_LIMIT])
-        rows = [ExportedComparison(project, reference.sha, candidate.sha, ComparedSeries.of(each)) for each in shown]
+        rows = [
+            ExportedComparison(project, reference.sha, candidate.sha, older, ComparedSeries.of(each)) for each in shown
+        ]
         return rows, begin + HIGHEST_LIMIT if begin + HIGHEST_LIMIT < len(wanted) else None
 
     if form is not None:
@@ -102,10 +120,10 @@ async def compare_commits(
         {
             "items": [*map(plain_compared, shown)],
             "next": write_cursor(page.order(len(page) - 1)) if len(wanted) > limit else None,
-            "reference": ComparedCommit.of(pair.reference, series=int(found.has_reference.sum())).model_dump(),
-            "candidate": ComparedCommit.of(pair.candidate, series=int(found.has_candidate.sum())).model_dump(),
+            "reference": ComparedCommit.of(pair.reference, older, series=int(found.has_reference.sum())).model_dump(),
+            "candidate": ComparedCommit.of(pair.candidate, newer, series=int(found.has_candidate.sum())).model_dump(),
             "summary": _summary(found).model_dump(),
-            "notes": [*pair.notes, *await missing_series(session, project_id, pair, found)],
+            "notes": answered.notes,
         }
     )
 

@@ -11,13 +11,17 @@ from pullback_service.comparisons.judging import Hint, Kind, Outcome
 from pullback_service.comparisons.outcomes import MetricSummary, Span
 from pullback_service.comparisons.plain import plain_compared
 from pullback_service.comparisons.queries import Shown
+from pullback_service.machines.models import Machine
 from pullback_service.paging import Page
 from pullback_service.series.pooling import Spread
 from pullback_service.series.schemas import CaseSummary
 
 
 class ComparedCommit(BaseModel):
-    """One of the two commits. `branch` is the one that was named for it, `series` how many it has of those compared."""
+    """One of the two commits. `branch` is the one that was named for it, `series` how many it has of those compared.
+
+    Where two machines are held against each other, `machine` is the one whose results these are.
+    """
 
     sha: str = Field(examples=["c0ffee0000000000000000000000000000000001"])
     title: str | None
@@ -26,9 +30,11 @@ class ComparedCommit(BaseModel):
     ordered_at: datetime
     branch: str | None = Field(examples=["main"])
     series: int = Field(examples=[120])
+    machine: str | None
+    machine_fingerprint: str | None
 
     @classmethod
-    def of(cls, named: NamedCommit, *, series: int) -> Self:
+    def of(cls, named: NamedCommit, machine: Machine | None, *, series: int) -> Self:
         """A commit as it was named."""
         commit = named.commit
         return cls(
@@ -39,6 +45,8 @@ class ComparedCommit(BaseModel):
             ordered_at=commit.ordered_at,
             branch=named.branch,
             series=series,
+            machine=None if machine is None else machine.name,
+            machine_fingerprint=None if machine is None else machine.fingerprint,
         )
 
 
@@ -154,7 +162,7 @@ class ComparisonSummary(BaseModel):
 
 
 class ComparisonPage(Page[ComparedSeries]):
-    """Two commits, worst series first. `notes` say what an answer rests on that is not what was asked for word for word."""
+    """Two commits, or two machines, worst series first. `notes` say what an answer rests on that is not what was asked for word for word."""
 
     reference: ComparedCommit
     candidate: ComparedCommit

@@ -4,16 +4,18 @@ from dataclasses import dataclass
 
 from pullback_service.comparisons.schemas import ComparedSeries
 from pullback_service.exports.tables import Column, Table, written
+from pullback_service.machines.models import Machine
 from pullback_service.series.tables import factor
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedComparison:
-    """A compared series with the commits it is of."""
+    """A compared series with the commits it is of, and the machine of the reference where that is another one."""
 
     project: str
     reference: str
     candidate: str
+    reference_machine: Machine | None
     row: ComparedSeries
 
 
@@ -51,5 +53,15 @@ COMPARISONS: Table[ExportedComparison] = Table(
         Column("same_program", "flag", lambda each: each.row.same_program),
         Column("reference_value", "number", lambda each: each.row.reference.value if each.row.reference else None),
         Column("candidate_value", "number", lambda each: each.row.candidate.value if each.row.candidate else None),
+        Column(
+            "reference_machine",
+            "text",
+            lambda each: each.reference_machine.name if each.reference_machine else each.row.machine,
+        ),
+        Column(
+            "reference_machine_fingerprint",
+            "text",
+            lambda each: each.reference_machine.fingerprint if each.reference_machine else each.row.machine_fingerprint,
+        ),
     ],
 )

@@ -171,9 +171,9 @@ async def read_job(session: ReadSession, job_id: KnownId) -> JobDetail:
     return await _detail(session, await queries.job_by_id(session, JobId(job_id)))
 
 
-@router.post("/{job_id}/cancel", responses=documented(NotFoundError))
+@router.post("/{job_id}/cancel", responses=documented(NotFoundError, ConflictError))
 async def cancel_job(session: WriteSession, job_id: KnownId) -> JobDetail:
-    """Cancel a job: a waiting one at once, a running one at its next heartbeat; a finished one stays as it is."""
+    """Cancel a job: a waiting one at once, a running one at its next heartbeat; one that has ended otherwise is a conflict."""
     return await _steered(session, job_id, changed=await leases.cancel(session, JobId(job_id)))
 
 
@@ -182,7 +182,7 @@ async def retry_job(session: WriteSession, job_id: KnownId) -> JobDetail:
     """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
 
     One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the request
-    is harmless; one that is done is a conflict.
+    is harmless; one that is done, or being cancelled, is a conflict.
     """
     return await _steered(session, job_id, changed=await steering.retry(session, JobId(job_id)))
 

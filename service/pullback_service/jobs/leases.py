@@ -224,11 +224,13 @@ def finish(held: HeldAttempt) -> None:
 async def cancel(session: AsyncSession, job_id: JobId) -> bool:
     """Cancel a waiting job at once, a running one by the answer to its next heartbeat; whether that changed anything.
 
-    Finished ones stay as they are.
+    One that has ended otherwise is a conflict: who cancels it came too late, and should know.
     """
     job = await lock_job(session, job_id)
-    if job.state not in UNFINISHED or job.cancel_requested_at is not None:
+    if job.state == "cancelled" or (job.state in UNFINISHED and job.cancel_requested_at is not None):
         return False
+    if job.state not in UNFINISHED:
+        raise ConflictError(f"Job {job_id} is {job.state}: only jobs that have not ended can be cancelled.")
     job.cancel_requested_at = await session.scalar(select(now()))
     if job.state == "queued":
         _finish(job, "cancelled", "cancelled", "Cancelled before it began.")

@@ -21,7 +21,7 @@ from pullback_service.jobs.models import Attempt, Job
 from pullback_service.jobs.trust import note_fork, trust_in
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
-from pullback_service.projects.queries import ensure_project
+from pullback_service.projects.queries import ensure_project, id_of
 from pullback_service.reports.models import Report
 
 # A job in one of these makes another one for the same thing unnecessary.
@@ -227,7 +227,6 @@ async def newest_attempts(session: AsyncSession, job_ids: Collection[int]) -> Ma
 
 def _chosen(statement: Select[*Row], wanted: JobChoice) -> Select[*Row]:
     for column, value in (
-        (Project.name, wanted.project),
         (Commit.sha, wanted.commit),
         (Job.state, wanted.state),
         (Job.suite, wanted.suite),
@@ -236,6 +235,8 @@ def _chosen(statement: Select[*Row], wanted: JobChoice) -> Select[*Row]:
     ):
         if value is not None:
             statement = statement.where(column == value)
+    if wanted.project is not None:
+        statement = statement.where(Job.project_id == id_of(wanted.project))
     if wanted.states:
         statement = statement.where(Job.state.in_(wanted.states))
     if wanted.machine_id is not None:

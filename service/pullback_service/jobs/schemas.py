@@ -9,7 +9,8 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.agents.schemas import SpoolStatement
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
-from pullback_service.fields import AS_WHOLE, Count, Flag, KnownId, Labels, Name, Number, PlaceName, Text
+from pullback_service.fields import AS_WHOLE, Count, Flag, KnownId, Labels, Name, Number, Text
+from pullback_service.projects.naming import ProjectName
 from pullback_service.reports.schemas import ReportReceipt
 
 JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
@@ -47,7 +48,7 @@ class JobRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    project: PlaceName
+    project: ProjectName
     commit: JobCommit
     suite: Name = Field(examples=["standard", "quick:poly9*"])
     kind: JobKind = "run"

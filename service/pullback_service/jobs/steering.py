@@ -1,6 +1,7 @@
 """What people decide about jobs that exist: run it again, let it run, let it run sooner.
 
-Each locks the job's row first, so that it happens before or after a claim or a cancellation, never in between. Deciding the same twice changes nothing, and says so.
+Each locks the job's row first, so that it happens before or after a claim or a cancellation, never in between. Deciding the same
+twice changes nothing, and says so; what somebody else's decision has made impossible is a conflict that says how the job stands.
 """
 
 from sqlalchemy import select
@@ -25,6 +26,8 @@ async def retry(session: AsyncSession, job_id: JobId) -> bool:
         await session.flush()
         await ring(session)
         return True
+    if job.state in UNFINISHED and job.cancel_requested_at is not None:
+        raise ConflictError(f"Job {job_id} is {job.state} and being cancelled: retry it when it has ended.")
     if job.state in UNFINISHED:
         return False
     if job.state == "done":
@@ -43,10 +46,11 @@ async def retry(session: AsyncSession, job_id: JobId) -> bool:
 async def approve(session: AsyncSession, job_id: JobId, *, by: str) -> bool:
     """Let an untrusted job run, on machines that accept such. A trusted one needs no approval and stays as it is."""
     job = await lock_job(session, job_id)
-    if job.trust == "trusted" or job.approved_at is not None:
-        return False
-    if job.state != "queued":
+    needed = job.trust == "untrusted" and job.approved_at is None
+    if job.state == "cancelled" or (needed and job.state != "queued"):
         raise ConflictError(f"Job {job_id} is {job.state} and waits for no approval: retry it first, then approve it.")
+    if not needed:
+        return False
     job.approved_at = await session.scalar(select(now()))
     job.approved_by = by
     await session.flush()

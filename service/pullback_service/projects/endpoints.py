@@ -39,7 +39,7 @@ async def list_projects(asked: KnownListing) -> Response:
 async def create_project(wanted: ProjectRequest, response: Response, session: WriteSession) -> ProjectSummary:
     """Make a project before its first upload."""
     project = await queries.create_project(session, wanted.name, public_read=wanted.public_read)
-    note(session, subject=f"project {wanted.name}", project=wanted.name, **wanted.model_dump(exclude={"name"}))
+    note(session, subject=f"project {wanted.name}", project=project.name, **wanted.model_dump(exclude={"name"}))
     response.headers["Location"] = f"{API}/projects/{quote(wanted.name)}"
     return ProjectSummary.model_validate(project)
 

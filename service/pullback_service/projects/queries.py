@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import ScalarSelect, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -13,6 +13,7 @@ from pullback_service.access.visibility import caller_of
 from pullback_service.errors import ConflictError, ForbiddenError, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.models import Project
+from pullback_service.projects.naming import in_one_form, refuse_unseen
 from pullback_service.projects.schemas import ProjectChange
 from pullback_service.reports.models import Report
 
@@ -30,14 +31,27 @@ async def list_projects(
 
 
 _BY_NAME = select(Project).where(Project.name == bindparam("name"))
+# For what the first does not find: a name typed in decomposed letters, or a project that was made before they were composed.
+_BY_FORM = select(Project).where(func.normalize(Project.name) == bindparam("form")).order_by(Project.id).limit(1)
 
 
 async def project_by_name(session: AsyncSession, name: str) -> Project:
     """A project. Index: uq_project_name."""
-    found = await session.scalar(_BY_NAME, {"name": name})
+    found = await _find(session, name)
     if found is None:
         raise _unknown(session, name)
     return found
+
+
+async def _find(session: AsyncSession, name: str) -> Project | None:
+    found: Project | None = await session.scalar(_BY_NAME, {"name": name})
+    return found or await session.scalar(_BY_FORM, {"form": in_one_form(name)})
+
+
+def id_of(name: str) -> ScalarSelect[int]:
+    """The id of a project, for conditions of lists; null where there is none. Index: uq_project_name."""
+    named = select(Project.id).where(Project.name.in_({name, in_one_form(name)}))
+    return named.order_by((Project.name == name).desc()).limit(1).scalar_subquery()
 
 
 async def ensure_project(session: AsyncSession, name: str) -> Project:
@@ -45,14 +59,14 @@ async def ensure_project(session: AsyncSession, name: str) -> Project:
 
     Safe against others who do the same.
     """
-    statement = select(Project).where(Project.name == name)
-    found = await session.scalar(statement)
+    found = await _find(session, name)
     if found is None:
         caller = caller_of(session)
         if caller is not None and not (caller.may_make_projects and caller.projects is None):
             raise _unknown(session, name)
-        await session.execute(insert(Project).values(name=name).on_conflict_do_nothing())
-        found = (await session.scalars(statement)).one()
+        refuse_unseen(name)
+        await session.execute(insert(Project).values(name=in_one_form(name)).on_conflict_do_nothing())
+        found = (await session.scalars(_BY_NAME, {"name": in_one_form(name)})).one()
     return found
 
 
@@ -64,9 +78,15 @@ async def create_project(session: AsyncSession, name: str, *, public_read: bool)
             f"{caller.name[:1].upper()}{caller.name[1:]} is for one project and makes no others: "
             "use a token for all of them."
         )
-    made: Project | None = await session.scalar(
-        insert(Project).values(name=name, public_read=public_read).on_conflict_do_nothing().returning(Project)
-    )
+    refuse_unseen(name)
+    made: Project | None = None
+    if await _find(session, name) is None:
+        made = await session.scalar(
+            insert(Project)
+            .values(name=in_one_form(name), public_read=public_read)
+            .on_conflict_do_nothing()
+            .returning(Project)
+        )
     if made is None:
         raise ConflictError(f"There is a project {name!r} already: change it with `pullback project set {name}`.")
     return made

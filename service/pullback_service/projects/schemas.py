@@ -6,7 +6,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.backfills.schemas import BackfillPolicy
-from pullback_service.fields import AS_WHOLE, Flag, PlaceName
+from pullback_service.fields import AS_WHOLE, Flag
+from pullback_service.projects.naming import ProjectName
 
 Days = Annotated[int, Field(strict=True, ge=1, le=36_500), AS_WHOLE]
 
@@ -35,7 +36,7 @@ class ProjectRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: PlaceName
+    name: ProjectName
     public_read: Flag = False
 
 

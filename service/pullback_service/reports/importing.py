@@ -199,4 +199,4 @@ def _does_not_hold(error: DoesNotHoldError, places: tuple[str, ...]) -> InvalidI
             else ".".join(str(step) for step in where)
         )
         found.append(FieldError(path=path, message=message_of(item)))
-    return InvalidInputError(f"{found[0]['path']} does not hold: {found[0]['message']}.", errors=found)
+    return InvalidInputError(f"{found[0]['path']} does not hold: {found[0]['message'].rstrip('.')}.", errors=found)

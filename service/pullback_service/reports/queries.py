@@ -18,6 +18,7 @@ from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
+from pullback_service.projects.queries import id_of
 from pullback_service.reports.models import Report
 from pullback_service.reports.outlining import outline
 from pullback_service.reports.reading import unwrap
@@ -110,8 +111,7 @@ async def list_reports(
     statement = _select().order_by(Report.received_at.desc(), Report.id.desc())
     if project is not None:
         # By its id: with the name joined, a planner sorts all reports of the project for the newest of them.
-        project_id = select(Project.id).where(Project.name == project).scalar_subquery()
-        statement = statement.where(Report.project_id == project_id)
+        statement = statement.where(Report.project_id == id_of(project))
     if commit is not None:
         statement = statement.where(Commit.sha == commit)
     if before is not None:

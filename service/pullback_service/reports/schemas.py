@@ -24,6 +24,7 @@ from pullback_service.fields import (
     Text,
     Time,
 )
+from pullback_service.projects.naming import ProjectName
 
 FORMAT = "pullback-report"
 VERSION = 1
@@ -205,7 +206,7 @@ class ReportHead(_Document):
     id: UUID
     started_at: Time
     duration_s: Annotated[Number, Field(ge=0)] | None = None
-    project: PlaceName
+    project: ProjectName
     commit: CommitDocument
     machine: MachineDocument
     harness: HarnessDocument

@@ -6,7 +6,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.errors import FieldError, InvalidInputError
-from pullback_service.fields import Name, PlaceName, Sha, Time
+from pullback_service.fields import Name, Sha, Time
+from pullback_service.projects.naming import ProjectName
 from pullback_service.reports.reading import ReadReport
 from pullback_service.reports.schemas import ReportHead
 
@@ -30,7 +31,7 @@ class Stated(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    project: PlaceName | None = None
+    project: ProjectName | None = None
     commit: Sha | None = None
     branch: Name | None = None
     machine: Name | None = Field(None, max_length=LONGEST_MACHINE)

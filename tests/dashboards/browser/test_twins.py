@@ -139,6 +139,45 @@ def test_the_content_security_policy_allows_no_script_from_inside_a_page(base):
     assert " onclick" not in answer.text
 
 
+def test_only_pages_that_plotly_draws_on_may_have_styles_of_their_own(base):
+    for address in (
+        "/?project=pullback",
+        DENSE,
+        "/compare?project=pullback",
+        "/jobs",
+        "/fleet",
+        "/settings",
+        "/no/such/page",
+    ):
+        answer = httpx.get(base + address, headers={"accept": "text/html"}, follow_redirects=True)
+        drawn = "plotly.min.js" in answer.text
+        assert ("'unsafe-inline'" in answer.headers["content-security-policy"]) == drawn, address
+        assert bool(re.search(r"<style|<[^>]* style=", answer.text)) == drawn, address
+
+
+def test_the_heat_map_has_room_for_as_many_columns_as_there_are(visit):
+    page = visit("/?project=pullback")
+    columns = page.locator(".heat thead th + th").count()
+    wide = "() => parseFloat(getComputedStyle(document.querySelector('.heat')).minWidth)"
+    assert page.evaluate(wide) == 220 + columns * 150
+    page.evaluate("document.querySelector('.heat').className = 'heat tens-1 ones-2'")
+    assert page.evaluate(wide) == 220 + 12 * 150
+
+
+def test_what_is_no_page_may_load_nothing(base):
+    for suffix in (".json", ".csv", ".md", ".png", ".figure.json"):
+        answer = httpx.get(base + DENSE + suffix)
+        assert answer.is_success, suffix
+        assert answer.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_chart_opened_by_itself_has_its_colours(visit, theme):
+    page = visit(f"{DENSE}.svg", theme=theme)
+    ground = page.evaluate("getComputedStyle(document.querySelector('rect')).fill")
+    assert (min(map(int, re.findall(r"\d+", ground))) > 200) == (theme == "light")
+
+
 def test_assets_are_cached_for_ever_under_their_hash(base):
     address = re.search(r'href="(/static/[^"]+\.css)"', httpx.get(base).text)[1]
     answer = httpx.get(base + address)

@@ -1,5 +1,7 @@
 """Two commits over HTTP."""
 
+import csv
+import io
 from uuid import uuid4
 
 import numpy as np
@@ -361,3 +363,62 @@ async def test_a_comparison_takes_a_fixed_number_of_statements(client, upload, s
     assert (len(judged.outcomes), len(shown)) == (40, 5)
     # Both commits by name; their numbers and what the series are; then cases, machines and points of the page.
     assert len(statements) == 7
+
+
+async def test_two_machines_are_held_against_each_other_at_one_commit(client, upload, compare, reports):
+    new = reports.report(1, machine="new")
+    new["cases"][0]["variants"][1]["metrics"]["array_bytes"]["value"] = 2048.0
+    await upload(reports.report(1, machine="old"), new, reports.report(1, machine="third"))
+    answer = await compare(head="main", base_machine="old", head_machine="new")
+    sides = answer["reference"], answer["candidate"]
+    assert [side["sha"] for side in sides] == [reports.sha(1)] * 2
+    assert [(side["machine"], side["machine_fingerprint"], side["series"]) for side in sides] == [
+        ("old", "fingerprint of old", 4),
+        ("new", "fingerprint of new", 4),
+    ]
+    found = rows(answer)
+    assert {row["machine"] for row in answer["items"]} == {"new"}
+    counted, apart = found["fused", "array_bytes"], found["fused", "time"]
+    assert (counted["outcome"], counted["reference"]["value"], counted["candidate"]["value"]) == ("more", 1024, 2048)
+    assert apart["outcome"] == "ambiguous"
+    assert "two machines" in apart["reason"]
+    assert answer["summary"]["series"] == 4
+    narrowed = await compare(head="main", base_machine="old", head_machine="new", metric="array_bytes", outcome="more")
+    assert [row["variant"] for row in narrowed["items"]] == ["fused"]
+    by_print = await compare(head="main", base_machine="fingerprint of old", head_machine="fingerprint of new")
+    assert by_print["items"] == answer["items"]
+
+
+async def test_two_machines_are_compared_as_a_file_too(client, upload, compare, reports):
+    await upload(reports.report(1, machine="old"), reports.report(1, machine="new"))
+    asked = {"project": "demo", "head": "main", "base_machine": "old", "head_machine": "new", "format": "csv"}
+    table = [*csv.DictReader(io.StringIO((await client.get(URL, params=asked)).text))]
+    assert {(row["reference_machine"], row["machine"]) for row in table} == {("old", "new")}
+    assert {row["reference_machine_fingerprint"] for row in table} == {"fingerprint of old"}
+    await upload(reports.report(2, machine="new"))
+    two_commits = {"project": "demo", "head": reports.sha(2), "head_machine": "new", "format": "csv"}
+    table = [*csv.DictReader(io.StringIO((await client.get(URL, params=two_commits)).text))]
+    assert {(row["reference_machine"], row["machine"]) for row in table} == {("new", "new")}
+
+
+async def test_one_machine_alone_chooses_its_series(upload, compare, reports):
+    await upload(*(reports.report(commit, machine=machine) for commit in (1, 2) for machine in ("old", "new")))
+    for asked in ({"head_machine": "new"}, {"head_machine": "new", "base_machine": "new"}):
+        answer = await compare(head=reports.sha(2), **asked)
+        assert (answer["reference"]["sha"], answer["reference"]["machine"]) == (reports.sha(1), None)
+        assert {row["machine"] for row in answer["items"]} == {"new"}
+
+
+async def test_machines_that_cannot_be_compared_are_told_so(upload, compare, reports):
+    twin = reports.report(1, machine="old")
+    twin["machine"]["fingerprint"] = "another"
+    await upload(reports.report(1, machine="old"), twin, reports.report(1, machine="new"))
+    alone = await compare(422, head="main", base_machine="old")
+    assert (alone["errors"][0]["path"], "name the one that is judged too" in alone["detail"]) == (
+        "query.head_machine",
+        True,
+    )
+    both = await compare(422, head="main", base_machine="old", head_machine="new")
+    assert both["detail"] == "2 machines are called 'old': give the fingerprint of the one that is meant."
+    unknown = await compare(404, head="main", base_machine="nowhere", head_machine="new")
+    assert "No machine 'nowhere' has reported to this project" in unknown["detail"]

@@ -305,7 +305,11 @@ async def test_a_cancelled_job_whose_agent_fell_silent_is_not_tried_again(
 async def test_a_finished_job_stays_as_it_is_when_cancelled(client, enroll, queue, reports, state_of):
     job = await queue()
     await (await (await enroll()).take()).report(reports.report(1))
-    await client.post(f"/api/v1/jobs/{job['id']}/cancel")
+    refused = await client.post(f"/api/v1/jobs/{job['id']}/cancel")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409,
+        f"Job {job['id']} is done: only jobs that have not ended can be cancelled.",
+    )
     assert await state_of(job) == "done"
 
 

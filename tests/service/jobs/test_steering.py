@@ -82,6 +82,15 @@ async def test_a_job_that_is_done_is_not_tried_again(enroll, queue, steer, repor
     assert "force=true" in (await steer(job, "retry", 409))["detail"]
 
 
+async def test_a_job_that_is_being_cancelled_is_not_tried_again_before_it_has_ended(enroll, queue, steer):
+    job = await queue()
+    lease = await (await enroll()).take()
+    await steer(job, "cancel")
+    assert "is leased and being cancelled: retry it when it has ended" in (await steer(job, "retry", 409))["detail"]
+    await lease.fail("cancelled")
+    assert (await steer(job, "retry"))["state"] == "queued"
+
+
 async def test_an_old_lease_says_nothing_about_a_job_that_is_tried_again(enroll, queue, steer, state_of):
     job = await queue()
     old = await (await enroll()).take()
@@ -201,6 +210,16 @@ async def test_an_ended_job_is_not_approved(queue_of_fork, steer):
     assert "retry it first" in (await steer(job, "approve", 409))["detail"]
     await steer(job, "retry")
     assert (await steer(job, "approve"))["awaits_approval"] is False
+
+
+async def test_an_approved_job_that_was_cancelled_is_not_approved_once_more_but_keeps_its_approval(
+    queue_of_fork, steer
+):
+    job = await queue_of_fork()
+    await steer(job, "approve")
+    await steer(job, "cancel")
+    assert "is cancelled and waits for no approval" in (await steer(job, "approve", 409))["detail"]
+    assert (await steer(job, "retry"))["awaits_approval"] is False
 
 
 async def test_an_approved_job_that_is_tried_again_needs_no_second_approval(enroll, queue_of_fork, steer):
