@@ -32,6 +32,7 @@ from pullback_service.series.queries import (
     CommitFacts,
     FailedCase,
     MeasuredCell,
+    commits_of_ids,
     failed_case,
     measured_points,
     pooled_cells,
@@ -211,7 +212,7 @@ async def case_history(
         points, values = _points_since(), {"series": drawn, "ordered_at": oldest[0], "commit": oldest[1]}
     cells = await pooled_cells(session, await measured_points(session, points, values)) if drawn else []
     return CaseHistory(
-        commits=await _commits(session, known),
+        commits=await commits_of_ids(session, known),
         cells=[cell for cell in cells if cell.commit.id in known],
         failures=[failure for failure in failures if failure.commit.id in known],
         before=before,
@@ -346,18 +347,6 @@ def _kept(light: Sequence[Light], oldest: Place) -> tuple[list[tuple[int, int]],
                 last = rows[place - 1]
                 before[kept[-1]] = Before(last.value, last.log_ratio, last.low, last.high)
     return kept, before
-
-
-_COMMITS: LiteralString = """
-SELECT id, sha, title, author, branch, authored_at, ordered_at
-  FROM commit
- WHERE id = ANY (%(commits)s)
- ORDER BY ordered_at, id
-"""
-
-
-async def _commits(session: AsyncSession, ids: Collection[int]) -> Sequence[CommitFacts]:
-    return [CommitFacts(*row) for row in await statements.rows(session, _COMMITS, {"commits": list(ids)})]
 
 
 _CHANGES: LiteralString = """
