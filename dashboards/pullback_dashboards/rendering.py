@@ -28,7 +28,7 @@ from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_twin import markdown_of
 from pullback_dashboards.overview.view import Cell
-from pullback_dashboards.wording import units
+from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.controls import visible
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
@@ -229,6 +229,7 @@ def _templates() -> Environment:
         "moment": moment,
         "duration": duration,
         "visible": visible,
+        "sign": factors.sign,
         "quantity": units.quantity,
         "exact": units.exact,
         "metric_label": metric_label,

@@ -16,6 +16,7 @@ _MARKS = {
     "ambiguous": "?",
     "failed": "✕",
 }  # fmt: skip
+_SIGNS = {"better": "▼", "worse": "▲", "unsure": "?", "failed": "✕", "plain": "="}
 FLOOR = 0.02  # ln: the provisional noise floor of a machine; a smaller move of a ratio is not pointed at
 _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
@@ -136,6 +137,11 @@ def tone(outcome: str | None, *, bigger_is_better: bool = False) -> str:
     if outcome == "failed":
         return "failed"
     return "plain"
+
+
+def sign(tone: str) -> str:
+    """The sign that says a tone without any colour; none for no tone."""
+    return _SIGNS.get(tone, "")
 
 
 def depth(log_ratio: float | None) -> int:

@@ -213,6 +213,7 @@ class _Row:
         lines = [f"<b>{_text(mark.variant)}</b>  {_amount(mark, self.plot.metric)}", _text(mark.words)]
         if mark.since:
             lines.append(f"since the commit before: {mark.since}")
+            lines.append(_text(mark.since_reason))
         lines.append(mark.remark)
         return ["<br>".join(line for line in lines if line.strip()), mark.place]
 

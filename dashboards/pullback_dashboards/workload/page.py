@@ -28,7 +28,7 @@ router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 COLUMNS = (
     "commit", "authored_at", "author", "title", "case", "variant", "metric", "factor", "low", "high", "groups",
-    "outcome", "value", "unit", "since", "failure",
+    "outcome", "value", "unit", "since", "since_reason", "failure",
 )  # fmt: skip
 _WORDS = {
     "order": "commits", "date": "dates", "relative": "÷ unfused", "absolute": "absolute",
@@ -238,5 +238,6 @@ def _table(view: WorkloadView) -> Iterator[dict[str, Any]]:
                     "value": mark.value,
                     "unit": plot.metric.unit,
                     "since": mark.since,
+                    "since_reason": mark.since_reason,
                     "failure": mark.failure,
                 }

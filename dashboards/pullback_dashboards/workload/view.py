@@ -14,6 +14,7 @@ from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.events import Counted, Event, events
+from pullback_service.machines.software import doubt_of_change
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "absolute"]
@@ -65,6 +66,7 @@ class Mark(NamedTuple):
     line: Line
     reading: Reading
     before: Reading | None
+    software: str = ""
 
     @property
     def variant(self) -> str:
@@ -153,8 +155,13 @@ class Mark(NamedTuple):
 
     @property
     def since_tone(self) -> str:
-        """Whether that is better or worse."""
-        return _since_tone(self.reading, self.before, self.line.metric)
+        """Whether that is better or worse, or nobody knows."""
+        return _since_tone(self.reading, self.before, self.line.metric) if not self.software else "unsure"
+
+    @property
+    def since_reason(self) -> str:
+        """Why nobody knows."""
+        return doubt_of_change(self.software) if self.software else ""
 
     @property
     def report_href(self) -> str | None:
@@ -178,7 +185,7 @@ class Mark(NamedTuple):
 
 _SAID = (
     "place", "sha", "variant", "metric", "value", "log_ratio", "low", "high", "groups", "outcome", "failure", "remark",
-    "tone", "sign", "shown", "factor", "doubt", "words", "since", "since_tone", "report_href",
+    "tone", "sign", "shown", "factor", "doubt", "words", "since", "since_tone", "since_reason", "report_href",
 )  # fmt: skip
 
 
@@ -300,17 +307,13 @@ def key(variant: str, metric: str) -> str:
 
 def _track(history: History, case: str, variant: str, metric: Metric) -> Track:
     line = history.find(case, variant, metric.name)
-    return Track(variant, tuple(_marks(line, history.commits)) if line else ())
+    return Track(variant, tuple(_marks(line, history)) if line else ())
 
 
-def _marks(line: Line, commits: tuple[Commit, ...]) -> Iterator[Mark]:
-    before: Reading | None = None
-    for place, reading in enumerate(line.readings):
-        if reading is None:
-            continue
-        yield Mark(place, commits[place].sha, line, reading, reading.previous or before)
-        if not reading.failure:
-            before = reading
+def _marks(line: Line, history: History) -> Iterator[Mark]:
+    for place, reading, before in line.steps():
+        software = history.software_behind(line.metric, before, reading)
+        yield Mark(place, history.commits[place].sha, line, reading, before, software)
 
 
 def _remark(reading: Reading) -> str:
