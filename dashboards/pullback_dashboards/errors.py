@@ -72,7 +72,8 @@ def error_view(status: int, problem: object) -> ErrorView:
     listed = said.get("errors")
     remedy = None
     if isinstance(listed, list):
-        remedy = "; ".join(f"{e.get('path')}: {e.get('message')}" for e in listed if isinstance(e, dict)) or None
+        told = (f"{e.get('path')}: {e.get('message')}" for e in listed if isinstance(e, dict))
+        remedy = "; ".join(one for one in told if not _says(detail, one)) or None
     return ErrorView(
         status=status,
         title=title if isinstance(title, str) else f"The page answered {status}",
@@ -80,6 +81,11 @@ def error_view(status: int, problem: object) -> ErrorView:
         remedy=remedy,
         instead=tuple(_instead(said.get("instead"))),
     )
+
+
+def _says(detail: object, told: str) -> bool:
+    """Whether a sentence says what is told of a field, with the name of the field or without."""
+    return isinstance(detail, str) and detail in {told, told.partition(": ")[2]}
 
 
 def _instead(listed: object) -> Iterator[Instead]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -73,7 +74,7 @@ def page(
         template,
         title=title,
         path=path,
-        address=f"{path}?{query}" if query else path,
+        address=None if status >= HTTPStatus.BAD_REQUEST else f"{path}?{query}" if query else path,  # to be shared
         feed=links.feed(project, machine=machine) if project is not None else None,
         project=project,
         machine=machine,

@@ -42,6 +42,14 @@ def test_the_words_are_those_of_the_problem():
     assert (view.title, view.detail, view.remedy) == ("No such thing", "There is no case.", "query.y: no")
 
 
+@pytest.mark.parametrize("detail", ["query.y: Say less.", "Say less."])
+def test_a_sentence_is_not_said_twice(detail):
+    listed = [{"path": "query.y", "message": "Say less."}]
+    assert error_view(422, {"detail": detail, "errors": listed}).remedy is None
+    listed.append({"path": "query.x", "message": "Say more."})
+    assert error_view(422, {"detail": detail, "errors": listed}).remedy == "query.x: Say more."
+
+
 @pytest.mark.parametrize("broken", [None, [], "text", {"title": 3}, {"errors": "x"}])
 def test_an_answer_that_is_no_problem_document_still_makes_a_page(broken):
     assert error_view(500, broken).title == "The page answered 500"
