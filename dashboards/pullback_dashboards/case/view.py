@@ -202,7 +202,7 @@ def _variants(
             failure=f"{error['kind']}: {error['message']}" if error else None,
             time=_time(entry),
             time_before=_time(old) if old else "",
-            factor=factors.factor(spread.middle) if spread else "",
+            factor=factors.factor(spread.middle, spread.low, spread.high) if spread else "",
             doubt=factors.interval(spread.low, spread.high) if spread else "",
             words=factors.words(spread.middle, metric="time", outcome=outcome, baseline=BASELINE) if spread else "",
             sign=factors.mark(outcome),

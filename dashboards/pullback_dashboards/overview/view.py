@@ -356,7 +356,7 @@ def _cell(
         tone=factors.tone(reading.outcome, bigger_is_better=metric.bigger_is_better),
         depth=0 if reading.outcome == "ambiguous" else _depth(reading),
         mark=factors.mark(reading.outcome),
-        value=_value(reading, metric),
+        value=_value(reading, metric, beside_interval=not outdated),
         words=_words(reading, metric),
         doubt=_doubt(reading, metric, outdated=outdated),
         href=href,
@@ -381,7 +381,10 @@ def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -
     if not best.failure and extremes.best is not extremes.worst:
         said.append(f"best {_value(best, metric)}")
     where = bracket(extremes.worst.case, workload)
-    return replace(cell, doubt=", ".join(said) or cell.doubt, words=f"worst of {extremes.cases}, {where}: {cell.words}")
+    cell = replace(cell, words=f"worst of {extremes.cases}, {where}: {cell.words}")
+    # What is said of the others takes the place of its interval, and the decimals that stood beside that go with it.
+    alone = cell.value if extremes.worst.reading.failure else _value(extremes.worst.reading, metric)
+    return replace(cell, doubt=", ".join(said), value=alone) if said else cell
 
 
 def _depth(reading: Reading) -> int:
@@ -390,9 +393,10 @@ def _depth(reading: Reading) -> int:
     return factors.depth(reading.log_ratio)
 
 
-def _value(reading: Reading, metric: Metric) -> str:
+def _value(reading: Reading, metric: Metric, *, beside_interval: bool = False) -> str:
     if reading.log_ratio is not None:
-        return factors.factor(reading.log_ratio)
+        low, high = (reading.low, reading.high) if beside_interval else (None, None)
+        return factors.factor(reading.log_ratio, low, high)
     return units.quantity(reading.value, metric.unit)
 
 

@@ -6,6 +6,8 @@ A ratio is kept as its logarithm and shown as the factor variant / baseline; bel
 import math
 from dataclasses import dataclass
 
+from pullback_dashboards.wording import units
+
 BETTER: frozenset[str] = frozenset({"faster", "less"})
 WORSE: frozenset[str] = frozenset({"slower", "more"})
 
@@ -30,9 +32,14 @@ class Spread:
     high: float
 
 
-def factor(log_ratio: float) -> str:
-    """The factor variant / baseline with three significant digits: 0.42×, 1.03×, 12.5×."""
+def factor(log_ratio: float, low: float | None = None, high: float | None = None) -> str:
+    """The factor variant / baseline with three significant digits: 0.42×, 1.03×, 12.5×.
+
+    Beside its interval it has as many decimals as that.
+    """
     ratio = math.exp(log_ratio)
+    if low is not None and high is not None and low < high:
+        return f"{ratio:,.{units.decimals(math.exp(low), math.exp(high))}f}×"
     if ratio >= 100:
         return f"{ratio:,.0f}×"
     if ratio >= 10:
@@ -45,9 +52,8 @@ def factor(log_ratio: float) -> str:
 def interval(low: float, high: float) -> str:
     """The interval of a factor, with the digits that its width supports: 0.41-0.43."""
     narrow, wide = math.exp(low), math.exp(high)
-    width = max(wide - narrow, 1e-12)
-    decimals = min(4, max(2 if wide < 10 else 1, math.ceil(math.log10(2 / width) - 1e-9)))
-    return f"{narrow:.{decimals}f}–{wide:.{decimals}f}"
+    decimals = units.decimals(narrow, wide)
+    return f"{narrow:,.{decimals}f}–{wide:,.{decimals}f}"
 
 
 def doubt(low: float, high: float) -> str:

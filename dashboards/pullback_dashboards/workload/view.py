@@ -136,7 +136,8 @@ class Mark(NamedTuple):
     @property
     def factor(self) -> str:
         """The ratio as a factor."""
-        return "" if self.reading.log_ratio is None else factors.factor(self.reading.log_ratio)
+        reading = self.reading
+        return "" if reading.log_ratio is None else factors.factor(reading.log_ratio, reading.low, reading.high)
 
     @property
     def doubt(self) -> str:

@@ -39,7 +39,7 @@ def cells(history, metric):
 
 def test_a_cell_tells_factor_words_and_interval(history, build):
     fused = cells(history, build.time)["fused"]
-    assert (fused.value, fused.words, fused.doubt) == ("0.50×", "2.0× faster than unfused", "0.495–0.505")
+    assert (fused.value, fused.words, fused.doubt) == ("0.500×", "2.0× faster than unfused", "0.495–0.505")
     assert (fused.tone, fused.mark) == ("better", "▼")
 
 
