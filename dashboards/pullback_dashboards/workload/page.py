@@ -31,7 +31,7 @@ COLUMNS = (
     "outcome", "value", "unit", "since", "since_reason", "failure",
 )  # fmt: skip
 _WORDS = {
-    "order": "commits", "date": "dates", "relative": "÷ unfused", "absolute": "absolute",
+    "order": "commits", "date": "dates", "auto": "as fits", "relative": "÷ unfused", "absolute": "absolute",
     "100": "newest 100", "500": "500", "5000": "5,000",
 }  # fmt: skip
 MOST_OPTIONS = 8

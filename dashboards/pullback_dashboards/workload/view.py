@@ -3,6 +3,7 @@
 The table and the figure are two forms of the same marks, so what is drawn can be read and what is read was drawn.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Literal, NamedTuple, get_args
@@ -14,11 +15,11 @@ from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.events import Counted, Event, events
+from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.machines.software import doubt_of_change
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "absolute"]
-Scale = Literal["linear", "log"]
 Last = Literal["100", "500", "5000"]
 ROWS_ON_A_PAGE = 20
 
@@ -32,7 +33,7 @@ class State:
     memory: str | None = None
     x: Across = "order"
     y: Against = "relative"
-    scale: Scale = "linear"
+    scale: Scale = "auto"
     last: Last = "100"
     page: Annotated[int, Query(ge=1, le=1000)] = 1
 
@@ -200,10 +201,11 @@ class Track:
 
 @dataclass(frozen=True)
 class Plot:
-    """One metric: a track per variant."""
+    """One metric: a track per variant, on a linear axis or a logarithmic one."""
 
     metric: Metric
     tracks: tuple[Track, ...]
+    log: bool = False
 
 
 @dataclass(frozen=True)
@@ -285,10 +287,30 @@ def workload_view(
     rows = _rows(history, lines, plots, happened, lambda sha: links.case(project, sha, case, machine=state.machine))
     if not _compares(plots):
         state = replace(state, y="absolute")
+    plots = tuple(replace(plot, log=is_log(state.scale, _heights(plot, state.y))) for plot in plots)
     return WorkloadView(
         project, workload, case, state, history.commits, variants, plots, tuple(rows), lede=_lede(plots),
         events=happened, thinned=thinned,
     )  # fmt: skip
+
+
+def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
+    """The heights of the curves of a plot, the line of the baseline among them."""
+    for track in plot.tracks:
+        if y == "absolute":
+            yield [mark.value for mark in track.marks if mark.value is not None]
+        elif track.variant == BASELINE:
+            yield [1.0]
+        else:
+            heights = (relative_height(mark, log=False) for mark in track.marks if not mark.failure)
+            yield [height for height in heights if height is not None]
+
+
+def relative_height(mark: Mark, *, log: bool) -> float | None:
+    """The factor; a count of zero has no ratio, but on a linear axis its place is plain."""
+    if mark.log_ratio is not None:
+        return math.exp(mark.log_ratio)
+    return 0.0 if mark.value == 0 and mark.outcome == "less" and not log else None
 
 
 def _compares(plots: Sequence[Plot]) -> bool:
