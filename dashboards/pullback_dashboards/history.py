@@ -6,7 +6,7 @@ here, once: paired ratios as they were measured, and for exact metrics the ratio
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -95,6 +95,11 @@ class Reading(NamedTuple):
         return Spread(self.log_ratio, self.low, self.high)
 
 
+def counts_differ(metric: Metric, before: Reading, now: Reading) -> bool:
+    """Whether two readings are two counts that are not the same."""
+    return metric.exact and before.value is not None and now.value is not None and before.value != now.value
+
+
 @dataclass(frozen=True)
 class Line:
     """One variant of one case in one metric, commit by commit; None where nobody measured."""
@@ -109,6 +114,16 @@ class Line:
     def latest(self) -> tuple[int, Reading] | None:
         """The newest reading and the place of its commit."""
         return next(((place, r) for place, r in reversed(list(enumerate(self.readings))) if r), None)
+
+    def steps(self) -> Iterator[tuple[int, Reading, Reading | None]]:
+        """Every reading, with its place and the one it follows: the newest before it that did not fail."""
+        before: Reading | None = None
+        for place, reading in enumerate(self.readings):
+            if reading is None:
+                continue
+            yield place, reading, reading.previous or before
+            if not reading.failure:
+                before = reading
 
 
 @dataclass(frozen=True)
@@ -139,11 +154,16 @@ class Claim:
 
 @dataclass(frozen=True)
 class History:
-    """Commits, oldest first, and the lines across them, of one project on one machine."""
+    """Commits, oldest first, and the lines across them, of one project on one machine.
+
+    `software` says by two reports, in words, which software of the machine changed between them: what each was counted
+    with, where their counts differ.
+    """
 
     commits: tuple[Commit, ...] = ()
     lines: tuple[Line, ...] = field(default=())
     claims: tuple[Claim, ...] = field(default=())
+    software: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @cached_property
     def variants(self) -> tuple[str, ...]:
@@ -164,6 +184,12 @@ class History:
     def cases(self, workload: str) -> tuple[str, ...]:
         """Cases of a workload, small sizes before large ones."""
         return tuple(sorted({line.case for line in self.lines if line.workload == workload}, key=case_order))
+
+    def software_behind(self, metric: Metric, before: Reading | None, now: Reading) -> str:
+        """Which software changed as well where a count did; empty where none did, and where no count changed."""
+        if before is None or before.report is None or now.report is None or not counts_differ(metric, before, now):
+            return ""
+        return self.software.get((before.report, now.report), "")
 
     def find(self, case: str, variant: str, metric: str) -> Line | None:
         """The line of one series."""

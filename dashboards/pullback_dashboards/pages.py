@@ -26,11 +26,12 @@ Every page has a JSON twin at the same address with `.json`, and what it shows a
 was uploaded to last.
 """
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 
 from pullback_dashboards import errors
 from pullback_dashboards.assets import NAMES, asset
 from pullback_dashboards.boards.page import router as boards_router
+from pullback_dashboards.bounds import bounded
 from pullback_dashboards.case.page import router as case_router
 from pullback_dashboards.commit.page import router as commit_router
 from pullback_dashboards.compare.page import router as compare_router
@@ -75,7 +76,7 @@ def mount(app: FastAPI) -> None:
         named_router,
         _static,
     ):
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(bounded)])
     errors.style(app)
     app.add_middleware(Compressed)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -28,7 +29,7 @@ from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_twin import markdown_of
 from pullback_dashboards.overview.view import Cell
-from pullback_dashboards.wording import units
+from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.controls import visible
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
@@ -78,7 +79,7 @@ def page(
         template,
         title=title,
         path=path,
-        address=f"{path}?{query}" if query else path,
+        address=None if status >= HTTPStatus.BAD_REQUEST else f"{path}?{query}" if query else path,  # to be shared
         feed=links.feed(project, machine=machine) if project is not None else None,
         project=project,
         machine=machine,
@@ -238,6 +239,7 @@ def _templates() -> Environment:
         "moment": moment,
         "duration": duration,
         "visible": visible,
+        "sign": factors.sign,
         "quantity": units.quantity,
         "exact": units.exact,
         "metric_label": metric_label,

@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading, with_exact_ratios
+from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading, counts_differ, with_exact_ratios
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
+from pullback_service.machines.software import software_under
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.series import queries
@@ -43,6 +46,26 @@ def as_history(parts: Sequence[WorkloadHistory]) -> History:
 def commit_of(facts: CommitFacts) -> Commit:
     """A commit as pages name it."""
     return Commit(facts.sha, facts.title, facts.author, facts.authored_at, facts.branch, facts.id)
+
+
+async def with_software(session: AsyncSession, history: History, told: Iterable[tuple[UUID, UUID]] = ()) -> History:
+    """The history with what changed in software between reports whose counts differ: those of its lines, and those `told`.
+
+    Only these are looked up: of most histories none, of the others a few.
+    """
+    pairs = {*told, *_counting_differently(history)}
+    if not pairs:
+        return history
+    software = await software_under(session, {report for pair in pairs for report in pair})
+    said = {(str(older), str(newer)): software.between(older, newer) for older, newer in pairs}
+    return replace(history, software={pair: words for pair, words in said.items() if words})
+
+
+def _counting_differently(history: History) -> Iterable[tuple[UUID, UUID]]:
+    for line in history.lines:
+        for _, now, before in line.steps() if line.metric.exact else ():
+            if before is not None and before.report and now.report and counts_differ(line.metric, before, now):
+                yield UUID(before.report), UUID(now.report)
 
 
 _Key = tuple[int, str, str]

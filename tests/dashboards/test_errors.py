@@ -53,6 +53,14 @@ def test_what_the_sentence_says_is_not_said_twice():
     assert error_view(422, {"detail": "query.head: Give one.", "errors": [first]}).remedy is None
 
 
+@pytest.mark.parametrize("detail", ["query.y: Say less.", "Say less."])
+def test_a_sentence_is_not_said_twice(detail):
+    listed = [{"path": "query.y", "message": "Say less."}]
+    assert error_view(422, {"detail": detail, "errors": listed}).remedy is None
+    listed.append({"path": "query.x", "message": "Say more."})
+    assert error_view(422, {"detail": detail, "errors": listed}).remedy == "query.x: Say more."
+
+
 @pytest.mark.parametrize("broken", [None, [], "text", {"title": 3}, {"errors": "x"}])
 def test_an_answer_that_is_no_problem_document_still_makes_a_page(broken):
     assert error_view(500, broken).title == "The page answered 500"

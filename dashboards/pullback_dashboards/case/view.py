@@ -1,7 +1,7 @@
 """What the page of a case at a commit shows: the case in two reports, this one and that of the commit measured before.
 
-Every number stands beside what it was. Counts accuse at once, for they are exact; times are two readings side by side,
-pointed at only where the intervals of their ratios lie apart.
+Every number stands beside what it was. Counts accuse at once, for they are exact, unless the software changed with them;
+times are two readings side by side, pointed at only where the intervals of their ratios lie apart.
 """
 
 import math
@@ -17,6 +17,7 @@ from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Commit, in_reading_order, metric_label
 from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.wording import factors, units
+from pullback_service.machines.software import differing_software, doubt_of_change
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -24,12 +25,16 @@ LAYERS = (
     ("malloc", "native_allocs", "native_bytes", "native_peak_bytes"),
     ("GPU", "gpu_allocs", "gpu_bytes", "gpu_peak_bytes"),
 )
+_GRAVITY = ("worse", "unsure", "better")
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
 
 @dataclass(frozen=True)
 class Amount:
-    """A count of memory beside what it was; `change` is empty where nothing changed or nothing is known of before."""
+    """A count of memory beside what it was; `change` is empty where nothing changed or nothing is known of before.
+
+    `tone` is unsure where the software changed as well.
+    """
 
     metric: str
     value: float | None
@@ -123,6 +128,8 @@ class CaseView:
     failure: str | None
     gradient: str
     sentences: tuple[Sentence, ...]
+    reason: str
+    """Why no count that changed is the commit's doing."""
     variants: tuple[VariantBlock, ...]
     environment: tuple[Difference, ...]
     quality: str
@@ -149,7 +156,9 @@ def case_view(
     steps: tuple[Step | None, Step | None],
 ) -> CaseView:
     """The view. `steps` are the commits measured before and after."""
-    variants = tuple(_variants(now.entry, before.entry if before else None))
+    software = differing_software(_facts(before.document), _facts(now.document)) if before else ""
+    variants = tuple(_variants(now.entry, before.entry if before else None, other_software=bool(software)))
+    unsure = any(amount.tone == "unsure" for block in variants for layer in block.layers for amount in layer.amounts)
     workload = now.entry["case"]["workload"]
     error = now.entry.get("error")
     return CaseView(
@@ -165,6 +174,7 @@ def case_view(
         failure=f"{error['kind']}: {error['message']}" if error else None,
         gradient=_gradient(now.entry.get("gradient")),
         sentences=tuple(_sentences(variants)) if before else (),
+        reason=doubt_of_change(software) if unsure else "",
         variants=variants,
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
         quality=now.document["harness"].get("quality", "clean"),
@@ -172,7 +182,9 @@ def case_view(
     )
 
 
-def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> Iterator[VariantBlock]:
+def _variants(
+    now: Mapping[str, Any], before: Mapping[str, Any] | None, *, other_software: bool
+) -> Iterator[VariantBlock]:
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
     paired, paired_before = _paired_times(now), _paired_times(before or {})
@@ -190,7 +202,7 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> Itera
             failure=f"{error['kind']}: {error['message']}" if error else None,
             time=_time(entry),
             time_before=_time(old) if old else "",
-            factor=factors.factor(spread.middle) if spread else "",
+            factor=factors.factor(spread.middle, spread.low, spread.high) if spread else "",
             doubt=factors.interval(spread.low, spread.high) if spread else "",
             words=factors.words(spread.middle, metric="time", outcome=outcome, baseline=BASELINE) if spread else "",
             sign=factors.mark(outcome),
@@ -201,21 +213,26 @@ def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> Itera
             slices=_slices(entry),
             groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
             groups_before=_groups(_processes(old), base_before, spread_before) if name != BASELINE and old else None,
-            layers=tuple(_layers(entry, old)),
+            layers=tuple(_layers(entry, old, other_software=other_software)),
             plan=_plan(entry, old),
         )
 
 
-def _layers(entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Layer]:
+def _layers(entry: Mapping[str, Any], old: Mapping[str, Any] | None, *, other_software: bool) -> Iterator[Layer]:
     metrics, earlier = entry.get("metrics", {}), (old or {}).get("metrics", {})
     for name, count, size, peak in LAYERS:
-        amounts = tuple(_amount(metric, metrics.get(metric), earlier.get(metric)) for metric in (count, size, peak))
+        amounts = tuple(
+            _amount(metric, metrics.get(metric), earlier.get(metric), other_software=other_software)
+            for metric in (count, size, peak)
+        )
         if any(amount.value is not None for amount in amounts):
             method = next((metrics[m].get("method") for m in (count, size) if m in metrics), None)
             yield Layer(name, method, amounts)
 
 
-def _amount(name: str, metric: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> Amount:
+def _amount(
+    name: str, metric: Mapping[str, Any] | None, old: Mapping[str, Any] | None, *, other_software: bool
+) -> Amount:
     value, before = (metric or {}).get("value"), (old or {}).get("value")
     unit = (metric or {}).get("unit", "")
     difference = 0 if value is None or before is None else value - before
@@ -225,7 +242,7 @@ def _amount(name: str, metric: Mapping[str, Any] | None, old: Mapping[str, Any] 
         shown=units.quantity(value, unit),
         exact=units.exact(value, unit),
         change=units.change(difference, unit) if difference else "",
-        tone=("better" if difference < 0 else "worse") if difference else "",
+        tone=("unsure" if other_software else "better" if difference < 0 else "worse") if difference else "",
         differs=bool((metric or {}).get("differs")),
     )
 
@@ -270,9 +287,8 @@ def _sentences(variants: Sequence[VariantBlock]) -> Iterator[Sentence]:
         if block.since_tone:
             parts.append((block.since_tone, f"time against {BASELINE} {block.since}, now {block.factor}"))
         if parts:
-            worst = "worse" if any(tone == "worse" for tone, _ in parts) else "better"
-            mark = {"worse": "▲", "better": "▼"}[worst]
-            yield Sentence(block.variant, worst, mark, "; ".join(text for _, text in parts))
+            worst = min((tone for tone, _ in parts), key=_GRAVITY.index)
+            yield Sentence(block.variant, worst, factors.sign(worst), "; ".join(text for _, text in parts))
 
 
 def _told(amount: Amount, layer: Layer) -> str:
@@ -324,7 +340,12 @@ def _environment(document: Mapping[str, Any]) -> dict[str, Any]:
     harness = document["harness"]
     told = {f"harness {name}": harness.get(name) for name in ("version", "suite", "quality")}
     uncommitted = {"uncommitted changes": "yes" if document["commit"].get("dirty") else "no"}
-    return {**document["machine"].get("facts", {}), **told, **uncommitted}
+    return {**_facts(document), **told, **uncommitted}
+
+
+def _facts(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    facts: Mapping[str, Any] = document["machine"].get("facts", {})
+    return facts
 
 
 def _gradient(gradient: Mapping[str, Any] | None) -> str:

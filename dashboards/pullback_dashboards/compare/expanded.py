@@ -10,6 +10,7 @@ from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.wording import units
 from pullback_service.comparisons.queries import Shown, ShownSide
+from pullback_service.series.pooling import Spread
 from pullback_service.series.windows import PooledPoint
 
 
@@ -55,7 +56,7 @@ def expanded(
         groups=strip(Groups(tuple(groups), judgement.low, judgement.high)) if groups else "",
         group_count=len(groups),
         processes=_processes(shown),
-        sides=tuple(_quartiles(side, commit, role, shown) for side, commit, role in sides if side and side.spread),
+        sides=_quartiles([(side.spread, commit, role) for side, commit, role in sides if side and side.spread], shown),
         reports=tuple(dict.fromkeys(str(report) for side, _, _ in sides if side for report in side.reports)),
     )
 
@@ -108,12 +109,12 @@ def _log_ratios(side: ShownSide, middle: float) -> tuple[float, ...]:
     return tuple(math.log(value) - middle for value in side.processes if value > 0)
 
 
-def _quartiles(side: ShownSide | None, commit: Commit, role: str, shown: Shown) -> Quartiles:
-    assert side is not None  # noqa: S101 - the caller looked
-    assert side.spread is not None  # noqa: S101 - as above
-    unit = shown.compared.unit or "1"
-    spread = side.spread
-    low, q25, middle, q75, high = (
-        units.quantity(value, unit) for value in (spread.low, spread.q25, spread.median, spread.q75, spread.high)
+def _quartiles(sides: Sequence[tuple[Spread, Commit, str]], shown: Shown) -> tuple[Quartiles, ...]:
+    """The five numbers of both sides, which stand below each other."""
+    numbers = [(s.low, s.q25, s.median, s.q75, s.high) for s, _, _ in sides]
+    words = units.quantities([number for five in numbers for number in five], shown.compared.unit or "1")
+    fives = (words[start : start + 5] for start in range(0, len(words), 5))
+    return tuple(
+        Quartiles(role, commit.short, spread.n, *five)
+        for (spread, commit, role), five in zip(sides, fives, strict=True)
     )
-    return Quartiles(role, commit.short, spread.n, low, q25, middle, q75, high)

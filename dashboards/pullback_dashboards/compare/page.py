@@ -55,7 +55,7 @@ router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 ROWS = 100  # a page
 _SUGGESTIONS = 60
-_PAIRS = 5
+_NEWEST = 5
 _LISTED = 12  # values of a filter
 _WINDOW = Window(last=60)  # of the history of a series that is opened
 _MARKS = 200
@@ -80,7 +80,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Pair:
+class Neighbours:
     """A commit, the one measured before it, and the page that compares them."""
 
     candidate: Commit
@@ -90,7 +90,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Asked:
-    """The page: the form with what may be named in it and, where two commits were found, the view; else the newest pairs."""
+    """The page: the form with what may be named in it and, where two commits were found, the view; else the newest neighbours."""
 
     project: str
     state: State
@@ -99,7 +99,7 @@ class Asked:
     suggestions: tuple[tuple[str, str], ...]
     machines: tuple[str, ...]
     view: CompareView | None
-    newest: tuple[Pair, ...] = ()
+    newest: tuple[Neighbours, ...] = ()
     newest_machine: str | None = None
 
 
@@ -123,7 +123,7 @@ async def _read(
     if not state.head:
         if not measuring:
             return asked
-        newest = await _newest_pairs(session, project, project_id, measuring[0].id)
+        newest = await _newest_neighbours(session, project, project_id, measuring[0].id)
         return replace(asked, newest=newest, newest_machine=measuring[0].name)
     comparison = await read_comparison(
         session,
@@ -263,14 +263,14 @@ def _found(asked: Asked) -> CompareView:
     return asked.view
 
 
-async def _newest_pairs(
+async def _newest_neighbours(
     session: AsyncSession, project: str, project_id: ProjectId, machine_id: MachineId
-) -> tuple[Pair, ...]:
+) -> tuple[Neighbours, ...]:
     """The newest commits of a machine, each with the one it measured before."""
-    measured = await measured_commits(session, project_id, machine_id, limit=_PAIRS + 1)
+    measured = await measured_commits(session, project_id, machine_id, limit=_NEWEST + 1)
     commits = [sources.commit_of(facts) for facts in reversed(measured)]
     return tuple(
-        Pair(candidate, reference, links.compare(project, base=reference.sha, head=candidate.sha))
+        Neighbours(candidate, reference, links.compare(project, base=reference.sha, head=candidate.sha))
         for candidate, reference in pairwise(commits)
     )
 

@@ -204,7 +204,8 @@ async def what_changed(
     history = sources.as_history([WorkloadHistory(recent, cells, failed)])
     stated = await overviewing.comparisons_at(session, machine_id, ids)
     places = {commit.id: place for place, commit in enumerate(recent)}
-    return replace(history, claims=tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated))
+    claims = tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated)
+    return await sources.with_software(session, replace(history, claims=claims))
 
 
 async def lately(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> History:

@@ -9,10 +9,11 @@ from itertools import pairwise
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.sparkline import Tick, sparkline
-from pullback_dashboards.history import TIERS, Claim, Commit, History, Line, Metric, Reading
+from pullback_dashboards.history import TIERS, Claim, History, Line, Metric, Reading
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
+from pullback_service.machines.software import doubt_of_change
 
 SPARK_COMMITS = 30
 _NEWS_ITEMS = 12
@@ -256,7 +257,8 @@ def changed_cases(lately: History) -> frozenset[str]:
 def news(history: History, *, project: str, machine: str | None) -> tuple[News, ...]:
     """What changed lately, newest commit first, the largest change of a commit first; one item for the same in many cases.
 
-    Exact metrics: any change since the last measured commit. Time: what a session says that measured both commits; else a
+    Exact metrics: any change since the last measured commit, which is the commit's doing unless the software changed as
+    well, all of whose changes are one item. Time: what a session says that measured both commits; else a
     ratio to the baseline that moved by more than the floor with intervals that do not overlap, worded as a move of the
     ratio, for no paired comparison confirmed it.
     """
@@ -264,18 +266,18 @@ def news(history: History, *, project: str, machine: str | None) -> tuple[News, 
     for change in _all_changes(history):
         together.setdefault((change.place, change.told_with or f"{change.variant} {change.text}"), []).append(change)
     groups = [sorted(same, key=lambda change: (_rank(change), -change.size)) for same in together.values()]
-    groups.sort(key=lambda same: (-same[0].place, same[0].outcome in factors.BETTER, -same[0].size))
+    groups.sort(key=lambda same: (-same[0].place, _gravity(same[0]), -same[0].size))
     return tuple(_told(same, history, project, machine) for same in groups[:_NEWS_ITEMS])
 
 
 def _all_changes(history: History) -> list["_Change"]:
-    """Changes of lines, those of time replaced by what a session says that measured both commits, where there is one."""
-    judged = {(claim.case, claim.variant, claim.place) for claim in history.claims if claim.metric == "time"}
+    """Changes of lines; where these claim nothing, what a session says that measured both commits takes their place."""
+    judged = {(claim.case, claim.variant, claim.metric, claim.place) for claim in history.claims}
     changes = [
         change
         for line in history.lines
-        for change in _changes(line, history.commits)
-        if not (change.moved and (change.case, change.variant, change.place) in judged)
+        for change in _changes(line, history)
+        if not (change.open and (change.case, change.variant, change.metric, change.place) in judged)
     ]
     first = len(history.commits) - LATELY
     newest = {
@@ -296,6 +298,9 @@ def _told(same: list["_Change"], history: History, project: str, machine: str | 
     if len(of_first) > len(texts):
         rest = len(of_first) - len(texts)
         texts.append(f"{rest} more {'count' if rest == 1 else 'counts'}")
+    alike = {change.text for change in of_first} == {change.text for change in same}
+    if len(variants) > 1 and not alike:
+        texts[0] = f"counts changed, such as {first.variant} {texts[0]}"
     return News(
         tone=factors.tone(first.outcome),
         mark=factors.mark(first.outcome),
@@ -306,11 +311,16 @@ def _told(same: list["_Change"], history: History, project: str, machine: str | 
             Where(case, links.case(project, commit.sha, case, machine=machine)) for case in cases[:_NEWS_CASES]
         ),
         more=max(0, len(cases) - _NEWS_CASES),
-        alike={change.text for change in of_first} == {change.text for change in same},
+        alike=alike,
         sha=commit.sha,
         title=commit.title,
         commit_href=links.commit(project, commit.sha),
     )
+
+
+def _gravity(change: "_Change") -> int:
+    """What is worse or fails comes first, then what nobody knows, then what is better."""
+    return 2 if change.outcome in factors.BETTER else 1 if change.outcome == "ambiguous" else 0
 
 
 def _rank(change: "_Change") -> int:
@@ -346,7 +356,7 @@ def _cell(
         tone=factors.tone(reading.outcome, bigger_is_better=metric.bigger_is_better),
         depth=0 if reading.outcome == "ambiguous" else _depth(reading),
         mark=factors.mark(reading.outcome),
-        value=_value(reading, metric),
+        value=_value(reading, metric, beside_interval=not outdated),
         words=_words(reading, metric),
         doubt=_doubt(reading, metric, outdated=outdated),
         href=href,
@@ -371,7 +381,10 @@ def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -
     if not best.failure and extremes.best is not extremes.worst:
         said.append(f"best {_value(best, metric)}")
     where = bracket(extremes.worst.case, workload)
-    return replace(cell, doubt=", ".join(said) or cell.doubt, words=f"worst of {extremes.cases}, {where}: {cell.words}")
+    cell = replace(cell, words=f"worst of {extremes.cases}, {where}: {cell.words}")
+    # What is said of the others takes the place of its interval, and the decimals that stood beside that go with it.
+    alone = cell.value if extremes.worst.reading.failure else _value(extremes.worst.reading, metric)
+    return replace(cell, doubt=", ".join(said), value=alone) if said else cell
 
 
 def _depth(reading: Reading) -> int:
@@ -380,9 +393,10 @@ def _depth(reading: Reading) -> int:
     return factors.depth(reading.log_ratio)
 
 
-def _value(reading: Reading, metric: Metric) -> str:
+def _value(reading: Reading, metric: Metric, *, beside_interval: bool = False) -> str:
     if reading.log_ratio is not None:
-        return factors.factor(reading.log_ratio)
+        low, high = (reading.low, reading.high) if beside_interval else (None, None)
+        return factors.factor(reading.log_ratio, low, high)
     return units.quantity(reading.value, metric.unit)
 
 
@@ -441,7 +455,10 @@ def _tick(reading: Reading) -> Tick:
 
 @dataclass(frozen=True)
 class _Change:
-    """A change at a commit: where, how large (for sorting only), and in words. What is `told_with` the same is one item."""
+    """A change at a commit: where, how large (for sorting only), and in words. What is `told_with` the same is one item.
+
+    What is `open` claims nothing: a session that measured both commits knows better.
+    """
 
     place: int
     size: float
@@ -451,7 +468,7 @@ class _Change:
     text: str
     note: str = ""
     metric: str = "time"
-    moved: bool = False
+    open: bool = False
     told_with: str = ""
 
 
@@ -469,11 +486,11 @@ def _claimed(claim: Claim) -> _Change:
     )  # fmt: skip
 
 
-def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
+def _changes(line: Line, history: History) -> Iterator[_Change]:
     """The changes of a line at the newest commits, each against the commit measured before it."""
     measured = [(place, reading) for place, reading in enumerate(line.readings) if reading is not None]
     for (_, before), (place, now) in pairwise(measured):
-        if place < len(commits) - LATELY:
+        if place < len(history.commits) - LATELY:
             continue
         if now.failure:
             if not before.failure and line.metric.name == "time":
@@ -483,12 +500,12 @@ def _changes(line: Line, commits: tuple[Commit, ...]) -> Iterator[_Change]:
             if line.metric.name == "time":
                 yield _Change(place, math.inf, line.case, line.variant, "same", _AGAIN, told_with=_AGAIN)
         elif line.metric.exact:
-            yield from _exact_change(place, before, now, line)
+            yield from _exact_change(place, before, now, line, history.software_behind(line.metric, before, now))
         elif line.metric.name == "time" and line.variant in TIERS:  # a commit of ours moves no peer
             yield from _moved_ratio(place, before, now, line)
 
 
-def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
+def _exact_change(place: int, before: Reading, now: Reading, line: Line, software: str) -> Iterator[_Change]:
     if before.value is None or now.value is None or before.value == now.value:
         return
     outcome = "less" if now.value < before.value else "more"
@@ -498,6 +515,12 @@ def _exact_change(place: int, before: Reading, now: Reading, line: Line) -> Iter
         f"({units.change(now.value - before.value, unit)})"
     )
     size = abs(math.log((now.value + 1) / (before.value + 1)))
+    if software:
+        yield _Change(
+            place, size, line.case, line.variant, "ambiguous", text, doubt_of_change(software), metric=line.metric.name,
+            open=True, told_with=software,
+        )  # fmt: skip
+        return
     yield _Change(
         place, size, line.case, line.variant, outcome, text, metric=line.metric.name,
         told_with=f"{line.variant} {outcome}",
@@ -511,6 +534,6 @@ def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Itera
     text = f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}"
     note = "intervals apart, not yet confirmed by a paired comparison"
     yield _Change(
-        place, abs(now.log_ratio - before.log_ratio), line.case, line.variant, moved, text, note, moved=True,
+        place, abs(now.log_ratio - before.log_ratio), line.case, line.variant, moved, text, note, open=True,
         told_with=f"{line.variant} moved {moved}",
     )  # fmt: skip

@@ -205,7 +205,7 @@ def comparison_row(label: str, raw: Mapping[str, Any], reference: Commit, candid
         metric=raw["metric"],
         reference=reference,
         candidate=candidate,
-        factor="–" if ratio is None else factors.factor(ratio),
+        factor="–" if ratio is None else factors.factor(ratio, raw.get("low"), raw.get("high")),
         doubt=_interval(raw),
         sign=factors.mark(outcome),
         tone=factors.tone(outcome),
@@ -226,7 +226,7 @@ def _variant(variant: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Va
         variant=variant["variant"],
         kind=variant.get("kind", "external"),
         time=units.quantity(value, unit),
-        factor="" if ratio is None else factors.factor(ratio),
+        factor="" if ratio is None else factors.factor(ratio, told.get("low"), told.get("high")),
         doubt=_interval(told),
         words=""
         if ratio is None or paired is None

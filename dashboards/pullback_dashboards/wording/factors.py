@@ -6,6 +6,8 @@ A ratio is kept as its logarithm and shown as the factor variant / baseline; bel
 import math
 from dataclasses import dataclass
 
+from pullback_dashboards.wording import units
+
 BETTER: frozenset[str] = frozenset({"faster", "less"})
 WORSE: frozenset[str] = frozenset({"slower", "more"})
 
@@ -16,6 +18,7 @@ _MARKS = {
     "ambiguous": "?",
     "failed": "✕",
 }  # fmt: skip
+_SIGNS = {"better": "▼", "worse": "▲", "unsure": "?", "failed": "✕", "plain": "="}
 FLOOR = 0.02  # ln: the provisional noise floor of a machine; a smaller move of a ratio is not pointed at
 _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
@@ -29,9 +32,14 @@ class Spread:
     high: float
 
 
-def factor(log_ratio: float) -> str:
-    """The factor variant / baseline with three significant digits: 0.42×, 1.03×, 12.5×."""
+def factor(log_ratio: float, low: float | None = None, high: float | None = None) -> str:
+    """The factor variant / baseline with three significant digits: 0.42×, 1.03×, 12.5×.
+
+    Beside its interval it has as many decimals as that.
+    """
     ratio = math.exp(log_ratio)
+    if low is not None and high is not None and low < high:
+        return f"{ratio:,.{units.decimals(math.exp(low), math.exp(high))}f}×"
     if ratio >= 100:
         return f"{ratio:,.0f}×"
     if ratio >= 10:
@@ -44,9 +52,8 @@ def factor(log_ratio: float) -> str:
 def interval(low: float, high: float) -> str:
     """The interval of a factor, with the digits that its width supports: 0.41-0.43."""
     narrow, wide = math.exp(low), math.exp(high)
-    width = max(wide - narrow, 1e-12)
-    decimals = min(4, max(2 if wide < 10 else 1, math.ceil(math.log10(2 / width) - 1e-9)))
-    return f"{narrow:.{decimals}f}–{wide:.{decimals}f}"
+    decimals = units.decimals(narrow, wide)
+    return f"{narrow:,.{decimals}f}–{wide:,.{decimals}f}"
 
 
 def doubt(low: float, high: float) -> str:
@@ -136,6 +143,11 @@ def tone(outcome: str | None, *, bigger_is_better: bool = False) -> str:
     if outcome == "failed":
         return "failed"
     return "plain"
+
+
+def sign(tone: str) -> str:
+    """The sign that says a tone without any colour; none for no tone."""
+    return _SIGNS.get(tone, "")
 
 
 def depth(log_ratio: float | None) -> int:

@@ -1,6 +1,7 @@
 """Values with their unit, scaled for reading: nanoseconds to seconds, bytes to GiB, counts with separators."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _NO_BREAK = "\u202f"  # a narrow space that keeps number and unit on one line
@@ -18,7 +19,7 @@ class Scale:
     unit: str
 
 
-def scale_for(values: list[float], unit: str) -> Scale:
+def scale_for(values: Sequence[float], unit: str) -> Scale:
     """The unit in which the largest of the values has one to three digits before the point (four for bytes)."""
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     steps = {"s": _TIMES, "B": _BYTES}.get(unit)
@@ -60,6 +61,28 @@ def change(difference: float, unit: str) -> str:
     """A difference with its sign, which is written even where it is a plus."""
     sign = "−" if difference < 0 else "+" if difference > 0 else "±"
     return f"{sign}{quantity(abs(difference), unit)}"
+
+
+def quantities(values: Sequence[float], unit: str) -> tuple[str, ...]:
+    """Values that stand beside each other, in one unit and with one number of decimals: 0.99 ms, 1.20 ms."""
+    scale = scale_for(values, unit)
+    shown = [value / scale.divisor for value in values]
+    count = 0 if all(value == int(value) for value in shown) else decimals(min(shown), max(shown))
+    behind = f"{_NO_BREAK}{scale.unit}" if scale.unit else ""
+    return tuple(f"{value:,.{count}f}".replace(",", _NO_BREAK) + behind for value in shown)
+
+
+def decimals(low: float, high: float) -> int:
+    """How many decimals numbers have that stand beside each other, from the least to the largest.
+
+    Two digits of what lies between the two; three of the largest at least, two where that is below a tenth, and no more
+    than two beyond.
+    """
+    least = (
+        0 if high >= 100 else 1 if high >= 10 else 2 if high >= 0.1 or high <= 0 else 1 - math.floor(math.log10(high))
+    )
+    wanted = math.ceil(math.log10(2 / max(high - low, 1e-300)) - 1e-9)
+    return min(least + 2, max(least, wanted))
 
 
 def significant(value: float) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pullback_dashboards.history import Claim, Metric
 from pullback_dashboards.wording import factors, units
+from pullback_service.machines.software import doubt_of_change
 
 Lane = Literal["counts", "sessions", "incidents"]
 LANES: tuple[Lane, ...] = ("incidents", "sessions", "counts")  # from the top
@@ -17,23 +18,28 @@ _GRAVITY = ("failed", "worse", "better", "unsure", "plain")
 
 @dataclass(frozen=True)
 class Counted:
-    """An exact metric of a variant that is another than at the commit measured before."""
+    """An exact metric of a variant that is another than at the commit measured before.
+
+    `software` says which software changed too, so that nobody knows whether the commit did it.
+    """
 
     place: int
     variant: str
     metric: Metric
     before: float
     now: float
+    software: str = ""
 
 
 @dataclass(frozen=True)
 class Told:
-    """One sentence about a commit."""
+    """One sentence about a commit, and why it is no claim, which is said once for all of which it is true."""
 
     place: int
     lane: Lane
     tone: str
     text: str
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,8 @@ def events(counts: Iterable[Counted], claims: Iterable[Claim], incidents: Iterab
 def _event(told: Sequence[Told]) -> Event:
     tone = min((one.tone for one in told), key=_GRAVITY.index)
     ordered = sorted(told, key=lambda one: _GRAVITY.index(one.tone))
-    sign = {"worse": "▲", "better": "▼", "unsure": "?", "failed": "✕", "plain": "="}[tone]
-    return Event(told[0].place, told[0].lane, tone, sign, tuple(one.text for one in ordered))
+    sentences = (sentence for one in ordered for sentence in (one.reason, one.text) if sentence)
+    return Event(told[0].place, told[0].lane, tone, factors.sign(tone), tuple(dict.fromkeys(sentences)))
 
 
 def _counted(change: Counted) -> Told:
@@ -71,6 +77,8 @@ def _counted(change: Counted) -> Told:
         f"{change.variant}: {change.metric.label} {units.quantity(change.before, unit)} → "
         f"{units.quantity(change.now, unit)} ({units.change(change.now - change.before, unit)})"
     )
+    if change.software:
+        return Told(change.place, "counts", factors.tone("ambiguous"), text, doubt_of_change(change.software))
     return Told(change.place, "counts", factors.tone(outcome, bigger_is_better=change.metric.bigger_is_better), text)
 
 

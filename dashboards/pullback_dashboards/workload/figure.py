@@ -19,7 +19,7 @@ from pullback_dashboards.charts.palette import BASELINE, Look, look_of
 from pullback_dashboards.history import TIERS, Commit, Metric
 from pullback_dashboards.wording import units
 from pullback_dashboards.workload.events import LANES, Event, Lane
-from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView
+from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView, relative_height
 
 _ROW, _LANE, _GAP, _AROUND = 230, 22, 34, 100  # pixels: a plot, a lane of events, between two of them, legend and ticks
 _NARROW_AROUND = 130
@@ -51,7 +51,7 @@ def workload_figure(view: WorkloadView) -> Figure:
         layout[f"yaxis{name}"] = axis_y | {
             "domain": domains[number],
             "anchor": f"x{name}",
-            "type": view.state.scale,
+            "type": "log" if plot.log else "linear",
             "title": axis_y["title"] | {"text": drawing.title},
             **drawing.ticks(),
         }
@@ -121,18 +121,20 @@ class _Row:
 
     @property
     def title(self) -> str:
-        metric = self.plot.metric
+        metric, log = self.plot.metric, ", log" if self.plot.log else ""
         if self.state.y == "relative":
-            return f"{metric.label}, variant ÷ {BASELINE}"
-        return f"{metric.label}, {self.scale.unit}" if self.scale.unit else metric.label
+            return f"{metric.label}, variant ÷ {BASELINE}{log}"
+        return f"{metric.label}, {self.scale.unit}{log}" if self.scale.unit else f"{metric.label}{log}"
 
     def ticks(self) -> Figure:
+        if self.plot.log:
+            # With so few, one or two powers of ten have 1, 2 and 5: all digits would lie over each other. What stands
+            # behind numbers is written behind powers alone, so that nothing does.
+            return {"tickformat": "~g", "nticks": 3}
         if self.state.y == "relative":
-            if self.state.scale == "log":
-                return {"ticksuffix": "×", "tickformat": "~g"}
             heights = [upper_height(mark) or 0.0 for track in self.plot.tracks for mark in track.marks]
             return {"ticksuffix": "×", "tickformat": "~g", "range": [-0.03, _rounded(max([1.0, *heights]) * 1.1)]}
-        return {"rangemode": "tozero" if self.state.scale == "linear" else "normal", "tickformat": "~g"}
+        return {"rangemode": "tozero", "tickformat": "~g"}
 
     def traces(self) -> Iterator[Figure]:
         for track in self.plot.tracks:
@@ -150,7 +152,7 @@ class _Row:
         if mark.failure:
             return None
         if self.state.y == "relative":
-            return relative_height(mark, log=self.state.scale == "log")
+            return relative_height(mark, log=self.plot.log)
         return None if mark.value is None else mark.value / self.scale.divisor
 
     def _line(self, variant: str, marks: Sequence[Mark], track: Track, look: Look) -> Figure:
@@ -213,15 +215,9 @@ class _Row:
         lines = [f"<b>{_text(mark.variant)}</b>  {_amount(mark, self.plot.metric)}", _text(mark.words)]
         if mark.since:
             lines.append(f"since the commit before: {mark.since}")
+            lines.append(_text(mark.since_reason))
         lines.append(mark.remark)
         return ["<br>".join(line for line in lines if line.strip()), mark.place]
-
-
-def relative_height(mark: Mark, *, log: bool) -> float | None:
-    """The factor; a count of zero has no ratio, but on a linear axis its place is plain."""
-    if mark.log_ratio is not None:
-        return math.exp(mark.log_ratio)
-    return 0.0 if mark.value == 0 and mark.outcome == "less" and not log else None
 
 
 def _positions(view: WorkloadView) -> list[float | str]:

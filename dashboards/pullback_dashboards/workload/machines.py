@@ -10,6 +10,7 @@ from pullback_dashboards.charts.small import SharedScale, small
 from pullback_dashboards.charts.still import Curve, Spot
 from pullback_dashboards.history import TIERS, Metric, in_reading_order
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.workload.scales import is_log
 from pullback_dashboards.workload.view import State
 from pullback_service.series.case_history import Place, SketchedPoint
 
@@ -57,7 +58,6 @@ def side_by_side(
 ) -> Machines:
     """The machines in the order of `names`, relative to the baseline where there are ratios."""
     relative = state.y == "relative" and any(point.log_ratio is not None for point in points)
-    log = state.scale == "log"
     places = {place: number for number, place in enumerate(sorted({point.place for point in points}))}
     scale = units.scale_for([point.value for point in points], metric.unit)
     strangers = tuple(v for v in in_reading_order({p.variant for p in points}) if v not in TIERS)
@@ -68,6 +68,8 @@ def side_by_side(
         machine_id: tuple(_curves(of_variant, places, strangers, scale, relative=relative))
         for machine_id, of_variant in of_machine.items()
     }
+    heights = [[spot.height for spot in curve.spots if spot] for drawn in curves.values() for curve in drawn]
+    log = is_log(state.scale, [*heights, [1.0]] if relative else heights)
     shared = SharedScale.around(list(curves.values()), count=len(places), log=log, baseline=1.0 if relative else None)
 
     def address(name: str) -> str:

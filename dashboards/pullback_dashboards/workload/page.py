@@ -28,10 +28,10 @@ router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
 COLUMNS = (
     "commit", "authored_at", "author", "title", "case", "variant", "metric", "factor", "low", "high", "groups",
-    "outcome", "value", "unit", "since", "failure",
+    "outcome", "value", "unit", "since", "since_reason", "failure",
 )  # fmt: skip
 _WORDS = {
-    "order": "commits", "date": "dates", "relative": "÷ unfused", "absolute": "absolute",
+    "order": "commits", "date": "dates", "auto": "as fits", "relative": "÷ unfused", "absolute": "absolute",
     "100": "newest 100", "500": "500", "5000": "5,000",
 }  # fmt: skip
 MOST_OPTIONS = 8
@@ -238,5 +238,6 @@ def _table(view: WorkloadView) -> Iterator[dict[str, Any]]:
                     "value": mark.value,
                     "unit": plot.metric.unit,
                     "since": mark.since,
+                    "since_reason": mark.since_reason,
                     "failure": mark.failure,
                 }

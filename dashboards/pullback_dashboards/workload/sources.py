@@ -13,7 +13,7 @@ from pullback_dashboards.workload.view import State
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.series import case_history as queries
-from pullback_service.series.case_history import CaseHistory, CaseSeries
+from pullback_service.series.case_history import CaseHistory, CaseSeries, CountChange
 from pullback_service.series.overviewing import KnownCase, comparisons_at
 from pullback_service.series.queries import MeasuringMachine, WorkloadHistory
 
@@ -86,15 +86,17 @@ async def find(
         else await comparisons_at(session, machine.id, [commit.id for commit in found.commits], case_id=case.id)
     )
     places = {commit.id: place for place, commit in enumerate(found.commits)}
+    claims = tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated)
+    history = replace(history, claims=claims)
+    if not curves_alone:
+        history = await sources.with_software(session, history, (change.reports for change in found.changes))
     return Found(
         project=project,
         workload=workload,
         state=full,
         machine=machine.name,
-        history=replace(history, claims=tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated)),
-        counts=tuple(
-            Counted(places[c.commit_id], c.series.variant, _metric(c.series), c.before, c.value) for c in found.changes
-        ),
+        history=history,
+        counts=tuple(_counted(change, places[change.commit_id], history) for change in found.changes),
         thinned=found.thinned,
         cases=tuple(one.label for one in known),
         machines=tuple(one.name for one in here),
@@ -107,6 +109,13 @@ async def find(
             session, case, [one for one in here if one.id in where[case.id]], machine, series, project, workload, full
         ),
     )
+
+
+def _counted(change: CountChange, place: int, history: History) -> Counted:
+    older, newer = map(str, change.reports)
+    metric = _metric(change.series)
+    software = history.software.get((older, newer), "")
+    return Counted(place, change.series.variant, metric, change.before, change.value, software)
 
 
 def _of_case(cases: Sequence[KnownCase], where: Mapping[int, frozenset[int]], label: str | None) -> frozenset[int]:
@@ -150,7 +159,9 @@ def _as_history(found: CaseHistory, case: KnownCase) -> History:
         return (
             reading
             if last is None
-            else reading._replace(previous=Reading(last.value, last.log_ratio, last.low, last.high))
+            else reading._replace(
+                previous=Reading(last.value, last.log_ratio, last.low, last.high, report=str(last.report_id))
+            )
         )
 
     lines = tuple(

@@ -7,8 +7,8 @@ from pullback_dashboards.charts.palette import BASELINE, look_of
 from pullback_dashboards.charts.still import WIDTH, Axes, Curve, Note, Spot, standalone, still
 from pullback_dashboards.history import TIERS
 from pullback_dashboards.wording import units
-from pullback_dashboards.workload.figure import lower_height, relative_height, upper_height
-from pullback_dashboards.workload.view import Mark, Plot, WorkloadView
+from pullback_dashboards.workload.figure import lower_height, upper_height
+from pullback_dashboards.workload.view import Mark, Plot, WorkloadView, relative_height
 
 _MOST_DRAWN = 90  # marks of a curve
 
@@ -49,14 +49,14 @@ def workload_badge(view: WorkloadView, variant: str) -> str:
 
 def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -> Axes:
     first, last = view.commits[0].short[:7], view.commits[-1].short[:7]
-    log = view.state.scale == "log"
+    log = ", log" if plot.log else ""
     if view.state.y == "absolute":
         scale = _scale(plot)
         unit = f" {scale.unit}" if scale.unit else ""
-        return Axes(title, unit, len(view.commits), first, last, log=log, notes=notes)
+        return Axes(f"{title}{log}", unit, len(view.commits), first, last, log=plot.log, notes=notes)
     return Axes(
-        f"{title}, variant ÷ {BASELINE}", "×", len(view.commits), first, last,
-        baseline=1.0, baseline_name=BASELINE, log=log, notes=notes,
+        f"{title}, variant ÷ {BASELINE}{log}", "×", len(view.commits), first, last,
+        baseline=1.0, baseline_name=BASELINE, log=plot.log, notes=notes,
     )  # fmt: skip
 
 
@@ -70,15 +70,14 @@ def _curves(view: WorkloadView, plot: Plot) -> tuple[Curve, ...]:
     relative = view.state.y == "relative"
     divisor = 1.0 if relative else _scale(plot).divisor
     return tuple(
-        Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, track.marks, divisor)))
+        Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, track.marks, divisor, log=plot.log)))
         for track in plot.tracks
         if not (relative and track.variant == BASELINE)
     )
 
 
-def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float) -> Iterator[Spot | None]:
+def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float, *, log: bool) -> Iterator[Spot | None]:
     """The marks of a curve, of many of them those that are not to be seen apart left out; None breaks the line."""
-    log = view.state.scale == "log"
     for mark in sparse(marks):
         if mark.failure:
             yield None

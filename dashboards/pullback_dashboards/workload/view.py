@@ -3,6 +3,7 @@
 The table and the figure are two forms of the same marks, so what is drawn can be read and what is read was drawn.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Literal, NamedTuple, get_args
@@ -14,10 +15,11 @@ from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.events import Counted, Event, events
+from pullback_dashboards.workload.scales import Scale, is_log
+from pullback_service.machines.software import doubt_of_change
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "absolute"]
-Scale = Literal["linear", "log"]
 Last = Literal["100", "500", "5000"]
 ROWS_ON_A_PAGE = 20
 
@@ -31,7 +33,7 @@ class State:
     memory: str | None = None
     x: Across = "order"
     y: Against = "relative"
-    scale: Scale = "linear"
+    scale: Scale = "auto"
     last: Last = "100"
     page: Annotated[int, Query(ge=1, le=1000)] = 1
 
@@ -65,6 +67,7 @@ class Mark(NamedTuple):
     line: Line
     reading: Reading
     before: Reading | None
+    software: str = ""
 
     @property
     def variant(self) -> str:
@@ -134,7 +137,8 @@ class Mark(NamedTuple):
     @property
     def factor(self) -> str:
         """The ratio as a factor."""
-        return "" if self.reading.log_ratio is None else factors.factor(self.reading.log_ratio)
+        reading = self.reading
+        return "" if reading.log_ratio is None else factors.factor(reading.log_ratio, reading.low, reading.high)
 
     @property
     def doubt(self) -> str:
@@ -153,8 +157,13 @@ class Mark(NamedTuple):
 
     @property
     def since_tone(self) -> str:
-        """Whether that is better or worse."""
-        return _since_tone(self.reading, self.before, self.line.metric)
+        """Whether that is better or worse, or nobody knows."""
+        return _since_tone(self.reading, self.before, self.line.metric) if not self.software else "unsure"
+
+    @property
+    def since_reason(self) -> str:
+        """Why nobody knows."""
+        return doubt_of_change(self.software) if self.software else ""
 
     @property
     def report_href(self) -> str | None:
@@ -178,7 +187,7 @@ class Mark(NamedTuple):
 
 _SAID = (
     "place", "sha", "variant", "metric", "value", "log_ratio", "low", "high", "groups", "outcome", "failure", "remark",
-    "tone", "sign", "shown", "factor", "doubt", "words", "since", "since_tone", "report_href",
+    "tone", "sign", "shown", "factor", "doubt", "words", "since", "since_tone", "since_reason", "report_href",
 )  # fmt: skip
 
 
@@ -192,10 +201,11 @@ class Track:
 
 @dataclass(frozen=True)
 class Plot:
-    """One metric: a track per variant."""
+    """One metric: a track per variant, on a linear axis or a logarithmic one."""
 
     metric: Metric
     tracks: tuple[Track, ...]
+    log: bool = False
 
 
 @dataclass(frozen=True)
@@ -277,10 +287,30 @@ def workload_view(
     rows = _rows(history, lines, plots, happened, lambda sha: links.case(project, sha, case, machine=state.machine))
     if not _compares(plots):
         state = replace(state, y="absolute")
+    plots = tuple(replace(plot, log=is_log(state.scale, _heights(plot, state.y))) for plot in plots)
     return WorkloadView(
         project, workload, case, state, history.commits, variants, plots, tuple(rows), lede=_lede(plots),
         events=happened, thinned=thinned,
     )  # fmt: skip
+
+
+def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
+    """The heights of the curves of a plot, the line of the baseline among them."""
+    for track in plot.tracks:
+        if y == "absolute":
+            yield [mark.value for mark in track.marks if mark.value is not None]
+        elif track.variant == BASELINE:
+            yield [1.0]
+        else:
+            heights = (relative_height(mark, log=False) for mark in track.marks if not mark.failure)
+            yield [height for height in heights if height is not None]
+
+
+def relative_height(mark: Mark, *, log: bool) -> float | None:
+    """The factor; a count of zero has no ratio, but on a linear axis its place is plain."""
+    if mark.log_ratio is not None:
+        return math.exp(mark.log_ratio)
+    return 0.0 if mark.value == 0 and mark.outcome == "less" and not log else None
 
 
 def _compares(plots: Sequence[Plot]) -> bool:
@@ -300,17 +330,13 @@ def key(variant: str, metric: str) -> str:
 
 def _track(history: History, case: str, variant: str, metric: Metric) -> Track:
     line = history.find(case, variant, metric.name)
-    return Track(variant, tuple(_marks(line, history.commits)) if line else ())
+    return Track(variant, tuple(_marks(line, history)) if line else ())
 
 
-def _marks(line: Line, commits: tuple[Commit, ...]) -> Iterator[Mark]:
-    before: Reading | None = None
-    for place, reading in enumerate(line.readings):
-        if reading is None:
-            continue
-        yield Mark(place, commits[place].sha, line, reading, reading.previous or before)
-        if not reading.failure:
-            before = reading
+def _marks(line: Line, history: History) -> Iterator[Mark]:
+    for place, reading, before in line.steps():
+        software = history.software_behind(line.metric, before, reading)
+        yield Mark(place, history.commits[place].sha, line, reading, before, software)
 
 
 def _remark(reading: Reading) -> str:

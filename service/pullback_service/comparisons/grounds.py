@@ -12,6 +12,7 @@ from pullback_service.claims import COUNTED
 from pullback_service.comparisons.judging import Stated
 from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
+from pullback_service.machines.software import Software
 from pullback_service.reports.models import Comparison, Failure, Report
 from pullback_service.reports.parts import EXACT_METRICS, TIMES, WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
@@ -61,12 +62,12 @@ class Across:
 class Grounds:
     """What uploads state, by series; and what failed, by commit, case, machine and variant, None for all variants.
 
-    `software` says by machine with what each of the two commits was measured, where that was not the same.
+    `software` is that under the reports of the two commits, as far as it changed between them.
     """
 
     stated: Mapping[Key, StatedSeries] = field(default_factory=dict)
     failures: Mapping[tuple[int, int, int, str | None], Failed] = field(default_factory=dict)
-    software: Mapping[int, str] = field(default_factory=dict)
+    software: Software = field(default_factory=Software)
 
     def failures_of(
         self, key: Key, reference_id: int, candidate_id: int, across: Across | None = None

@@ -14,6 +14,7 @@ from re import compile as pattern
 from typing import Literal, NamedTuple, TypeAlias
 
 from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement
+from pullback_service.machines.software import doubt_of_change
 from pullback_service.series.pooling import Spread
 
 Kind: TypeAlias = Literal["paired", "exact", "unpaired"]
@@ -145,8 +146,7 @@ def judge(
     else:
         judgement = (_of_counts if exact else _of_values)(reference, candidate)
         if changed_software is not None and judgement.outcome in CHANGED_COUNTS:
-            why = f"Counted with other software ({changed_software}): compare both commits in one installation to tell."
-            judgement = judgement._replace(outcome="ambiguous", reason=why)
+            judgement = judgement._replace(outcome="ambiguous", reason=doubt_of_change(changed_software))
     if wrong_gradient is not None:
         return judgement._replace(outcome="ambiguous", reason=f"Another report of these commits: {wrong_gradient}")
     if failed and judgement.kind != "unpaired":

@@ -21,12 +21,12 @@ from pullback_service.comparisons.grounds import Across, Grounds, Key, read_fail
 from pullback_service.comparisons.judging import CHANGED_COUNTS, Doubt, Judgement, Side, doubt, judge
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
-from pullback_service.comparisons.software import changed_software
+from pullback_service.machines.software import software_at
 from pullback_service.reports.models import Comparison
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
 from pullback_service.series.models import Series
-from pullback_service.series.pooling import Spread, pooled_spread, pooled_value, speaker, usable
+from pullback_service.series.pooling import Spread, counting, pooled_spread, pooled_value, speaker, usable
 
 ON_TWO_MACHINES = (
     "Measured on two machines, which no groups hold: only their ratios to the baseline can be held together."
@@ -181,7 +181,7 @@ async def compare(
     pairs = pair(described, older, newer, across)
     outcomes = lay_out(described, pairs, grounds, across)
     if across is None and (pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any()):
-        grounds = replace(grounds, software=await changed_software(session, reference.id, candidate.id))
+        grounds = replace(grounds, software=await software_at(session, [reference.id, candidate.id]))
     judged = Judged(reference.id, candidate.id, across, grounds, outcomes)
     unusual = _unusual(judged, pairs.unusual)
     await _judge_one_by_one(session, judged, unusual)
@@ -293,7 +293,7 @@ def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequ
         wrong_gradient=next(
             (one.message for one in (failed, failed_before) if one is not None and one.kind == WRONG_GRADIENT), None
         ),
-        changed_software=grounds.software.get(each.machine_id),
+        changed_software=_changed_software(judged, older, newer),
     )
     if across is not None and judgement.kind == "unpaired":
         judgement = judgement._replace(reason=ON_TWO_MACHINES)
@@ -310,6 +310,13 @@ def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequ
     )
 
 
+def _changed_software(judged: Judged, older: Sequence[PointRow], newer: Sequence[PointRow]) -> str | None:
+    """In words, what the count of each commit was made with where it was not the same."""
+    if not older or not newer:
+        return None
+    return judged.grounds.software.between(counting(older).report_id, counting(newer).report_id) or None
+
+
 def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:
     """The places of the series that the rule itself has to judge: by their numbers, or for what else there is of them."""
     grounds, found = judged.grounds, judged.outcomes
@@ -318,8 +325,8 @@ def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:
     if grounds.stated or grounds.failures:
         ends = judged.reference_id, judged.candidate_id, judged.across
         unusual |= [key in grounds.stated or any(grounds.failures_of(key, *ends)) for key in found.named()]
-    if grounds.software:
-        unusual |= found.having(*CHANGED_COUNTS) & np.isin(found.machine_id, list(grounds.software))
+    if grounds.software.machines:
+        unusual |= found.having(*CHANGED_COUNTS) & np.isin(found.machine_id, list(grounds.software.machines))
     return np.flatnonzero(unusual)
 
 

@@ -105,7 +105,7 @@ class Intake:
         waiting = self._lanes[lane]
         try:
             while waiting:
-                together = _those_of_different_reports(waiting)
+                together = _those_to_store_together(waiting)
                 await self._settle(lane.caller, together)
                 for one in together:
                     waiting.remove(one)
@@ -141,12 +141,18 @@ class Intake:
         return kept
 
 
-def _those_of_different_reports(waiting: Sequence[_Waiting]) -> list[_Waiting]:
-    """The first of them, without those who repeat a report or a key: they find it stored when their turn comes."""
+def _those_to_store_together(waiting: Sequence[_Waiting]) -> list[_Waiting]:
+    """The first of them, without those who repeat a report or a key: they find it stored when their turn comes.
+
+    What is stored together comes at one time, so of a machine they all tell the same (`machines/software.py`).
+    """
     ids, keys, found = set(), set(), []
+    facts: dict[str, object] = {}
     for one in islice(waiting, MOST_TOGETHER):
-        report_id, key = one.upload.head.id, one.upload.key
+        report_id, key, machine = one.upload.head.id, one.upload.key, one.upload.head.machine
         if report_id not in ids and key not in keys:
+            if facts.setdefault(machine.fingerprint, machine.facts) != machine.facts:
+                continue
             found.append(one)
         ids.add(report_id)
         keys.add(key)

@@ -11,6 +11,7 @@ from functools import cache
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, LiteralString, NamedTuple, TypeAlias
+from uuid import UUID
 
 from sqlalchemy import BigInteger, Integer, Row, Select, and_, any_, bindparam, cast, func, lateral, select, true
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -32,6 +33,7 @@ from pullback_service.series.queries import (
     CommitFacts,
     FailedCase,
     MeasuredCell,
+    commits_of_ids,
     failed_case,
     measured_points,
     pooled_cells,
@@ -91,16 +93,18 @@ class Before(NamedTuple):
     log_ratio: float | None
     low: float | None
     high: float | None
+    report_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
 class CountChange:
-    """An exact metric that is another than at the commit measured before."""
+    """An exact metric that is another than at the commit measured before, with the reports that counted both."""
 
     series: CaseSeries
     commit_id: int
     before: float
     value: float
+    reports: tuple[UUID, UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +215,7 @@ async def case_history(
         points, values = _points_since(), {"series": drawn, "ordered_at": oldest[0], "commit": oldest[1]}
     cells = await pooled_cells(session, await measured_points(session, points, values)) if drawn else []
     return CaseHistory(
-        commits=await _commits(session, known),
+        commits=await commits_of_ids(session, known),
         cells=[cell for cell in cells if cell.commit.id in known],
         failures=[failure for failure in failures if failure.commit.id in known],
         before=before,
@@ -279,6 +283,7 @@ async def _light(session: AsyncSession, series_ids: Collection[int], last: int) 
             Point.id,
             Point.ordered_at,
             Point.commit_id,
+            Point.report_id,
             Point.value,
             Point.log_ratio,
             Point.low,
@@ -344,42 +349,39 @@ def _kept(light: Sequence[Light], oldest: Place) -> tuple[list[tuple[int, int]],
             kept.append((rows[place].series_id, rows[place].commit_id))
             if place:
                 last = rows[place - 1]
-                before[kept[-1]] = Before(last.value, last.log_ratio, last.low, last.high)
+                before[kept[-1]] = Before(last.value, last.log_ratio, last.low, last.high, last.report_id)
     return kept, before
 
 
-_COMMITS: LiteralString = """
-SELECT id, sha, title, author, branch, authored_at, ordered_at
-  FROM commit
- WHERE id = ANY (%(commits)s)
- ORDER BY ordered_at, id
-"""
-
-
-async def _commits(session: AsyncSession, ids: Collection[int]) -> Sequence[CommitFacts]:
-    return [CommitFacts(*row) for row in await statements.rows(session, _COMMITS, {"commits": list(ids)})]
-
-
+# Which reports counted is not in the index, and is read of the changes alone.
 _CHANGES: LiteralString = """
   WITH of_commit AS (
-       SELECT DISTINCT ON (series_id, ordered_at, commit_id) series_id, ordered_at, commit_id, value
+       SELECT DISTINCT ON (series_id, ordered_at, commit_id) series_id, ordered_at, commit_id, value, id
          FROM point
         WHERE series_id = ANY (%(series)s) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
         ORDER BY series_id, ordered_at, commit_id, id DESC),
        seen AS (
-       SELECT *, lag(value) OVER (PARTITION BY series_id ORDER BY ordered_at, commit_id) AS before FROM of_commit)
-SELECT series_id, commit_id, before, value
-  FROM seen
- WHERE value != before
- ORDER BY ordered_at DESC, commit_id DESC, series_id
- LIMIT %(most)s
+       SELECT *, lag(value) OVER history AS before, lag(id) OVER history AS id_before
+         FROM of_commit
+       WINDOW history AS (PARTITION BY series_id ORDER BY ordered_at, commit_id)),
+       changed AS (
+       SELECT *
+         FROM seen
+        WHERE value != before
+        ORDER BY ordered_at DESC, commit_id DESC, series_id
+        LIMIT %(most)s)
+SELECT changed.series_id, changed.commit_id, changed.before, changed.value, older.report_id, newer.report_id
+  FROM changed
+  JOIN point older ON older.id = changed.id_before
+  JOIN point newer ON newer.id = changed.id
+ ORDER BY changed.ordered_at, changed.commit_id, changed.series_id DESC
 """
 
 
 async def _changes(
     session: AsyncSession, series: Sequence[CaseSeries], oldest: Place, known: Collection[int]
 ) -> Sequence[CountChange]:
-    """Counts that differ from those of the commit measured before. Index: ix_point_series_history."""
+    """Counts that differ from those of the commit measured before. Index: ix_point_series_history, pk_point."""
     if not series:
         return []
     ordered_at, commit = oldest
@@ -388,8 +390,11 @@ async def _changes(
     }  # fmt: skip
     rows = await statements.rows(session, _CHANGES, values)
     by_id = {one.id: one for one in series}
-    found = [CountChange(by_id[row[0]], row[1], row[2], row[3]) for row in rows if row[1] in known]
-    return found[::-1]
+    return [
+        CountChange(by_id[series_id], commit_id, before, value, (report_before, report_id))
+        for series_id, commit_id, before, value, report_before, report_id in rows
+        if commit_id in known
+    ]
 
 
 def _by_series(light: Sequence[Light]) -> list[list[Light]]:

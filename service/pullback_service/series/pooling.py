@@ -110,6 +110,11 @@ def speaker(points: Sequence[M]) -> M:
     return max(enumerate(usable(points)), key=lambda item: (item[1].n or 0, item[0]))[1]
 
 
+def counting(points: Sequence[M]) -> M:
+    """The point whose count stands for all."""
+    return usable(points)[-1]
+
+
 def point_spread(point: Measured) -> Spread | None:
     """Spread over the process values of one point; None for an exact metric."""
     return spread_of(point.process_values) if point.process_values else _rolled_up(point)

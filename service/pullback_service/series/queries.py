@@ -411,9 +411,7 @@ async def pooled_cells(session: AsyncSession, rows: Sequence[MeasuredPoint]) -> 
     pk_report.
     """
     cases = {row[0]: CaseFacts._make(row) for row in await _of_ids(session, _CASES, {row.case_id for row in rows})}
-    commits = {
-        row[0]: CommitFacts._make(row) for row in await _of_ids(session, _COMMITS, {row.commit_id for row in rows})
-    }
+    commits = {commit.id: commit for commit in await commits_of_ids(session, {row.commit_id for row in rows})}
     machines = {
         row[0]: MachineFacts._make(row) for row in await _of_ids(session, _MACHINES, {r.machine_id for r in rows})
     }
@@ -454,7 +452,12 @@ async def pooled_cells(session: AsyncSession, rows: Sequence[MeasuredPoint]) -> 
 
 
 _CASES = 'SELECT id, workload, label, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s)'
-_COMMITS = "SELECT id, sha, title, author, branch, authored_at, ordered_at FROM commit WHERE id = ANY (%(ids)s)"
+_COMMITS: LiteralString = """
+SELECT id, sha, title, author, branch, authored_at, ordered_at
+  FROM commit
+ WHERE id = ANY (%(ids)s)
+ ORDER BY ordered_at, id
+"""
 _MACHINES = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s)"
 _DIRTY = "SELECT id FROM report WHERE id = ANY (%(ids)s) AND dirty"
 
@@ -462,6 +465,11 @@ _DIRTY = "SELECT id FROM report WHERE id = ANY (%(ids)s) AND dirty"
 async def _of_ids(session: AsyncSession, statement: LiteralString, ids: Collection[Any]) -> list[tuple[Any, ...]]:
     """Rows of which the first column is one of some keys."""
     return await statements.rows(session, statement, {"ids": list(ids)}) if ids else []
+
+
+async def commits_of_ids(session: AsyncSession, ids: Collection[int]) -> Sequence[CommitFacts]:
+    """Some commits, oldest first. Index: pk_commit."""
+    return [CommitFacts._make(row) for row in await _of_ids(session, _COMMITS, ids)]
 
 
 def commit_facts(commit: Commit) -> CommitFacts:

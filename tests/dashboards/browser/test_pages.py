@@ -41,7 +41,7 @@ def places(base):
 def test_the_overview_shows_measured_factors(visit):
     page = visit(OVERVIEW)
     row = page.locator("table.heat tr", has_text="n=1000, act=tanh")
-    assert re.search(r"▼\s*0\.5\d×", row.inner_text())
+    assert re.search(r"▼\s*0\.5\d\d×", row.inner_text())
     assert "faster than unfused" in row.inner_text()
     assert row.locator("svg.spark").count() == 2
 
@@ -170,8 +170,8 @@ def test_the_workload_page_draws_what_its_table_says(visit):
     )
     newest = {name: heights[-1] for name, heights in reversed(drawn)}
     shown = page.locator("table tbody tr").first.inner_text()
-    assert f"{newest['fused']:.2f}×" in shown
-    assert f"{newest['stateful']:.2f}×" in shown
+    assert f"{newest['fused']:.3f}×" in shown
+    assert f"{newest['stateful']:.3f}×" in shown
     assert page.locator(".js-plotly-plot .scatterlayer .point").count() > 20
 
 
@@ -264,7 +264,7 @@ def test_the_keyboard_reaches_the_content_and_shows_where_it_is(visit):
 
 def test_pages_read_without_javascript(visit):
     page = visit(f"{DENSE}?case={quote(LARGE)}", javascript=False)
-    assert re.search(r"0\.5\d×", page.locator("table").inner_text())
+    assert re.search(r"0\.5\d\d×", page.locator("table").inner_text())
     still = page.locator("#figure svg.still").first
     assert still.locator("circle").count() == 24
     assert "fused" in still.text_content()

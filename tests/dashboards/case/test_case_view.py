@@ -89,7 +89,7 @@ def test_a_ratio_moves_only_with_intervals_apart(view):
     page = view(told(0.6), told(0.5))
     assert page.variants[1].since_tone == "worse"
     assert page.variants[1].since == "+20.0 %"
-    assert page.sentences[0].text == "time against unfused +20.0 %, now 0.60×"
+    assert page.sentences[0].text == "time against unfused +20.0 %, now 0.600×"
 
 
 def test_the_first_measurement_has_nothing_beside_it(view):

@@ -39,7 +39,7 @@ def cells(history, metric):
 
 def test_a_cell_tells_factor_words_and_interval(history, build):
     fused = cells(history, build.time)["fused"]
-    assert (fused.value, fused.words, fused.doubt) == ("0.50×", "2.0× faster than unfused", "0.495–0.505")
+    assert (fused.value, fused.words, fused.doubt) == ("0.500×", "2.0× faster than unfused", "0.495–0.505")
     assert (fused.tone, fused.mark) == ("better", "▼")
 
 
@@ -134,6 +134,39 @@ def test_the_same_change_in_many_cases_is_one_item(build):
     lines = [build.line("fused", [Reading(3.0), Reading(4.0)], build.bytes, case=f"dense[n={n}]") for n in range(1, 6)]
     (item,) = news(build.history(*lines), project="p", machine=None)
     assert (len(item.cases), item.more, item.mark) == (3, 2, "▲")
+
+
+def counted_anew(build, *, doubted=("fused",), **counts):
+    """Two commits at which variants count so, of which some were counted with another NumPy at the second."""
+    lines = [
+        build.line(variant, [Reading(float(n), report=f"{variant} {at}") for at, n in enumerate(counted)], build.bytes)
+        for variant, counted in counts.items()
+    ]
+    software = {(f"{variant} 0", f"{variant} 1"): "numpy 1.26.4, then 2.4.0" for variant in doubted}
+    return replace(build.history(*lines), software=software)
+
+
+def test_a_count_that_changed_with_the_software_accuses_nobody(build):
+    history = counted_anew(build, fused=(3, 900), stateful=(3, 4), native=(4, 3))
+    told = [(item.variant, item.mark, item.tone) for item in news(history, project="p", machine=None)]
+    assert told == [("stateful", "▲", "worse"), ("fused", "?", "unsure"), ("native", "▼", "better")]
+    assert changed_cases(history) == {"dense[n=100,f4,cpu]"}
+
+
+def test_what_changed_with_the_software_is_one_item_of_all_variants(build):
+    history = counted_anew(build, doubted=("fused", "stateful"), fused=(3, 900), stateful=(4, 3))
+    (item,) = news(history, project="p", machine=None)
+    assert item.variant == "fused, stateful"
+    assert item.text == "counts changed, such as fused array bytes 3\u202fB → 900\u202fB (+897\u202fB)"
+    assert "numpy 1.26.4, then 2.4.0" in item.note
+
+
+def test_a_session_that_counted_both_commits_knows_better_than_two_installations(build):
+    history = counted_anew(build, fused=(3, 900))
+    claim = Claim(1, "dense", "dense[n=100,f4,cpu]", "fused", "array_bytes", "0" * 40, "equal", 0.0)
+    assert news(replace(history, claims=(claim,)), project="p", machine=None) == ()
+    (item,) = news(replace(history, claims=(replace(claim, outcome="more"),)), project="p", machine=None)
+    assert (item.mark, item.note) == ("▲", "measured in the same groups")
 
 
 def test_a_new_failure_comes_first(build):

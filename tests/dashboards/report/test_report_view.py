@@ -29,7 +29,7 @@ def test_a_variant_tells_its_ratio_and_what_stands_behind_it():
         "log_ratio": -0.6931, "low": -0.70, "high": -0.68, "n": 20, "outcome": "faster",
     }  # fmt: skip
     row = block(document(variants=[variant("fused", time=time)], paired=[pair])).variants[0]
-    assert row.factor == "0.50×"
+    assert row.factor == "0.500×"
     assert row.words == "2.0× faster than unfused"
     assert row.samples == "20 processes × 100 slices, 20 groups"
 

@@ -41,6 +41,24 @@ def test_an_interval_has_the_digits_its_width_supports():
     assert factors.interval(math.log(0.4112), math.log(0.4128)) == "0.4112–0.4128"
 
 
+@pytest.mark.parametrize(
+    ("low", "ratio", "high", "factor", "interval"),
+    [
+        (0.41, 0.42, 0.43, "0.42×", "0.41–0.43"),
+        (0.4112, 0.412, 0.4128, "0.4120×", "0.4112–0.4128"),
+        (1.2, 1.25, 1.3, "1.25×", "1.20–1.30"),
+        (1.203, 1.25, 1.31, "1.25×", "1.20–1.31"),
+        (9.95, 10.05, 10.15, "10.1×", "9.9–10.2"),
+        (236.6, 240.0, 243.4, "240×", "237–243"),
+        (0.0492, 0.0494, 0.0496, "0.0494×", "0.0492–0.0496"),
+        (0.4, 0.4, 0.4, "0.40×", "0.4000–0.4000"),
+    ],
+)
+def test_a_factor_beside_its_interval_has_as_many_decimals(low, ratio, high, factor, interval):
+    low, ratio, high = map(math.log, (low, ratio, high))
+    assert (factors.factor(ratio, low, high), factors.interval(low, high)) == (factor, interval)
+
+
 def test_every_outcome_has_a_mark_of_its_own_kind_besides_its_tone():
     marks = {factors.tone(o): factors.mark(o) for o in ("faster", "slower", "same", "ambiguous", "failed")}
     assert len(set(marks.values())) == len(marks) == 5

@@ -45,6 +45,22 @@ def test_scaling_never_changes_a_time_by_more_than_its_rounding(seconds):
     assert float(digits) * size == pytest.approx(seconds, rel=6e-3)
 
 
+@pytest.mark.parametrize(
+    ("values", "unit", "text"),
+    [
+        ((0.998e-3, 1.0121e-3, 1.2e-3), "s", "1.00 ms, 1.01 ms, 1.20 ms"),
+        ((998e-6, 1.002e-3), "s", "0.998 ms, 1.002 ms"),
+        ((1.0, 1.5, 2.0), "s", "1.00 s, 1.50 s, 2.00 s"),
+        ((1024, 2048), "B", "1 KiB, 2 KiB"),
+        ((1024, 1536), "B", "1.00 KiB, 1.50 KiB"),
+        ((12000, 13500), "count", "12 000, 13 500"),
+        ((0.0, 0.0), "s", "0 s, 0 s"),
+    ],
+)
+def test_quantities_beside_each_other_have_one_unit_and_one_number_of_decimals(values, unit, text):
+    assert ", ".join(map(plain, units.quantities(values, unit))) == text
+
+
 def test_a_difference_always_has_its_sign():
     assert plain(units.change(1024.0, "B")) == "+1 KiB"
     assert plain(units.change(-1024.0, "B")) == "−1 KiB"

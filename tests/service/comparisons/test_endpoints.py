@@ -251,6 +251,25 @@ async def test_counts_made_with_another_numpy_are_not_blamed_on_the_commit(uploa
     assert rows(answer)["fused", "array_bytes"]["outcome"] == "more"
 
 
+async def test_every_count_is_told_with_the_software_of_its_own_report(upload, compare, reports):
+    def measured(commit, numpy, *workloads, counted=1024.0):
+        variants = [reports.variant("unfused"), reports.variant("fused", array_bytes=counted)]
+        told = reports.report(commit, cases=[reports.case(name, variants=variants) for name in workloads])
+        told["machine"]["facts"] |= {"numpy": numpy}
+        return told
+
+    await upload(
+        measured(1, "1.26.4", "early", "late"),
+        measured(1, "2.4.0", "late"),  # one of the cases again, with the NumPy of the next commit
+        measured(2, "2.4.0", "early", "late", counted=2048.0),
+    )
+    answer = await compare(base=reports.sha(1), head=reports.sha(2), metric="array_bytes", variant="fused")
+    assert {row["case"]["workload"]: row["outcome"] for row in answer["items"]} == {
+        "early": "ambiguous",
+        "late": "more",
+    }
+
+
 async def test_a_wrong_gradient_in_another_report_leaves_no_claim(upload, compare, reports):
     wrong = {"ok": False, "max_rel_error": 3.0, "oracle": "closed form"}
     await upload(

@@ -53,9 +53,8 @@ async def test_commits_come_in_their_order_however_they_arrived_and_those_that_f
 async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(client, reports, session, monkeypatch):
     ratios = [-0.5 + 0.001 * number for number in range(1, 41)]
     ratios[20] = 0.7
-    await upload(
-        client, *(reports.report(n, cases=[reports.case(log_ratio=ratio)]) for n, ratio in enumerate(ratios, 1))
-    )
+    uploads = [reports.report(n, cases=[reports.case(log_ratio=ratio)]) for n, ratio in enumerate(ratios, 1)]
+    await upload(client, *uploads)
     monkeypatch.setattr(queries, "MOST_MARKS", 16)
     found = await asked(session, metrics=("time",))
     fused = [cell for cell in found.cells if cell.variant == "fused"]
@@ -63,7 +62,9 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     assert found.thinned
     assert 4 <= len(fused) <= 16
     peak = next(cell for cell in fused if cell.log_ratio == pytest.approx(0.7))
-    assert found.before[peak.series_id, peak.commit.id].log_ratio == pytest.approx(ratios[19])
+    followed = found.before[peak.series_id, peak.commit.id]
+    assert followed.log_ratio == pytest.approx(ratios[19])
+    assert str(followed.report_id) == uploads[19]["id"]
 
 
 async def test_counts_that_changed_are_told_of_all_exact_metrics(client, reports, session):
@@ -72,7 +73,8 @@ async def test_counts_that_changed_are_told_of_all_exact_metrics(client, reports
         variant["metrics"]["array_bytes"]["value"] = bytes_
         return reports.case(variants=[reports.variant("unfused"), variant])
 
-    await upload(client, *(reports.report(n, cases=[counting(b)]) for n, b in ((1, 100), (2, 100), (3, 160))))
+    uploads = [reports.report(n, cases=[counting(b)]) for n, b in ((1, 100), (2, 100), (3, 160))]
+    await upload(client, *uploads)
     found = await asked(session, metrics=("time",))
     (change,) = found.changes
     assert (change.series.variant, change.series.metric, change.before, change.value) == (
@@ -82,6 +84,7 @@ async def test_counts_that_changed_are_told_of_all_exact_metrics(client, reports
         160,
     )
     assert change.commit_id == found.commits[-1].id
+    assert [str(report) for report in change.reports] == [uploads[1]["id"], uploads[2]["id"]]
 
 
 async def test_machines_are_sketched_side_by_side(client, reports, session):

@@ -1,0 +1,23 @@
+"""Which scale a plot has. Pure."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Literal
+
+Scale = Literal["auto", "linear", "log"]
+_APART = 10
+"""How many times as high one curve may lie as another before the lower one is flat on the ground of a linear axis."""
+
+
+def is_log(scale: Scale, curves: Iterable[Sequence[float]]) -> bool:
+    """Whether the axis of these curves is logarithmic: as it is asked for, or else where that shows more of them.
+
+    What is nothing has no place on such an axis, so that a plot with a count of zero stays linear.
+    """
+    if scale != "auto":
+        return scale == "log"
+    drawn = [curve for curve in curves if curve]
+    if not drawn or any(height <= 0 for curve in drawn for height in curve):
+        return False
+    middles = [median(curve) for curve in drawn]
+    return min(middles) < max(middles) / _APART

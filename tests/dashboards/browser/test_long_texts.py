@@ -1,0 +1,43 @@
+"""Texts in an address are bounded where they are read, over the real application: pages repeat theirs in every link."""
+
+import httpx
+import pytest
+from tests.dashboards.browser.conftest import SHAS
+from tests.dashboards.browser.test_twins import DENSE, text_of
+
+PAGES = (
+    "/", "/explore", "/compare", "/jobs", "/fleet", "/boards", "/settings", "/help", "/projects/pullback/explore",
+    f"/projects/pullback/compare?head={SHAS[-1]}", DENSE, f"/projects/pullback/commits/{SHAS[-1]}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("name", ["q", "machine", "whatever"])
+def test_a_text_of_sixty_thousand_letters_is_refused_in_one_sentence(base, page, name):
+    address = f"{base}{page}{'&' if '?' in page else '?'}{name}={'a' * 60_000}"
+    answer = httpx.get(address, headers={"accept": "text/html"})
+    assert answer.status_code == 422
+    sentence = f"The address has 60,000 letters for '{name}': up to 200 are read, so say less."
+    assert text_of(answer.text).count(sentence) == 1
+    assert "Back to the overview" in answer.text
+    assert len(answer.content) < 4_000
+
+
+def test_many_short_texts_are_bounded_together_and_names_as_their_values(base):
+    many = "&".join(f"open={'a' * 190}{number}" for number in range(100))
+    assert "The address asks in 19,590 letters" in text_of(httpx.get(f"{base}/?{many}").text)
+    name = "param." + "n" * 300
+    answer = httpx.get(f"{base}/projects/pullback/explore.json?{name}=1")
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("The address has 306 letters for 'param.nnn")
+    assert len(answer.content) < 1_000
+
+
+def test_what_pages_write_themselves_is_read(base):
+    pinned = f"{DENSE}?case=dense_bias_act%5Bn%3D100%2Cact%3Dtanh%2Cf4%2Ccpu%5D&note={'a' * 2_000}"
+    assert httpx.get(f"{base}/boards/pin", params={"chart": pinned}).status_code == 200
+    assert httpx.get(f"{base}/login", params={"next": pinned}).status_code == 200
+    label = f"dense_bias_act[note={'a' * 1_000}]"
+    assert "There is no case" in httpx.get(base + DENSE, params={"case": label}).text
+    assert httpx.get(f"{base}/projects/pullback/explore", params={"split": "param." + "n" * 200}).status_code == 200
+    assert httpx.get(f"{base}/", params={"q": "a" * 200}).status_code == 200
