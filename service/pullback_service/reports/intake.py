@@ -81,7 +81,9 @@ class Intake:
             async with self._database.writing.begin() as session:
                 belongs_to(session, caller)
                 kept = await keep_while_read(session, head, growing, key or str(head.id))
-                if kept is not None:
+                if kept is None:
+                    await session.rollback()  # a project and a commit that were made for it may be refused later
+                else:
                     await write_lines(session, [line_of(head)])
         except Exception:
             await growing.prepared()  # what is wrong with the report itself is said first

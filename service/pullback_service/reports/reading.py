@@ -17,7 +17,7 @@ from pullback_service.importers.unpacking import SEND_THE_FILE
 from pullback_service.importers.walking import place_in_words
 from pullback_service.problems import json_path
 from pullback_service.reports.gathering import DoesNotHoldError, NestedTooDeeplyError, Parts, Watcher, gather
-from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
+from pullback_service.reports.schemas import FORMAT, MOST_CASES, VERSION, ReportHead
 from pullback_service.reports.splitting import take_apart
 
 WRAPPER = "pullback"
@@ -48,12 +48,16 @@ def read_report(body: bytes) -> ReadReport:
 
 
 def find_unread(body: bytes) -> dict[str, Any] | None:
-    """A long report of ours with each case still as bytes; None of what is no such report, or not told so easily."""
+    """A long report of ours with each case still as bytes; None of what is no such report, or not told so easily.
+
+    None too of what would be refused before its cases are read: that they are no JSON is said first.
+    """
     apart = take_apart(body) if len(body) >= LONG_BODY_BYTES else None
     if apart is None:
         return None
     raw, cases = apart
-    return {**raw, "cases": cases} if raw.get("format") == FORMAT else None
+    is_read_to_its_end = raw.get("format") == FORMAT and _is_of_our_version(raw) and len(cases) <= MOST_CASES
+    return {**raw, "cases": cases} if is_read_to_its_end else None
 
 
 def read_unread(raw: dict[str, Any], body: bytes, watcher: Watcher | None = None) -> ReadReport:
@@ -70,7 +74,7 @@ def read_parsed(content: Any, watcher: Watcher | None = None) -> ReadReport:
     raw, root = unwrap(content)
     if raw.get("format") != FORMAT:
         _refuse(f"{root}.format", f'must be "{FORMAT}", the one format this release reads')
-    if raw.get("version") != VERSION or isinstance(raw.get("version"), bool):
+    if not _is_of_our_version(raw):
         _refuse(f"{root}.version", f"must be {VERSION}: this release reads no other version of {FORMAT}")
     try:
         gathered = gather(raw, root, watcher=watcher)
@@ -86,6 +90,10 @@ def read_parsed(content: Any, watcher: Watcher | None = None) -> ReadReport:
     except NestedTooDeeplyError as error:
         _refuse(root, "is nested too deeply", cause=error)
     return ReadReport(gathered.head, root, gathered.digest, gathered.parts, notes=_doubts(gathered.parts))
+
+
+def _is_of_our_version(raw: dict[str, Any]) -> bool:
+    return raw.get("version") == VERSION and not isinstance(raw["version"], bool)
 
 
 def _doubts(parts: Parts) -> tuple[str, ...]:

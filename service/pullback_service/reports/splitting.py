@@ -20,6 +20,9 @@ _BLANKS: Final = b" \t\n\r"  # of JSON
 MOST_MARKS: Final = (
     3  # bytes for each quote and bracket; of text that has more of them their places take more than its values
 )
+MOST_DEPTH: Final = (
+    1024  # of brackets in brackets: orjson refuses what is deeper, and would not see it of an entry alone
+)
 # All four brackets, and four letters, are the same in these bits: two passes over the bytes instead of eight.
 _BITS_OF_BRACKETS: Final = (0xD9, 0x59)
 
@@ -82,9 +85,10 @@ def take_apart(document: bytes) -> tuple[dict[str, Any], list[memoryview]] | Non
     if brackets.between(end, listed[1]).strip(_BLANKS):
         return None
     try:
-        return brackets.read_without(*listed), entries
+        head = brackets.read_without(*listed)
     except orjson.JSONDecodeError:
         return None
+    return (head, entries) if head["cases"] == [] else None  # of several `cases` the last one counts, whatever it is
 
 
 class _Brackets:
@@ -103,9 +107,11 @@ class _Brackets:
         self.depth = np.where(self._opens, 1, -1).cumsum()
 
     def are_balanced(self) -> bool:
-        """Whether each string ends and each bracket has another, the first one the last: else it is no JSON object."""
+        """Whether strings end and brackets have others, the first one the last, and none is too deep: else it is no JSON object."""
         depth = self.depth
-        return len(self._quotes) % 2 == 0 and len(depth) > 0 and depth[-1] == 0 and bool((depth[:-1] > 0).all())
+        if len(self._quotes) % 2 or len(depth) == 0 or depth[-1] != 0 or depth.max() > MOST_DEPTH:
+            return False
+        return bool((depth[:-1] > 0).all())
 
     def list_of_cases(self, document: bytes) -> tuple[int, int] | None:
         """The brackets of the list that is the member `cases` of the document."""
@@ -146,9 +152,19 @@ class _Brackets:
         for inner in self.inside(at, end):
             # What stands before a bracket that opens a value of an object is the name of that member.
             quote = int(np.searchsorted(self._quotes, self.place[inner[0]]))
-            if self._document[self._quotes[quote - 2] : self._quotes[quote - 1] + 1] == name:
+            if _is_name(self._document[self._quotes[quote - 2] : self._quotes[quote - 1] + 1], name):
                 found = inner
         return found
+
+
+def _is_name(text: memoryview, name: bytes) -> bool:
+    """Whether a string is this one, which has no escapes, though some of its characters may be written as such."""
+    if text == name or _BACKSLASH not in bytes(text):
+        return text == name
+    try:
+        return bool(orjson.loads(text) == orjson.loads(name))
+    except orjson.JSONDecodeError:
+        return False
 
 
 def _quotes(document: bytes, text: NDArray[np.uint8]) -> NDArray[np.intp]:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from pullback_service import database
-from pullback_service.models import Case, Commit, Comparison, Failure, Point, Report, Series
+from pullback_service.models import Case, Commit, Comparison, Failure, Point, Project, Report, Series
 from pullback_service.reports import gathering, intake, reading, receiving
 from pullback_service.reports.growing import GrowingReport
 from pullback_service.reports.preparing import prepare
@@ -149,6 +149,17 @@ async def test_what_is_wrong_with_the_report_itself_is_said_first(client, report
     answer = await client.post(URL, json=reports.report(2, cases=cases))
     assert answer.status_code == 422
     assert "$.cases[1].case.workload" in answer.json()["detail"]
+
+
+async def test_a_report_that_is_refused_as_a_whole_leaves_no_project_behind(client, reports, session, begun):
+    """Its id is another project's, which is found only when its own project and commit have been made."""
+    stored = reports.report()
+    assert (await client.post(URL, json=stored)).status_code == 201
+    answer = await client.post(URL, json=reports.report(2, id=stored["id"], project="another"))
+    assert answer.status_code == 409
+    assert [kept is None for kept in begun] == [False, True]
+    assert await count(session, Project) == 1
+    assert await count(session, Commit) == 1
 
 
 async def test_uncommitted_changes_are_left_to_storing_as_a_whole(client, reports, session, begun):

@@ -1,6 +1,7 @@
 """Reading an upload: what holds is read, what does not is named by its JSON path, and nothing else happens."""
 
 import json
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from pullback_service.errors import RequestError, UnreadableBodyError
 from pullback_service.reports import reading, splitting
 from pullback_service.reports.preparing import prepare
 from pullback_service.reports.reading import read_report
+from pullback_service.reports.schemas import MOST_CASES
 
 
 @pytest.fixture(autouse=True, params=["as a whole", "case by case"])
@@ -167,3 +169,58 @@ def test_no_document_raises_anything_but_our_own_errors(data, reports):
 def test_no_bytes_raise_anything_but_our_own_errors(body):
     with pytest.raises(RequestError):
         prepare(body)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_reports_read_case_by_case_are_told_the_same_as_read_whole(data, reports):
+    """Whatever is wrong: the values, or what stands between them."""
+    document = data.draw(mutated(lambda: reports.report(cases=[reports.case("a"), reports.case("b")])))
+    body = json.dumps(document).encode("utf-8", "surrogatepass")
+    if data.draw(st.booleans()):
+        at = data.draw(st.integers(0, len(body)))
+        put_in = [
+            b"NaN",
+            b",",
+            b"]",
+            b"}",
+            b'"cases": null,',
+            b'"cases": [],',
+            b'"c\\u0061ses": {},',
+            b'"version": 2,',
+            b"\xff",
+        ]
+        body = body[:at] + data.draw(st.sampled_from(put_in)) + body[at:]
+    assert _told(body, long_from=0) == _told(body, long_from=len(body) + 1)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda body: body[:-1] + b', "cases": null}',
+        lambda body: body[:-1] + b', "c\\u0061ses": []}',
+        lambda body: body.replace(b'"version": 1', b'"version": 2').replace(b'"n": 20', b'"n": NaN'),
+        lambda body: body.replace(b'"n": 20', b'"n": ' + b"[" * 1020 + b"]" * 1020),
+    ],
+)  # fmt: skip
+def test_what_only_the_whole_tells_is_told_case_by_case(report, spoil):
+    body = spoil(json.dumps(report).encode())
+    assert _told(body, long_from=0) == _told(body, long_from=len(body) + 1)
+
+
+def test_of_too_many_cases_that_are_no_json_the_latter_is_said(reports):
+    body = json.dumps(reports.report(cases=[])).encode()
+    body = body.replace(b'"cases": []', b'"cases": [' + b"{}," * MOST_CASES + b"{,}]")
+    told = _told(body, long_from=0)
+    assert told == _told(body, long_from=len(body) + 1)
+    assert told[0] == 400
+
+
+def _told(body, *, long_from):
+    """What a body is read as, or the answer to it."""
+    with mock.patch.object(reading, "LONG_BODY_BYTES", long_from), mock.patch.object(splitting, "MOST_MARKS", 1):
+        try:
+            read = read_report(body)
+        except RequestError as error:
+            return error.status, str(error), error.errors
+    return read

@@ -98,6 +98,32 @@ def test_what_is_taken_apart_is_json_where_the_whole_is(data, document, indent):
         assert whole == {**head, "cases": read}
 
 
+@pytest.mark.parametrize(
+    "last", [b'"cases": null', b'"cases": 5', b'"cases": {}', b'"c\\u0061ses": {}', b'"c\\u0061ses": null']
+)
+def test_of_several_cases_the_last_one_counts_although_it_is_no_list(last):
+    assert take_apart(b'{"cases": [{"n": 1.0000000000}], "padding": 0.000000000000, ' + last + b"}") is None
+
+
+def test_a_name_may_be_written_with_escapes():
+    head, entries = take_apart(
+        b'{"cases": [{"n": 1.0000000000}], "padding": 0.0000000, "c\\u0061ses": [{"n": 2.0000000}]}'
+    )
+    assert (head["cases"], [bytes(entry) for entry in entries]) == ([], [b'{"n": 2.0000000}'])
+
+
+@pytest.mark.parametrize("depth", [1000, 1020, 1021, 1022, 1023, 1024])
+def test_what_is_nested_too_deeply_for_the_whole_is_not_taken_apart(depth):
+    """An entry alone is less deep by two than in its document."""
+    body = b'{"cases": [{"n": ' + b"[" * depth + b"]" * depth + b"}], " + b'"padding": 0.' + b"0" * 9000 + b"}"
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        assert take_apart(body) is None
+    else:
+        assert take_apart(body) is not None
+
+
 def test_usual_reports_are_taken_apart():
     document = {
         "format": "x",
