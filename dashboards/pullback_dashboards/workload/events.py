@@ -1,4 +1,4 @@
-"""What happened at the commits of a case, apart from its curves: counts that changed, what sessions say, incidents. Pure.
+"""What happened at the commits of a case, apart from its curves: counts that changed, what comparisons say, incidents. Pure.
 
 Each lane holds one mark a commit, with a sentence for everything that happened there.
 """
@@ -11,8 +11,8 @@ from pullback_dashboards.history import Claim, Metric
 from pullback_dashboards.wording import factors, units
 from pullback_service.machines.software import doubt_of_change
 
-Lane = Literal["counts", "sessions", "incidents"]
-LANES: tuple[Lane, ...] = ("incidents", "sessions", "counts")  # from the top
+Lane = Literal["counts", "comparisons", "incidents"]
+LANES: tuple[Lane, ...] = ("incidents", "comparisons", "counts")  # from the top
 _GRAVITY = ("failed", "worse", "better", "unsure", "plain")
 
 
@@ -83,4 +83,4 @@ def _counted(change: Counted) -> Told:
 
 
 def _claimed(claim: Claim) -> Told:
-    return Told(claim.place, "sessions", factors.tone(claim.outcome), f"{claim.variant}: {claim.words}")
+    return Told(claim.place, "comparisons", factors.tone(claim.outcome), f"{claim.variant}: {claim.words}")

@@ -1,7 +1,7 @@
 """The plots of the workload page as one Plotly figure: one row per metric over one shared axis of commits.
 
 Data in, dict out. Bands are intervals; hollow markers are ambiguous, and a failed commit is a struck line with its
-reason, never a point. Under the plots a lane each says where counts changed and what sessions found. Colours are the style
+reason, never a point. Under the plots a lane each says where counts changed and what comparisons found. Colours are the style
 sheet's custom properties. What a pointer over a mark tells of its commit stands once, under `commits`, for all marks there:
 the script of the page puts the two together.
 """

@@ -23,6 +23,12 @@
       .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !clipped(element));
     complaints.push(`${root.scrollWidth - innerWidth} px wider than its window: ${wide.slice(-2).map(named).join("; ")}`);
   }
+  // Forms in the style of the page: a browser draws its own fields and buttons with borders that nobody else uses.
+  for (const control of document.querySelectorAll("button, input, select, textarea")) {
+    if (shown(control) && ["outset", "inset"].includes(getComputedStyle(control).borderTopStyle)) {
+      complaints.push(`looks as the browser draws it: ${named(control)}`);
+    }
+  }
   if (root.lang !== "en") complaints.push(`its language is ${JSON.stringify(root.lang)}`);
   if (document.querySelectorAll("main h1").length !== 1) complaints.push("not exactly one h1 in its main part");
 

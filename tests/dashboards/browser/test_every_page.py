@@ -202,6 +202,7 @@ def test_a_look_finds_what_is_wrong(browser):
     found = " ".join(page.evaluate(LOOKING, True))
     for complaint in (
         "px wider than its window: <div",
+        'looks as the browser draws it: <button class=""> ringless',
         'its language is ""',
         "not exactly one h1",
         'a contrast of 2.85: <p class=""> pale',

@@ -101,16 +101,16 @@ def events_of(history, *counts, claims=()):
     return workload_figure(view), view
 
 
-def test_changed_counts_and_sessions_have_a_lane_each_that_shares_the_commits(history, build):
+def test_changed_counts_and_comparisons_have_a_lane_each_that_shares_the_commits(history, build):
     claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "slower", 0.03, 0.026, 0.034, 20)
     figure, _ = events_of(history, Counted(3, "fused", build.bytes, 1024.0, 2048.0), claims=(claim,))
-    counts, sessions = figure["data"][-2:]
-    assert (counts["name"], sessions["name"]) == ("counts", "sessions")
-    assert counts["marker"]["symbol"] == sessions["marker"]["symbol"] == ["triangle-up"]
+    counts, comparisons = figure["data"][-2:]
+    assert (counts["name"], comparisons["name"]) == ("counts", "comparisons")
+    assert counts["marker"]["symbol"] == comparisons["marker"]["symbol"] == ["triangle-up"]
     assert "array bytes 1\u202fKiB → 2\u202fKiB" in counts["customdata"][0][0]
-    assert "3.0 % more time than aaaaaaaaa" in sessions["customdata"][0][0]
+    assert "3.0 % more time than aaaaaaaaa" in comparisons["customdata"][0][0]
     assert figure["layout"]["xaxis3"]["matches"] == "x"
-    assert figure["layout"]["yaxis3"]["ticktext"] == ["counts", "sessions"]
+    assert figure["layout"]["yaxis3"]["ticktext"] == ["counts", "comparisons"]
 
 
 def test_better_and_worse_events_differ_in_shape(history, build):
