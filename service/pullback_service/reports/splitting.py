@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 _QUOTE, _BACKSLASH = b'"\\'
 _OPENING, _CLOSING = b"{[", b"}]"
 _BLANKS: Final = b" \t\n\r"  # of JSON
-MOST_MARKS: Final = (
-    3  # bytes for each quote and bracket; of text that has more of them their places take more than its values
-)
-MOST_DEPTH: Final = (
-    1024  # of brackets in brackets: orjson refuses what is deeper, and would not see it of an entry alone
-)
+# Bytes for each quote and bracket: of text that has more of them their places take more than its values.
+MOST_MARKS: Final = 3
+# Of brackets in brackets: orjson refuses what is deeper, and would not see it of an entry alone.
+MOST_DEPTH: Final = 1024
 # All four brackets, and four letters, are the same in these bits: two passes over the bytes instead of eight.
 _BITS_OF_BRACKETS: Final = (0xD9, 0x59)
 
