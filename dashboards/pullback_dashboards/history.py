@@ -63,6 +63,7 @@ _LABELS = {
     "array_allocs": "arrays",
     "native_bytes": "native bytes",
     "native_allocs": "native allocations",
+    "python_allocs": "python allocations",
     "peak_bytes": "peak bytes",
     "compile_time": "compile time",
 }

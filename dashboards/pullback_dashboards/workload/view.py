@@ -250,6 +250,11 @@ class WorkloadView:
         return _compares(self.plots)
 
     @property
+    def leaves_out_zeros(self) -> bool:
+        """Whether a plot has counts of zero that its logarithmic axis has no place for."""
+        return any(mark.value == 0 for plot in self.plots if plot.log for track in plot.tracks for mark in track.marks)
+
+    @property
     def shown(self) -> tuple[TableRow, ...]:
         """The rows of the table's present page."""
         first = (self.state.page - 1) * ROWS_ON_A_PAGE

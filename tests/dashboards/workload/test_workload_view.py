@@ -43,6 +43,11 @@ def test_every_variant_has_a_track_even_where_it_was_not_measured(history):
     assert [mark.place for mark in plot.tracks[2].marks] == [0, 1, 3]
 
 
+def test_counts_of_zero_are_said_to_be_left_out_where_the_axis_is_logarithmic(history):
+    assert view_of(history, scale="log").leaves_out_zeros
+    assert not view_of(history).leaves_out_zeros
+
+
 def test_the_sentence_says_speed_then_memory(history):
     said = {part.variant: part.words for part in view_of(history).lede}
     assert said["fused"] == "2.0× faster than unfused, array bytes 50 % less than unfused"
