@@ -1,5 +1,6 @@
 """Uploading reports and reading them back."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
@@ -33,6 +34,7 @@ from pullback_service.reports.growing import GrowingReport
 from pullback_service.reports.keeping import Upload
 from pullback_service.reports.models import Report
 from pullback_service.reports.preparing import prepare_upload
+from pullback_service.reports.reading import LONG_BODY_BYTES
 from pullback_service.reports.receiving import (
     OPENAPI_BODY,
     ReportBody,
@@ -104,21 +106,22 @@ async def upload_report(
             details={"commit": head.commit.sha},
         )
 
-    kept = None
-    if is_stored_while_read(body) and not stated.dry_run:
-        growing = GrowingReport(lambda watcher: prepare(watcher=watcher))
-        kept = await intake.keep_while_read(caller, growing, idempotency_key, line_of)
-        prepared = await growing.prepared()
-    else:
-        prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
-    if prepared.body_bytes > LARGE_BODY_BYTES:
-        background.add_task(give_back_memory)  # when this function and all it holds are gone
-    head = prepared.read.head
-    if kept is None:
-        if not stated.allow_dirty:
-            refuse_dirty(prepared.read)
-        upload = Upload.of(prepared, idempotency_key)
-        kept = await (intake.try_out(caller, upload) if stated.dry_run else intake.keep(upload, line_of(head)))
+    async with intake.long if len(body) >= LONG_BODY_BYTES else nullcontext():
+        kept = None
+        if is_stored_while_read(body) and not stated.dry_run:
+            growing = GrowingReport(lambda watcher: prepare(watcher=watcher))
+            kept = await intake.keep_while_read(caller, growing, idempotency_key, line_of)
+            prepared = await growing.prepared()
+        else:
+            prepared = prepare() if is_read_at_once(body) else await to_thread.run_sync(prepare)
+        if prepared.body_bytes > LARGE_BODY_BYTES:
+            background.add_task(give_back_memory)  # when this function and all it holds are gone
+        head = prepared.read.head
+        if kept is None:
+            if not stated.allow_dirty:
+                refuse_dirty(prepared.read)
+            upload = Upload.of(prepared, idempotency_key)
+            kept = await (intake.try_out(caller, upload) if stated.dry_run else intake.keep(upload, line_of(head)))
     members = receipt_of(kept.report, head.project, head.commit.sha).model_dump()
     if stated.dry_run and kept.created:
         members |= {"url": None, "status": "would be accepted"}

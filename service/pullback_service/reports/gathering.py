@@ -95,7 +95,10 @@ class Gathered:
 
 
 class Watcher(Protocol):
-    """Who wants to know what a report says before all of it was read; what is wrong with it is raised at its end."""
+    """Who wants to know what a report says before all of it was read; what is wrong with it is raised at its end.
+
+    Nobody is told of one with comparisons: the commits that they speak of must be made before its cases.
+    """
 
     def begins(self, head: ReportHead, parts: Parts) -> None:
         """The head holds; `parts` will grow."""
@@ -141,7 +144,7 @@ def gather(
     """
     gathering, digest = _Gathering(root, places), _Digest()
     head = gathering.valid(ReportHead, {key: value for key, value in raw.items() if key not in _LISTS})
-    if watcher is not None and head is not None:
+    if watcher is not None and head is not None and not raw.get("comparisons"):
         watcher.begins(head, gathering.parts)
     take = {"cases": gathering.take_case, "comparisons": gathering.take_comparison}
     for key in sorted(raw.keys() | _LISTS.keys()):

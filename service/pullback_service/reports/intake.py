@@ -24,8 +24,8 @@ from pullback_service.reports.schemas import ReportHead
 MOST_TOGETHER = 32
 LARGEST_TOGETHER_BYTES = 64 * 1024
 """Of a report that is stored with others: a larger one would keep them waiting."""
-MOST_WHILE_READ = 2
-"""Reports stored while they are read: each holds a connection as long, and more find no processor that has nothing to do."""
+MOST_LONG = 2
+"""Long bodies at once: more find no processor that has nothing to do, and would take the connections of all others."""
 
 
 class _Lane(NamedTuple):
@@ -49,7 +49,8 @@ class Intake:
         self._database = database
         self._lanes: dict[_Lane, list[_Waiting]] = {}
         self._storing: set[asyncio.Task[None]] = set()
-        self._kept_while_read = 0
+        self.long = asyncio.Semaphore(MOST_LONG)
+        """The turns of those who bring a long body: whoever has none yet holds no connection, and is not read."""
 
     async def keep(self, upload: Upload, line: Line) -> KeptReport:
         """Store a report, or find that it is stored; with a line in the audit log where it is new."""
@@ -71,9 +72,6 @@ class Intake:
         self, caller: Caller, growing: GrowingReport, key: str | None, line_of: Callable[[ReportHead], Line]
     ) -> KeptReport | None:
         """Store a large report while it is read; None where that cannot be, and `keep` decides when all of it is read."""
-        if self._kept_while_read >= MOST_WHILE_READ:
-            return None
-        self._kept_while_read += 1
         try:
             head = await growing.head()
             if head is None or head.commit.dirty:
@@ -88,8 +86,6 @@ class Intake:
         except Exception:
             await growing.prepared()  # what is wrong with the report itself is said first
             raise
-        finally:
-            self._kept_while_read -= 1
         return kept
 
     async def try_out(self, caller: Caller, upload: Upload) -> KeptReport:

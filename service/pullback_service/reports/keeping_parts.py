@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.commits.queries import ensure_commits
-from pullback_service.ids import CaseId, ProjectId
+from pullback_service.ids import CaseId, CommitId, ProjectId
 from pullback_service.reports.copying import COPY_POINTS, in_pieces, lines
 from pullback_service.reports.gathering import KeptPoint, Parts
 from pullback_service.reports.models import Comparison, Failure
@@ -29,10 +29,20 @@ class PlacedParts:
 
 
 async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]) -> None:
-    """Everything that reports of a project say."""
+    """Everything that reports of a project say.
+
+    Commits are made before cases, as everybody does: else those who wait for the one and those who wait for the other
+    could wait in a circle.
+    """
+    compared = (part.document for one in placed for part in one.parts.comparisons)
+    shas = (sha for document in compared for sha in (document.reference, document.candidate))
+    commits = await ensure_commits(session, project_id, shas)
     case_ids = await keep_points(session, project_id, placed)
     for one in placed:
-        await keep_others(session, project_id, one, case_ids)
+        if one.parts.failures:
+            await keep_failures(session, one, case_ids)
+        if one.parts.comparisons:
+            await _keep_comparisons(session, one, case_ids, commits)
 
 
 async def keep_points(
@@ -54,16 +64,6 @@ async def keep_points(
         _refuse_another_kind(one.parts.points, its_series)
     await _copy_points(session, placed, series)
     return case_ids
-
-
-async def keep_others(
-    session: AsyncSession, project_id: ProjectId, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]
-) -> None:
-    """Failures and comparisons."""
-    if placed.parts.failures:
-        await _keep_failures(session, placed, case_ids)
-    if placed.parts.comparisons:
-        await _keep_comparisons(session, project_id, placed, case_ids)
 
 
 def _refuse_another_kind(points: Sequence[KeptPoint], series: Sequence[KnownSeries]) -> None:
@@ -106,7 +106,8 @@ async def _copy_points(
             await copy.write(piece)
 
 
-async def _keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]) -> None:
+async def keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]) -> None:
+    """What could not be measured."""
     await session.execute(
         insert(Failure),
         [
@@ -126,12 +127,11 @@ async def _keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: M
 
 
 async def _keep_comparisons(
-    session: AsyncSession, project_id: ProjectId, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]
+    session: AsyncSession,
+    placed: PlacedParts,
+    case_ids: Mapping[bytes, CaseId],
+    commits: Mapping[str, CommitId],
 ) -> None:
-    stated = [(part.case, part.document) for part in placed.parts.comparisons]
-    commits = await ensure_commits(
-        session, project_id, (sha for _, document in stated for sha in (document.reference, document.candidate))
-    )
     await session.execute(
         insert(Comparison),
         [
@@ -153,6 +153,6 @@ async def _keep_comparisons(
                 "margin": document.margin,
                 "provisional": document.margin_is_provisional,
             }
-            for case, document in stated
+            for case, document in ((part.case, part.document) for part in placed.parts.comparisons)
         ],
     )

@@ -11,7 +11,7 @@ from pullback_service.ids import CaseId, ProjectId
 from pullback_service.projects.queries import ensure_project
 from pullback_service.reports.growing import GrowingReport
 from pullback_service.reports.keeping import KeptReport, find
-from pullback_service.reports.keeping_parts import PlacedParts, keep_others, keep_points
+from pullback_service.reports.keeping_parts import PlacedParts, keep_failures, keep_points
 from pullback_service.reports.meeting import meet
 from pullback_service.reports.placing import place
 from pullback_service.reports.rows import begin_row, fill, fill_row, insert_rows
@@ -37,8 +37,9 @@ async def keep_while_read(
     async for piece in growing.pieces():
         case_ids |= await keep_points(session, project_id, [PlacedParts(head, its_place, piece)], piecewise=True)
     prepared = await growing.prepared()
-    rest = PlacedParts(head, its_place, prepared.read.parts)
-    await keep_others(session, project_id, rest, case_ids)
+    whole = PlacedParts(head, its_place, prepared.read.parts)
+    if whole.parts.failures:
+        await keep_failures(session, whole, case_ids)
     fill(report, prepared, is_on_history=True)
     await fill_row(session, report)
     await defer_follow_up(session, project_id, head.id)

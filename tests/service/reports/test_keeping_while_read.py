@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from pullback_service import database
 from pullback_service.models import Case, Commit, Comparison, Failure, Point, Project, Report, Series
-from pullback_service.reports import gathering, intake, reading, receiving
+from pullback_service.reports import endpoints, gathering, intake, keeping_parts, reading, receiving
 from pullback_service.reports.growing import GrowingReport
 from pullback_service.reports.preparing import prepare
 from pullback_service.reports.reading import read_parsed
@@ -71,16 +71,11 @@ async def test_points_come_before_the_rest_is_read(reports):
 
 
 async def test_what_is_stored_is_the_same(client, reports, session, monkeypatch, begun):
-    """A report with points, failures and comparisons, of cases that have the one and not the other."""
+    """A report with points and failures, of cases that have the one and not the other."""
 
     def report(commit):
-        compared = {
-            "case": {"workload": "only compared", "params": {}, "dtype": None, "device": "cpu"},
-            "variant": "fused", "metric": "time", "reference": reports.sha(1), "candidate": reports.sha(commit),
-            "log_ratio": 0.1, "low": 0.05, "high": 0.15, "n": 20, "outcome": "slower",
-        }  # fmt: skip
         failed = reports.case("failed", error={"kind": "crash", "message": "It fell over."}, variants=[], paired=[])
-        return reports.report(commit, cases=[reports.case("a"), failed, reports.case("b")], comparisons=[compared])
+        return reports.report(commit, cases=[reports.case("a"), failed, reports.case("b")])
 
     while_read = await client.post(URL, json=report(2))
     monkeypatch.setattr(receiving, "LONG_BODY_BYTES", 2**30)
@@ -90,11 +85,11 @@ async def test_what_is_stored_is_the_same(client, reports, session, monkeypatch,
 
     async def stored(number):
         rows = []
-        for table in (Point, Failure, Comparison):
+        for table in (Point, Failure):
             columns = [
                 column
                 for column in table.__table__.c
-                if column.name not in {"id", "report_id", "commit_id", "candidate_id", "ordered_at"}
+                if column.name not in {"id", "report_id", "commit_id", "ordered_at"}
             ]
             found = await session.execute(
                 select(*columns)
@@ -114,7 +109,7 @@ async def test_what_is_stored_is_the_same(client, reports, session, monkeypatch,
 
     first, second = await stored(2), await stored(3)
     assert first == second
-    assert [len(rows) for rows in first[:3]] == [8, 1, 1]
+    assert [len(rows) for rows in first[:2]] == [8, 1]
     for answer, number in ((while_read, 2), (as_a_whole, 3)):
         body = (await client.get(f"{URL}/{answer.json()['id']}/body")).json()
         assert body["commit"]["sha"] == reports.sha(number)
@@ -186,15 +181,49 @@ async def test_two_reports_of_the_same_new_cases_in_opposite_orders(client, repo
     uploads = [reports.report(number, cases=cases[::-1] if number % 2 else cases) for number in range(1, 7)]
     answers = await asyncio.gather(*(client.post(URL, json=upload) for upload in uploads))
     assert [answer.status_code for answer in answers] == [201] * 6
-    assert len(begun) >= intake.MOST_WHILE_READ
+    assert [kept.created for kept in begun[6:]] == [True] * 6
     assert await count(session, Point) == 6 * 4 + 6 * 12 * 4
     assert await count(session, Case) == 13
 
 
-async def test_no_more_than_a_few_hold_connections(client, reports, begun, monkeypatch):
-    monkeypatch.setattr(intake, "MOST_WHILE_READ", 0)
-    assert (await client.post(URL, json=reports.report())).status_code == 201
-    assert begun == []
+async def test_no_more_than_two_are_read_and_stored_at_once(client, reports, session, monkeypatch):
+    monkeypatch.setattr(endpoints, "LONG_BODY_BYTES", 0)
+    at_once, most, keep_while_read = 0, 0, intake.keep_while_read
+
+    async def counting(*given):
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        try:
+            return await keep_while_read(*given)
+        finally:
+            at_once -= 1
+
+    monkeypatch.setattr(intake, "keep_while_read", counting)
+    answers = await asyncio.gather(*(client.post(URL, json=reports.report(number)) for number in range(1, 9)))
+    assert [answer.status_code for answer in answers] == [201] * 8
+    assert most == intake.MOST_LONG
+    assert await count(session, Point) == 8 * 4
+
+
+async def test_comparisons_wait_for_commits_before_anybody_waits_for_cases(client, reports, session, monkeypatch):
+    """One waits for a commit that the other makes, which waits to make cases: whoever has the right to make cases has all
+    the commits it speaks of."""
+    await client.post(URL, json=reports.report())
+    making, made = keeping_parts.keep_points, []
+
+    async def noting(session_, project_id, placed, **more):
+        made.append(set((await session_.scalars(select(Commit.sha))).all()))
+        return await making(session_, project_id, placed, **more)
+
+    monkeypatch.setattr(keeping_parts, "keep_points", noting)
+    compared = {
+        "case": {"workload": "compared", "params": {}, "dtype": None, "device": "cpu"},
+        "variant": "fused", "metric": "time", "reference": reports.sha(77), "candidate": reports.sha(1), "outcome": "same",
+    }  # fmt: skip
+    assert (await client.post(URL, json=reports.report(comparisons=[compared]))).status_code == 201
+    assert [reports.sha(77) in commits for commits in made] == [True]
+    assert await count(session, Comparison) == 1
 
 
 async def test_where_the_database_goes_away_meanwhile_nothing_is_stored(client, reports, session, monkeypatch):
