@@ -24,6 +24,7 @@ import pytest
 
 from pullback_service.errors import PostgresError
 from pullback_service.postgres import EmbeddedPostgres
+from pullback_service.reports.reading import LONG_BODY_BYTES
 
 pytestmark = pytest.mark.system
 
@@ -120,9 +121,9 @@ class CuttingProxy:
         return False
 
 
-def make_report(number, *, project="faults", commit=None):
-    """A small report of ours: two variants of one case."""
-    values = [1 + number / 1000 + process / 100 for process in range(3)]
+def make_report(number, *, project="faults", commit=None, cases=1, processes=3):
+    """A report of ours, usually a small one: two variants of each case."""
+    values = [1 + number / 1000 + process / 100 for process in range(processes)]
     variants = [
         {
             "variant": name,
@@ -146,15 +147,17 @@ def make_report(number, *, project="faults", commit=None):
         "harness": {"version": "1", "suite": "quick", "quality": "clean"},
         "cases": [
             {
-                "case": {"workload": f"w{number % 7}", "params": {"n": 10}, "dtype": "f4", "device": "cpu"},
+                "case": {"workload": f"w{number % 7}", "params": {"n": 10 + place}, "dtype": "f4", "device": "cpu"},
                 "gradient": {"ok": True},
                 "variants": variants,
             }
+            for place in range(cases)
         ],
     }
 
 
-POINTS = 4  # of one such report
+POINTS = 4  # of each case
+LONG_CASES = 200  # enough that storing begins before all of the report is read
 
 
 @dataclass
@@ -170,10 +173,12 @@ class Upload:
 
 
 def make_upload(number):
-    """Every third one is another tool's file."""
+    """Every third one is another tool's file, every twenty-fourth is long."""
     if number % 3:
-        body = json.dumps(make_report(number)).encode()
-        return Upload(f"run-{number}", body, {}, POINTS)
+        cases, processes = (LONG_CASES, 50) if number % 24 == 1 else (1, 3)
+        body = json.dumps(make_report(number, cases=cases, processes=processes)).encode()
+        assert cases == 1 or len(body) > LONG_BODY_BYTES
+        return Upload(f"run-{number}", body, {}, POINTS * cases)
     result = {"command": f"c{number % 5}", "mean": 1.0, "user": 0.5, "system": 0.1, "times": [1.0 + number, 1.1]}
     query = {"project": "faults", "commit": f"{number:040x}", "branch": "main", "machine": "ci"}
     return Upload(f"run-{number}", json.dumps({"results": [result]}).encode(), query, 3)
