@@ -175,7 +175,7 @@ class Upload:
 def make_upload(number):
     """Every third one is another tool's file, every twenty-fourth is long."""
     if number % 3:
-        cases, processes = (LONG_CASES, 50) if number % 24 == 1 else (1, 3)
+        cases, processes = (LONG_CASES, 80) if number % 24 == 1 else (1, 3)
         body = json.dumps(make_report(number, cases=cases, processes=processes)).encode()
         assert cases == 1 or len(body) > LONG_BODY_BYTES
         return Upload(f"run-{number}", body, {}, POINTS * cases)
