@@ -131,7 +131,7 @@ def main() -> None:
                 if options.only not in name:
                     continue
                 call, nbytes = native(function, arguments)
-                turns = {"native": call, "numpy": lambda f=function, a=arguments: f(*a), "empty": empty}  # type: ignore[misc]
+                turns = {"native": call, "numpy": lambda f=function, a=arguments: f(*a), "empty": empty}  # type: ignore[misc] # of defaults
                 seconds = take_turns(turns, budget_s=options.budget)
                 nothing = statistics.median(seconds["empty"])
                 own = [max(one - nothing, 1e-9) for one in seconds["native"]]

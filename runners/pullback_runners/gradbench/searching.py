@@ -13,7 +13,7 @@ def search(
 ) -> Callable[[], Any]:
     """The call of `make(limit)`, which gives a result and whether it is complete, with a bound that suffices."""
     while True:
-        plan = engine.plan((name, limit), lambda limit=limit: make(limit))  # type: ignore[misc]
+        plan = engine.plan((name, limit), lambda limit=limit: make(limit))  # type: ignore[misc] # of a default, not inferred
         if plan(start)[1]:
             return lambda: plan(start)[0]
         if limit >= LARGEST:

@@ -10,7 +10,7 @@ from pullback_runners.workloads.activations import GELU_CUBIC, GELU_SCALE
 
 def _activation(autograd: Any, act: str) -> Callable[[Any], Any]:
     anp = autograd.numpy
-    return {  # type: ignore[no-any-return]
+    return {  # type: ignore[no-any-return] # autograd is untyped
         "identity": lambda x: x,
         "tanh": anp.tanh,
         "relu": lambda x: anp.maximum(x, 0),

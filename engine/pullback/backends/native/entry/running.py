@@ -63,7 +63,7 @@ class _Plain:
         bind(self, [frame, *bound_frames(self)])
 
     def _template(self, args: tuple[Any, ...]) -> Template:
-        raise NotImplementedError
+        raise NotImplementedError  # by each kind of program, which knows how its arguments are laid out
 
 
 class Runner(_Plain):
