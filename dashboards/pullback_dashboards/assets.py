@@ -16,8 +16,8 @@ PLOTLY = "plotly.min.js"
 NAMES = frozenset(
     {
         "pullback.css",
+        "start.js",
         "theme.js",
-        "ahead.js",
         "figures.js",
         "live.js",
         "swap.js",

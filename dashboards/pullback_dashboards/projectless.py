@@ -23,6 +23,6 @@ async def elsewhere(
     if found is None:
         command = FIRST_STEPS.format(base=str(request.base_url).rstrip("/"))
         why = Empty("Nothing is measured yet", (nothing, "The first report makes one:"), command)
-        return page(request, "nothing.html", title=title, nothing=why, copying=True)
+        return page(request, "nothing.html", title=title, nothing=why, scripts=("copy.js",))
     there = address(found.name)
     return RedirectResponse(f"{there}?{urlencode(asked)}" if asked else there, status_code=307)

@@ -39,6 +39,9 @@ from pullback_service.logins.cookies import COOKIE, masked_csrf_of
 Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; letters keep their size.")]
 
 _MARKDOWN = ".md"
+_EVERYWHERE = ("theme.js", "times.js")
+_THEME = "pullback_theme"  # the cookie in which `theme.js` keeps the reader's choice
+_THEMES = frozenset({"light", "dark"})
 _HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "same-origin", "cache-control": "no-cache"}
 
 
@@ -64,6 +67,7 @@ def page(
     title: str,
     figure: Mapping[str, int] | None = None,
     twins: Sequence[str] = (),
+    scripts: Sequence[str] = (),
     status: int = 200,
     project: str | None = None,
     machine: str | None = None,
@@ -71,13 +75,14 @@ def page(
 ) -> Response:
     """The page of a view, or its Markdown where that is asked for. `twins` names the other forms that the same address has.
 
-    `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it.
+    `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it;
+    `scripts` are those that this page needs and others do not.
     `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there.
     """
     path, query = address_of(request), request.url.query
     body = _rendered(
         template,
-        title=title,
+        **_opening(request, title),
         path=path,
         address=None if status >= HTTPStatus.BAD_REQUEST else f"{path}?{query}" if query else path,  # to be shared
         feed=links.feed(project, machine=machine) if project is not None else None,
@@ -88,12 +93,28 @@ def page(
         twins={suffix: links.twin(path, query, suffix) for suffix in twins},
         now=datetime.now(UTC),
         base=str(request.base_url).rstrip("/"),
+        scripts=[*_EVERYWHERE, *(["figures.js"] if figure else []), *scripts],
         csrf=masked_csrf_of(request.cookies[COOKIE]) if request.cookies.get(COOKIE) else None,
         **parts,
     )
-    if _wants_markdown(request):
+    if wants_markdown(request):
         return markdown_twin(markdown_of(body, str(request.base_url).rstrip("/")))
-    return HTMLResponse(body, status_code=status, headers=_PAGE_WITH_FIGURE if figure else _PAGE)
+    return HTMLResponse(body, status_code=status, headers=headers_of(figure=figure is not None))
+
+
+def opening(request: Request, title: str) -> str:
+    """The beginning of the page of that title: what can be said before anything was read, and what browsers fetch first."""
+    return _rendered("opening.html", **_opening(request, title))
+
+
+def _opening(request: Request, title: str) -> dict[str, str | None]:
+    theme = request.cookies.get(_THEME)
+    return {"title": title, "theme": theme if theme in _THEMES else None}
+
+
+def headers_of(*, figure: bool) -> Mapping[str, str]:
+    """The headers of a page, with an interactive figure or without."""
+    return _PAGE_WITH_FIGURE if figure else _PAGE
 
 
 class _Context(Context):
@@ -123,10 +144,10 @@ def address_of(request: Request) -> str:
     """The path of a page as an address has it: names with a question mark or a slash in them stay whole."""
     raw = request.scope.get("raw_path")
     path = raw.decode("ascii") if raw else quote(request.url.path)
-    return path.removesuffix(_MARKDOWN) if _wants_markdown(request) else path
+    return path.removesuffix(_MARKDOWN) if wants_markdown(request) else path
 
 
-def _wants_markdown(request: Request) -> bool:
+def wants_markdown(request: Request) -> bool:
     """Whether the route is that of a Markdown twin: a workload may be called `notes.md` as well."""
     return getattr(request.scope.get("route"), "path", "").endswith(_MARKDOWN)
 
@@ -236,6 +257,7 @@ def _templates() -> Environment:
     environment.context_class = _Context
     environment.globals |= {"links": links, "asset": lambda name: asset(name).address, "look_of": look_of}
     environment.filters |= {
+        "asset": lambda name: asset(name).address,
         "moment": moment,
         "duration": duration,
         "visible": visible,

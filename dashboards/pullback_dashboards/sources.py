@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading, counts_differ, with_exact_ratios
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
@@ -69,6 +70,7 @@ def _counting_differently(history: History) -> Iterable[tuple[UUID, UUID]]:
 
 
 _Key = tuple[int, str, str]
+_TIME = Metric("time", "s", exact=False)
 
 
 def _lines(cells: Sequence[MeasuredCell], failures: Sequence[FailedCase], places: Mapping[int, int]) -> Iterable[Line]:
@@ -78,29 +80,32 @@ def _lines(cells: Sequence[MeasuredCell], failures: Sequence[FailedCase], places
         if cell.commit.id not in places:  # came while the page was read
             continue
         key = (cell.case.id, cell.variant, cell.metric)
-        metric = Metric(cell.metric, cell.unit, cell.exact, cell.direction == "bigger")
-        about.setdefault(key, (cell.case.workload, cell.case.label, cell.variant, metric))
-        readings.setdefault(key, [None] * len(places))[places[cell.commit.id]] = _reading(cell)
+        if key not in about:
+            metric = Metric(cell.metric, cell.unit, cell.exact, cell.direction == "bigger")
+            about[key] = (cell.case.workload, cell.case.label, cell.variant, metric)
+            readings[key] = [None] * len(places)
+        readings[key][places[cell.commit.id]] = _reading(cell)
+    return with_failures([Line(*about[key], readings=tuple(row)) for key, row in readings.items()], failures, places)
+
+
+def with_failures(lines: Iterable[Line], failures: Iterable[FailedCase], places: Mapping[int, int]) -> list[Line]:
+    """Lines with what failed, at the `places` of its commits. A case that never ran has a line of the variant that failed."""
+    struck = [(line, [*line.readings]) for line in lines]
     for failure in failures:
-        if failure.commit.id not in places:
+        place = places.get(failure.commit.id)
+        if place is None:
             continue
-        for key in _struck(failure, about):
-            row = readings.setdefault(key, [None] * len(places))
-            place = places[failure.commit.id]
+        rows = [
+            row for line, row in struck if line.case == failure.case.label and failure.variant in {None, line.variant}
+        ]
+        if not rows:
+            nothing = (None,) * len(places)
+            never = Line(failure.case.workload, failure.case.label, failure.variant or BASELINE, _TIME, nothing)
+            rows = [[*nothing]]
+            struck.append((never, rows[0]))
+        for row in rows:
             row[place] = row[place] or Reading(failure=f"{failure.message}", report=str(failure.report_id))
-    return [Line(*about[key], readings=tuple(row)) for key, row in readings.items()]
-
-
-def _struck(failure: FailedCase, about: dict[_Key, tuple[str, str, str, Metric]]) -> list[_Key]:
-    """The series that a failure speaks of. A case that never ran has none; it is shown under the variant that failed."""
-    of_case = [key for key in about if key[0] == failure.case.id]
-    keys = [key for key in of_case if failure.variant in {None, key[1]}]
-    if keys:
-        return keys
-    variant = failure.variant or "unfused"
-    key = (failure.case.id, variant, "time")
-    about[key] = (failure.case.workload, failure.case.label, variant, Metric("time", "s", exact=False))
-    return [key]
+    return [replace(line, readings=tuple(row)) for line, row in struck]
 
 
 def claim_of(stated: StatedComparison, place: int) -> Claim:

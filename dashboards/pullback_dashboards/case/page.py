@@ -87,7 +87,7 @@ async def case_page(request: Request, view: AskedView) -> Response:
         project=view.project,
         view=view,
         twins=("json", "csv", "md"),
-        copying=True,
+        scripts=("copy.js",),
         against_baseline=any(row.factor for row in view.variants),
     )
 

@@ -107,7 +107,13 @@ async def commit_page(request: Request, view: AskedView) -> Response:
     """The page."""
     title = view.commit.title or f"Commit {view.commit.short}"
     return page(
-        request, "commit.html", title=title, project=view.project, view=view, twins=("json", "csv", "md"), copying=True
+        request,
+        "commit.html",
+        title=title,
+        project=view.project,
+        view=view,
+        twins=("json", "csv", "md"),
+        scripts=("copy.js",),
     )
 
 

@@ -188,7 +188,14 @@ async def compare_page(request: Request, asked: AskedPage) -> Response:
     title = _title(view) if view else "Compare"
     twins = ("json", "csv", "md", "card.png") if view else ("json",)
     return page(
-        request, "compare.html", title=title, project=asked.project, asked=asked, view=view, twins=twins, copying=True
+        request,
+        "compare.html",
+        title=title,
+        project=asked.project,
+        asked=asked,
+        view=view,
+        twins=twins,
+        scripts=("copy.js",),
     )
 
 

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.choices import Empty
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
+from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_service.machines.remembering import NoiseMemory
 from pullback_service.runtime import KnownNoise
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import OpenedReading, ReadSession
 from pullback_service.status.queries import read_status
 from pullback_service.status.schemas import ChoreStatus
 
@@ -20,6 +23,9 @@ router = APIRouter(include_in_schema=False)
 COLUMNS = (
     "machine", "hardware", "state", "agents", "jobs", "noise_floor", "provisional", "last_results", "spool_waiting", "last_seen_at",
 )  # fmt: skip
+
+
+_TITLE = "Fleet"
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,10 @@ class FleetView:
 
 
 async def _read(request: Request, session: ReadSession, memory: KnownNoise) -> FleetView:
+    return await _fleet(request, session, memory)
+
+
+async def _fleet(request: Request, session: AsyncSession, memory: NoiseMemory) -> FleetView:
     machines = await machine_lines(session, memory)
     status = await read_status(session)
     waiting = status.jobs.by_state.get("queued", 0)
@@ -93,16 +103,27 @@ async def fleet_csv(view: AskedView) -> Response:
 
 @router.get("/fleet")
 @router.get("/fleet.md")
-async def fleet_page(request: Request, view: AskedView) -> Response:
+async def fleet_page(request: Request, reading: OpenedReading, memory: KnownNoise) -> Response:
     """The page."""
+
+    async def read(certain: Certain) -> Response:
+        async with reading() as session:
+            await session.connection()  # a database that is away is an error with its own status
+            certain(_TITLE)
+            view = await _fleet(request, session, memory)
+        return _page(request, view)
+
+    return await opened(request, read)
+
+
+def _page(request: Request, view: FleetView) -> Response:
     return page(
         request,
         "fleet.html",
-        title="Fleet",
+        title=_TITLE,
         view=view,
         twins=("json", "csv", "md"),
-        live=True,
-        copying=view.empty is not None,
+        scripts=("live.js", *(["copy.js"] if view.empty else [])),
     )
 
 

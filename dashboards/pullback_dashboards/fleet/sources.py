@@ -120,18 +120,21 @@ def _progress(seen: SeenAgent) -> Progress | None:
 async def machine_lines(session: AsyncSession, memory: NoiseMemory) -> tuple[MachineLine, ...]:
     """Machines in the order of their names: those with agents, and behind them those that only sent reports."""
     machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
-    agents = [agent_line(seen) for seen in await list_agents(session, after_id=None, limit=_MOST_AGENTS)]
+    agents: dict[int, list[AgentLine]] = {}
+    for seen in await list_agents(session, after_id=None, limit=_MOST_AGENTS):
+        line = agent_line(seen)
+        agents.setdefault(line.machine_id, []).append(line)
     ids = [MachineId(machine.id) for machine in machines]
     heard = await memory.of(session, ids, days=NOISE_DAYS)
     results = await newest_of_machines(session, ids, limit=RESULTS)
     lines = [
         machine_line(
             machine,
-            [agent for agent in agents if agent.machine_id == machine.id],
-            heard[MachineId(machine.id)],
-            [(each.report.quality, each.report.failures) for each in results.get(MachineId(machine.id), ())],
+            agents.get(id_, ()),
+            heard[id_],
+            [(each.report.quality, each.report.failures) for each in results.get(id_, ())],
         )
-        for machine in machines
+        for id_, machine in zip(ids, machines, strict=True)
     ]
     return tuple(sorted(lines, key=lambda line: (not line.agents, case_order(line.name), line.id)))
 

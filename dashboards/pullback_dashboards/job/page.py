@@ -85,8 +85,7 @@ async def job_page(request: Request, view: AskedView) -> Response:
         title=f"Job {view.job.id}",
         view=view,
         twins=("json", "md"),
-        live=live,
-        log=view.log.streams,
+        scripts=(*(["live.js"] if live else []), *(["log.js"] if view.log.streams else [])),
     )
 
 

@@ -71,4 +71,6 @@ async def machine_csv(view: AskedView) -> Response:
 @router.get("/machines/{machine_id}.md")
 async def machine_page(request: Request, view: AskedView) -> Response:
     """The page."""
-    return page(request, "machine.html", title=view.line.name, view=view, twins=("json", "csv", "md"), live=True)
+    return page(
+        request, "machine.html", title=view.line.name, view=view, twins=("json", "csv", "md"), scripts=("live.js",)
+    )

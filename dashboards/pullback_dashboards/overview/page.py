@@ -13,6 +13,7 @@ from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, 
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, in_reading_order
+from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
@@ -21,7 +22,7 @@ from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(include_in_schema=False)
 named = APIRouter(route_class=WholeNames, include_in_schema=False)
@@ -82,8 +83,13 @@ _SHOWN: Keeping[OverviewView] = Keeping(16)
 
 
 async def _read(request: Request, session: ReadSession, state: Asked) -> OverviewView:
+    return await _overview(request, session, state)
+
+
+async def _overview(
+    request: Request, session: AsyncSession, state: State, *, certain: Certain = lambda _: None
+) -> OverviewView:
     base = str(request.base_url).rstrip("/")
-    fleet = await fleet_now(session)
     projects = await list_projects(session)
     names = tuple(project.name for project in projects)
     if state.project is not None:
@@ -92,16 +98,20 @@ async def _read(request: Request, session: ReadSession, state: Asked) -> Overvie
     elif projects:
         project = sources.newest_of(projects)
     else:
+        fleet = await fleet_now(session)
         return OverviewView(fleet, empty=_nothing_yet(fleet, base))
     machines = await sources.machines_of(session, ProjectId(project.id))
     if not machines:
+        fleet = await fleet_now(session)
         which = _which_project(project.name, names)
         return OverviewView(fleet, project=project.name, questions=questions(which), empty=_nothing_yet(fleet, base))
     machine = sources.chosen(machines, state.machine)
+    if state.metric is None and state.page == 1:  # others may turn out not to be there
+        certain(project.name)
     present = await present_of(session, ProjectId(project.id), machine.id)
     places = _Places(project.name, names, machine.name, tuple(each.name for each in machines))
     view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state))
-    return replace(view, fleet=fleet)
+    return replace(view, fleet=await fleet_now(session))
 
 
 @dataclass(frozen=True)
@@ -155,8 +165,18 @@ AskedView = Annotated[OverviewView, Depends(_read)]
 
 @router.get("/")
 @router.get("/overview.md")
-async def overview(request: Request, view: AskedView, state: Asked) -> Response:
+async def overview(request: Request, reading: OpenedReading, state: Asked) -> Response:
     """The page."""
+
+    async def read(certain: Certain) -> Response:
+        async with reading() as session:
+            view = await _overview(request, session, state, certain=certain)
+        return _page(request, view, state)
+
+    return await opened(request, read)
+
+
+def _page(request: Request, view: OverviewView, state: State) -> Response:
     return page(
         request,
         "overview.html",
@@ -167,10 +187,7 @@ async def overview(request: Request, view: AskedView, state: Asked) -> Response:
         project=view.project,
         machine=state.machine,
         against_baseline=view.heat is None or view.heat.compares,
-        live=True,
-        swapping=True,
-        cells=True,
-        copying=view.empty is not None,
+        scripts=("live.js", "swap.js", "cells.js", *(["copy.js"] if view.empty else [])),
     )
 
 

@@ -143,8 +143,7 @@ async def jobs_page(request: Request, view: AskedView) -> Response:
         title="Jobs",
         view=view,
         twins=("json", "csv", "md"),
-        live=True,
-        copying=view.empty is not None,
+        scripts=("live.js", *(["copy.js"] if view.empty else [])),
     )
 
 

@@ -274,7 +274,7 @@ async def _tokens(session: AsyncSession, caller: KnownCaller, after: int | None)
 
 async def _shown_once(request: Request, session: AsyncSession, caller: KnownCaller, made: Secret) -> Response:
     view = replace(await _tokens(session, caller, None), made=made)
-    answer = page(request, "settings_tokens.html", title="Tokens", view=view, copying=True)
+    answer = page(request, "settings_tokens.html", title="Tokens", view=view, scripts=("copy.js",))
     answer.headers.update(_NO_STORE)
     return answer
 

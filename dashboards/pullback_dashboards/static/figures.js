@@ -98,6 +98,4 @@ async function show(place) {
   });
 }
 
-document.addEventListener("DOMContentLoaded", () => { // the window then stands where the address's fragment leads
-  for (const place of document.querySelectorAll("[data-figure]")) show(place);
-});
+for (const place of document.querySelectorAll("[data-figure]")) show(place);

@@ -1,34 +1,13 @@
-// The theme: the system's wish unless the reader chose one here before. Runs before the first paint, so that nothing flashes.
+// The button for the theme. The reader's choice is kept as a cookie, so that the service writes it into the page and nothing
+// flashes; without one the system's wish holds. The style sheet shows which theme the button leads to.
 const root = document.documentElement;
-const KEY = "pullback-theme";
+const system = matchMedia("(prefers-color-scheme: dark)");
+const YEAR_S = 365 * 24 * 3600;
 
-function chosen() {
-  try { return localStorage.getItem(KEY); } catch { return null; } // storage may be forbidden; the system's wish then holds
-}
-
-function inForce() {
-  return root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-}
-
-root.classList.add("scripted");
-if (chosen()) root.dataset.theme = chosen();
-
-document.addEventListener("DOMContentLoaded", () => {
-  const button = document.querySelector("button.theme");
-  const name = () => {
-    const next = inForce() === "dark" ? "light" : "dark";
-    button.textContent = next === "dark" ? "Dark" : "Light";
-    button.setAttribute("aria-label", `Switch to the ${next} theme`);
-  };
-  button.addEventListener("click", () => {
-    root.dataset.theme = inForce() === "dark" ? "light" : "dark";
-    try { localStorage.setItem(KEY, root.dataset.theme); } catch { /* not remembered, still switched */ }
-    name();
-    document.dispatchEvent(new Event("themechange"));
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    name();
-    document.dispatchEvent(new Event("themechange"));
-  });
-  name();
+document.querySelector("button.theme").addEventListener("click", () => {
+  const inForce = root.dataset.theme ?? (system.matches ? "dark" : "light");
+  root.dataset.theme = inForce === "dark" ? "light" : "dark";
+  document.cookie = `pullback_theme=${root.dataset.theme}; path=/; max-age=${YEAR_S}; samesite=lax`;
+  document.dispatchEvent(new Event("themechange"));
 });
+system.addEventListener("change", () => document.dispatchEvent(new Event("themechange")));

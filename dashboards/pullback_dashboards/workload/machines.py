@@ -12,7 +12,7 @@ from pullback_dashboards.history import TIERS, Metric, in_reading_order
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.scales import is_log
 from pullback_dashboards.workload.view import State
-from pullback_service.series.case_history import Place, SketchedPoint
+from pullback_service.series.case_history import Sketch
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Machines:
 
 
 def side_by_side(
-    points: Sequence[SketchedPoint],
+    sketches: Sequence[Sketch],
     names: Mapping[int, str],
     others: Sequence[str],
     *,
@@ -57,20 +57,18 @@ def side_by_side(
     current: str,
 ) -> Machines:
     """The machines in the order of `names`, relative to the baseline where there are ratios."""
-    relative = state.y == "relative" and any(point.log_ratio is not None for point in points)
-    places = {place: number for number, place in enumerate(sorted({point.place for point in points}))}
-    scale = units.scale_for([point.value for point in points], metric.unit)
-    strangers = tuple(v for v in in_reading_order({p.variant for p in points}) if v not in TIERS)
-    of_machine: dict[int, dict[str, list[SketchedPoint]]] = {machine_id: {} for machine_id in names}
-    for point in points:
-        of_machine[point.machine_id].setdefault(point.variant, []).append(point)
-    curves = {
-        machine_id: tuple(_curves(of_variant, places, strangers, scale, relative=relative))
-        for machine_id, of_variant in of_machine.items()
-    }
-    heights = [[spot.height for spot in curve.spots if spot] for drawn in curves.values() for curve in drawn]
+    relative = state.y == "relative" and any(ratio is not None for sketch in sketches for ratio in sketch.log_ratios)
+    scale = units.scale_for([value for sketch in sketches for value in sketch.values], metric.unit)
+    variants = in_reading_order({sketch.variant for sketch in sketches})
+    strangers = tuple(variant for variant in variants if variant not in TIERS)
+    of_machine: dict[int, list[Curve]] = {machine_id: [] for machine_id in names}
+    for sketch in sorted(sketches, key=lambda sketch: variants.index(sketch.variant)):
+        if spots := () if relative and sketch.variant == BASELINE else tuple(_spots(sketch, scale, relative=relative)):
+            of_machine[sketch.machine_id].append(Curve(sketch.variant, look_of(sketch.variant, strangers), spots))
+    heights = [[spot.height for spot in curve.spots if spot] for curves in of_machine.values() for curve in curves]
     log = is_log(state.scale, [*heights, [1.0]] if relative else heights)
-    shared = SharedScale.around(list(curves.values()), count=len(places), log=log, baseline=1.0 if relative else None)
+    count = 1 + max(place for sketch in sketches for place in sketch.places)
+    shared = SharedScale.around([*of_machine.values()], count=count, log=log, baseline=1.0 if relative else None)
 
     def address(name: str) -> str:
         return links.workload(project, workload, **state.parameters(machine=name, page=1))
@@ -84,8 +82,8 @@ def side_by_side(
                 machine=name,
                 href=address(name),
                 current=name == current,
-                newest=tuple(_newest(curves[machine_id], unit)),
-                drawing=small(curves[machine_id], shared),
+                newest=tuple(_newest(of_machine[machine_id], unit)),
+                drawing=small(of_machine[machine_id], shared),
             )
             for machine_id, name in names.items()
         ),
@@ -93,29 +91,11 @@ def side_by_side(
     )
 
 
-def _curves(
-    of_variant: Mapping[str, Sequence[SketchedPoint]],
-    places: Mapping[Place, int],
-    strangers: tuple[str, ...],
-    scale: units.Scale,
-    *,
-    relative: bool,
-) -> Iterator[Curve]:
-    for variant in in_reading_order(of_variant):
-        if relative and variant == BASELINE:
-            continue
-        points = of_variant[variant]
-        spots = (
-            tuple(
-                Spot(places[place], math.exp(log_ratio))
-                for _, _, place, _, log_ratio in points
-                if log_ratio is not None
-            )
-            if relative
-            else tuple(Spot(places[place], value / scale.divisor) for _, _, place, value, _ in points)
-        )
-        if spots:
-            yield Curve(variant, look_of(variant, strangers), spots)
+def _spots(sketch: Sketch, scale: units.Scale, *, relative: bool) -> Iterator[Spot]:
+    if relative:
+        pairs = zip(sketch.places, sketch.log_ratios, strict=True)
+        return (Spot(place, math.exp(ratio)) for place, ratio in pairs if ratio is not None)
+    return (Spot(place, value / scale.divisor) for place, value in zip(sketch.places, sketch.values, strict=True))
 
 
 def _newest(curves: Sequence[Curve], unit: str) -> Iterator[Newest]:

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.still import WIDTH
 from pullback_dashboards.choices import Question, question, questions
+from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routing import WholeNames
@@ -22,7 +24,7 @@ from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, besi
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -52,10 +54,18 @@ class WorkloadPage:
 
 
 async def _view(
-    session: ReadSession, project: str, workload: str, state: State, *, curves_alone: bool
+    session: AsyncSession,
+    project: str,
+    workload: str,
+    state: State,
+    *,
+    curves_alone: bool = False,
+    certain: Certain = lambda _: None,
 ) -> tuple[WorkloadView, Found]:
-    known = await project_by_name(session, project)
-    found = await find(session, ProjectId(known.id), project, workload, state, curves_alone=curves_alone)
+    project_id = ProjectId((await project_by_name(session, project)).id)
+    if state.page > 1:  # whether the table has so many pages is known at the end
+        certain = lambda _: None  # noqa: E731
+    found = await find(session, project_id, project, workload, state, curves_alone=curves_alone, certain=certain)
     view = workload_view(
         found.history, project=project, workload=workload, state=found.state, counts=found.counts, thinned=found.thinned
     )
@@ -72,10 +82,12 @@ async def _read_curves(
 
 
 async def _read(project: str, workload: str, session: ReadSession, state: Annotated[State, Depends()]) -> WorkloadPage:
-    view, found = await _view(session, project, workload, state, curves_alone=False)
+    return _asked(*await _view(session, project, workload, state), state)
 
+
+def _asked(view: WorkloadView, found: Found, state: State) -> WorkloadPage:
     def page_at(number: int) -> str:
-        return links.workload(project, workload, **state.parameters(page=number)) + "#table-title"
+        return links.workload(view.project, view.workload, **state.parameters(page=number)) + "#table-title"
 
     return WorkloadPage(
         view,
@@ -141,8 +153,20 @@ async def workload_svg(asked: AskedCurves, plot: str | None = None, width: Width
 @router.get(_PATH)
 @router.get(_PATH + links.PAGE)
 @router.get(_PATH + ".md")
-async def workload_page(request: Request, asked: AskedPage) -> Response:
+async def workload_page(
+    request: Request, project: str, workload: str, reading: OpenedReading, state: Annotated[State, Depends()]
+) -> Response:
     """The page."""
+
+    async def read(certain: Certain) -> Response:
+        async with reading() as session:
+            view, found = await _view(session, project, workload, state, certain=certain)
+        return _page(request, _asked(view, found, state))
+
+    return await opened(request, read, figure=True)
+
+
+def _page(request: Request, asked: WorkloadPage) -> Response:
     return page(
         request,
         "workload.html",
@@ -159,7 +183,7 @@ async def workload_page(request: Request, asked: AskedPage) -> Response:
         pins=_pins(asked.view, asked.machine),
         badge_of=spoken_of(asked.view),
         against_baseline=asked.view.compares,
-        copying=True,
+        scripts=("copy.js",),
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),
         twins=("json", "csv", "md", "svg", "png", "card.png", "badge.svg"),

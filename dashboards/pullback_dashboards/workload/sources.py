@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.history import History, Metric, Reading, case_order, in_metric_order
+from pullback_dashboards.history import History, Line, Metric, Reading, case_order, in_metric_order, with_exact_ratios
+from pullback_dashboards.opening import Certain
 from pullback_dashboards.workload.events import Counted
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.series import case_history as queries
-from pullback_service.series.case_history import CaseHistory, CaseSeries, CountChange
+from pullback_service.series.case_history import CaseHistory, CaseSeries, CountChange, DrawnPoint
 from pullback_service.series.overviewing import KnownCase, comparisons_at
-from pullback_service.series.queries import MeasuringMachine, WorkloadHistory
+from pullback_service.series.queries import MeasuringMachine
 
 MOST_MACHINES = 12  # drawn side by side; the others are links
 SKETCHED_COMMITS = 100
@@ -49,8 +50,12 @@ async def find(
     state: State,
     *,
     curves_alone: bool = False,
+    certain: Certain = lambda _: None,
 ) -> Found:
-    """Everything for one state of the page; for images the curves alone, without what is told and shown beside them."""
+    """Everything for one state of the page; for images the curves alone, without what is told and shown beside them.
+
+    Calls `certain` once it is certain that there is such a page: what comes behind that is not refused.
+    """
     machines = await sources.machines_of(session, project_id)
     if not machines:
         raise NotFoundError(f"Nothing of project {project!r} has been measured yet: its first report makes this page.")
@@ -70,6 +75,7 @@ async def find(
         # A link of another machine brought it along: what one machine counts, another need not.
         chosen = None if await _counts_elsewhere(session, case, elsewhere, chosen) else chosen
     full = replace(state, case=case.label, memory=_chosen_memory(memory, chosen))
+    certain(workload)
     found = await queries.case_history(
         session,
         case.id,
@@ -146,36 +152,28 @@ def machine_for(
 
 def _as_history(found: CaseHistory, case: KnownCase) -> History:
     """The history of the case; marks of a thinned one know what they followed."""
-    history = sources.as_history([WorkloadHistory(found.commits, found.cells, found.failures)])
-    if not found.thinned:
-        return history
-    ids = {(cell.variant, cell.metric): cell.series_id for cell in found.cells}
-
-    def with_previous(place: int, reading: Reading | None, series_id: int | None) -> Reading | None:
-        commit_id = history.commits[place].id
-        if reading is None or reading.failure or series_id is None or commit_id is None:
-            return reading
-        last = found.before.get((series_id, commit_id))
-        return (
-            reading
-            if last is None
-            else reading._replace(
-                previous=Reading(last.value, last.log_ratio, last.low, last.high, report=str(last.report_id))
-            )
+    places = {commit.id: place for place, commit in enumerate(found.commits)}
+    rows: dict[int, list[Reading | None]] = {}
+    series = {}
+    for point in found.points:
+        one, commit_id, value, log_ratio, low, high, n, outcome, quality, dirty, report = point
+        if one.id not in rows:
+            rows[one.id], series[one.id] = [None] * len(places), one
+        rows[one.id][places[commit_id]] = Reading(
+            value, log_ratio, low, high, n, outcome, quality != "clean", dirty, None, report, _before(found, point)
         )
+    lines = [
+        Line(case.workload, case.label, series[id_].variant, _metric(series[id_]), tuple(row))
+        for id_, row in rows.items()
+    ]
+    told = sources.with_failures(lines, found.failures, places)
+    return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told)))
 
-    lines = tuple(
-        replace(
-            line,
-            readings=tuple(
-                with_previous(place, reading, ids.get((line.variant, line.metric.name)))
-                for place, reading in enumerate(line.readings)
-            ),
-        )
-        for line in history.lines
-        if line.case == case.label
-    )
-    return replace(history, lines=lines)
+
+def _before(found: CaseHistory, point: DrawnPoint) -> Reading | None:
+    """What a point of a thinned history followed; that of a whole one is the point before."""
+    last = found.before.get((point.series.id, point.commit_id)) if found.thinned else None
+    return last and Reading(last.value, last.log_ratio, last.low, last.high, report=str(last.report_id))
 
 
 async def _side_by_side(
@@ -197,13 +195,13 @@ async def _side_by_side(
     drawn = list(machines[:MOST_MACHINES])
     if machine not in drawn:
         drawn[-1] = machine
-    points = await queries.sketches(
+    sketches = await queries.sketches(
         session, case.id, metrics[0].name, [one.id for one in drawn], last=min(int(state.last), SKETCHED_COMMITS)
     )
-    if not points:
+    if not sketches:
         return None
     return side_by_side(
-        points,
+        sketches,
         {int(one.id): one.name for one in drawn},
         [one.name for one in machines if one not in drawn],
         metric=metrics[0],

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from itertools import groupby, pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Integer, Row, Select, and_, any_, bindparam, cast, func, lateral, select, true
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Integer, Row, Select, bindparam, lateral, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -27,20 +26,17 @@ from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.overviewing import KnownCase
-from pullback_service.series.pooling import speaker
+from pullback_service.series.pooling import pooled_value, speaker
 from pullback_service.series.queries import (
     MOST_FAILURES,
     CommitFacts,
     FailedCase,
-    MeasuredCell,
     commits_of_ids,
     failed_case,
-    measured_points,
-    pooled_cells,
     select_failures,
-    select_points,
 )
 from pullback_service.series.thinning import thin
+from pullback_service.statements import array_of
 
 MOST_COMMITS = 5_000
 MOST_MARKS = 1_000
@@ -53,15 +49,20 @@ Light: TypeAlias = Row[Any]
 
 
 _SKETCHES = """
-SELECT series.machine_id, series.variant, newest.*
-  FROM series, LATERAL (
-    SELECT ordered_at, commit_id, value, log_ratio
-      FROM point
-     WHERE series_id = series.id
-     ORDER BY ordered_at DESC, commit_id DESC, id DESC
-     LIMIT %(last)s) newest
- WHERE series.case_id = %(case)s AND series.metric = %(metric)s AND series.machine_id = ANY (%(machines)s)
- ORDER BY newest.ordered_at, newest.commit_id
+  WITH newest AS (
+       SELECT series.machine_id, series.variant, of_series.*,
+              dense_rank() OVER (ORDER BY of_series.ordered_at, of_series.commit_id) - 1 AS place
+         FROM series, LATERAL (
+              SELECT ordered_at, commit_id, id, value, log_ratio
+                FROM point
+               WHERE series_id = series.id
+               ORDER BY ordered_at DESC, commit_id DESC, id DESC
+               LIMIT %(last)s) of_series
+        WHERE series.case_id = %(case)s AND series.metric = %(metric)s AND series.machine_id = ANY (%(machines)s))
+SELECT machine_id, variant, array_agg(place ORDER BY place, id), array_agg(value ORDER BY place, id),
+       array_agg(log_ratio ORDER BY place, id)
+  FROM newest
+ GROUP BY machine_id, variant
 """
 _PLACES = """
 SELECT series.id, newest.*
@@ -96,6 +97,22 @@ class Before(NamedTuple):
     report_id: UUID
 
 
+class DrawnPoint(NamedTuple):
+    """What a series says at a commit, all its reports pooled; the report is the newest."""
+
+    series: CaseSeries
+    commit_id: int
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    dirty: bool
+    report_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class CountChange:
     """An exact metric that is another than at the commit measured before, with the reports that counted both."""
@@ -111,25 +128,26 @@ class CountChange:
 class CaseHistory:
     """Commits of a window, oldest first, with the points that are to be drawn and what each of these followed.
 
-    `thinned` says that there are more points than `cells`, and only then what each of these followed is told.
+    Points come series by series and then oldest first. `thinned` says that there are more than these, and only then what
+    each of them followed is told.
     """
 
     commits: Sequence[CommitFacts]
-    cells: Sequence[MeasuredCell]
+    points: Sequence[DrawnPoint]
     failures: Sequence[FailedCase]
     before: Mapping[tuple[int, int], Before]
     changes: Sequence[CountChange]
     thinned: bool
 
 
-class SketchedPoint(NamedTuple):
-    """A point of a sketch, in which machines are put side by side."""
+class Sketch(NamedTuple):
+    """A variant on a machine, to be put beside the others: point by point the place among the commits of all, value and ratio."""
 
     machine_id: int
     variant: str
-    place: Place
-    value: float
-    log_ratio: float | None
+    places: Sequence[int]
+    values: Sequence[float]
+    log_ratios: Sequence[float | None]
 
 
 _CASES = (
@@ -201,22 +219,15 @@ async def case_history(
     kept, before = _kept(light, oldest)
     total = sum(1 for row in light if _place(row) >= oldest)
     thinned = len(places) > MOST_MARKS
-    points, values = _points(), {}
     if thinned:
-        pairs = (
-            func.unnest(
-                cast([pair[0] for pair in kept], ARRAY(BigInteger)), cast([pair[1] for pair in kept], ARRAY(BigInteger))
-            )
-            .table_valued("series_id", "commit_id")
-            .render_derived(name="kept")
-        )
-        points = points.join(pairs, and_(pairs.c.series_id == Point.series_id, pairs.c.commit_id == Point.commit_id))
+        chosen = {"series": array_of(pair[0] for pair in kept), "commits": array_of(pair[1] for pair in kept)}
+        rows = await statements.rows(session, _POINTS_OF, chosen, binary=True)
     else:
-        points, values = _points_since(), {"series": drawn, "ordered_at": oldest[0], "commit": oldest[1]}
-    cells = await pooled_cells(session, await measured_points(session, points, values)) if drawn else []
+        since = {"series": drawn, "ordered_at": oldest[0], "commit": oldest[1]}
+        rows = await statements.rows(session, _POINTS_SINCE, since, binary=True)
     return CaseHistory(
         commits=await commits_of_ids(session, known),
-        cells=[cell for cell in cells if cell.commit.id in known],
+        points=await _pooled(session, [row for row in rows if row[1] in known], {one.id: one for one in series}),
         failures=[failure for failure in failures if failure.commit.id in known],
         before=before,
         changes=await _changes(session, [one for one in series if one.exact and changes], oldest, known),
@@ -224,23 +235,78 @@ async def case_history(
     )
 
 
-# Made once: an expression, its key and its text take 2 ms.
-@cache
-def _points() -> Select[*tuple[Any, ...]]:
-    """Points in the order of history, those of one series and commit together."""
-    return select_points(spread=False).order_by(
-        *history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id
+_POINT: LiteralString = """
+SELECT point.series_id, point.commit_id, point.id, point.report_id::text, point.value, point.log_ratio, point.low,
+       point.high, point.n, point.outcome, point.quality
+"""
+_IN_ORDER: LiteralString = " ORDER BY point.series_id, point.ordered_at, point.commit_id, point.id"
+_POINTS_SINCE: LiteralString = f"""{_POINT}
+  FROM point
+ WHERE series_id = ANY (%(series)s) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
+{_IN_ORDER}"""
+_POINTS_OF: LiteralString = f"""{_POINT}
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) chosen(series_id, commit_id)
+  JOIN point USING (series_id, commit_id)
+{_IN_ORDER}"""
+_PROCESSES: LiteralString = """
+SELECT id, process_values, process_count, process_low, process_q25, process_q75, process_high
+  FROM point
+ WHERE id = ANY (%(ids)s::bigint[])
+"""
+_DIRTY: LiteralString = "SELECT id::text FROM report WHERE id = ANY (%(ids)s::uuid[]) AND dirty"
+
+
+class _Point(NamedTuple):
+    """A row of `_POINT` with one of `_PROCESSES`, as pooling reads it."""
+
+    series_id: int
+    commit_id: int
+    id: int
+    report_id: str
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    process_values: Sequence[float] | None
+    process_count: int | None
+    process_low: float | None
+    process_q25: float | None
+    process_q75: float | None
+    process_high: float | None
+
+
+async def _pooled(
+    session: AsyncSession, rows: Sequence[tuple[Any, ...]], series: Mapping[int, CaseSeries]
+) -> list[DrawnPoint]:
+    """One point for each series and commit. What processes took is read only where several points are to be pooled."""
+    reports = {"ids": array_of({row[3] for row in rows})}
+    dirty = {row[0] for row in await statements.rows(session, _DIRTY, reports)} if rows else set()
+    groups = [[*group] for _, group in groupby(rows, key=itemgetter(0, 1))]
+    several = [row[2] for group in groups if len(group) > 1 for row in group]
+    processes = (
+        {row[0]: row[1:] for row in await statements.rows(session, _PROCESSES, {"ids": array_of(several)})}
+        if several
+        else {}
     )
+    found = []
+    for group in groups:
+        series_id, commit_id, _, report, value, log_ratio, low, high, n, outcome, quality = group[-1]
+        is_dirty = report in dirty
+        if len(group) > 1:
+            points = [_Point(*row, *processes[row[2]]) for row in group]
+            *_, log_ratio, low, high, n, outcome, quality = speaker(points)[:11]
+            value = pooled_value(points)
+            is_dirty = any(point.report_id in dirty for point in points)
+        found.append(
+            DrawnPoint(series[series_id], commit_id, value, log_ratio, low, high, n, outcome, quality, is_dirty, report)
+        )
+    return found
 
 
-@cache
-def _points_since() -> Select[*tuple[Any, ...]]:
-    """Those of some `series` since a `commit` at `ordered_at`."""
-    place = bindparam("ordered_at", type_=Point.ordered_at.type), bindparam("commit", type_=Point.commit_id.type)
-    series = any_(bindparam("series", type_=ARRAY(Point.series_id.type)))
-    return _points().where(Point.series_id == series, history.since(Point, *place))
-
-
+# Made once: an expression, its key and its text take 2 ms.
 @cache
 def _newest_failures() -> Select[Failure, Case, Commit, Machine]:
     """The `most` newest failures of a `case` on a `machine`."""
@@ -254,18 +320,10 @@ def _newest_failures() -> Select[Failure, Case, Commit, Machine]:
 
 async def sketches(
     session: AsyncSession, case_id: int, metric: str, machine_ids: Collection[int], *, last: int
-) -> Sequence[SketchedPoint]:
-    """The newest commits of a case in one metric on several machines, oldest first. Index: ix_point_series_history."""
-    rows = await statements.rows(
-        session,
-        _SKETCHES,
-        {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last},
-        binary=True,
-    )
-    return [
-        SketchedPoint(machine_id, variant, (at, commit_id), value, log_ratio)
-        for machine_id, variant, at, commit_id, value, log_ratio in rows
-    ]
+) -> Sequence[Sketch]:
+    """The newest commits of a case in one metric on several machines. Index: ix_point_series_history."""
+    values = {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last}
+    return [*map(Sketch._make, await statements.rows(session, _SKETCHES, values, binary=True))]
 
 
 async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> Mapping[int, str]:

@@ -7,6 +7,7 @@ from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.models import Project
 from pullback_service.series import case_history as queries
+from pullback_service.series.overviewing import lines_of
 from pullback_service.series.queries import measuring_machines
 
 pytestmark = pytest.mark.anyio
@@ -30,8 +31,8 @@ async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(
     await upload(client, *(reports.report(number) for number in range(1, 7)))
     found = await asked(session, last=3)
     assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in (4, 5, 6)]
-    assert {cell.metric for cell in found.cells} == {"time", "array_bytes"}
-    assert {cell.commit.sha for cell in found.cells} == {commit.sha for commit in found.commits}
+    assert {point.series.metric for point in found.points} == {"time", "array_bytes"}
+    assert {point.commit_id for point in found.points} == {commit.id for commit in found.commits}
     assert not found.thinned
 
 
@@ -43,7 +44,8 @@ async def test_commits_come_in_their_order_however_they_arrived_and_those_that_f
     await upload(client, reports.report(2))  # a second report at a commit is no commit more
     found = await asked(session, last=3)
     assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in (2, 3, 4)]
-    assert [cell.commit.sha for cell in found.cells] == [reports.sha(number) for number in (2, 4) for _ in range(4)]
+    second, _, fourth = (commit.id for commit in found.commits)
+    assert [point.commit_id for point in found.points] == [second, fourth] * 4
     (failure,) = found.failures
     assert (failure.commit.sha, failure.kind) == (reports.sha(3), "gradient")
     with pytest.raises(NotFoundError, match="'nothing'"):
@@ -57,12 +59,12 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     await upload(client, *uploads)
     monkeypatch.setattr(queries, "MOST_MARKS", 16)
     found = await asked(session, metrics=("time",))
-    fused = [cell for cell in found.cells if cell.variant == "fused"]
+    fused = [point for point in found.points if point.series.variant == "fused"]
     assert len(found.commits) == 40
     assert found.thinned
     assert 4 <= len(fused) <= 16
-    peak = next(cell for cell in fused if cell.log_ratio == pytest.approx(0.7))
-    followed = found.before[peak.series_id, peak.commit.id]
+    peak = next(point for point in fused if point.log_ratio == pytest.approx(0.7))
+    followed = found.before[peak.series.id, peak.commit_id]
     assert followed.log_ratio == pytest.approx(ratios[19])
     assert str(followed.report_id) == uploads[19]["id"]
 
@@ -94,7 +96,31 @@ async def test_machines_are_sketched_side_by_side(client, reports, session):
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
     (case,) = await queries.cases_of_workload(session, project, "dense_bias_act")
     machines = (await queries.measured_on(session, [case.id]))[case.id]
-    points = await queries.sketches(session, case.id, "time", machines, last=2)
+    sketches = await queries.sketches(session, case.id, "time", machines, last=2)
     assert len(machines) == 2
-    assert len([point for point in points if point.variant == "fused"]) == 3
-    assert [point.place for point in points] == sorted(point.place for point in points)
+    fused = [sketch for sketch in sketches if sketch.variant == "fused"]
+    assert sorted(sketch.places for sketch in fused) == [[0], [1, 2]]
+    assert all(len(one.places) == len(one.values) == len(one.log_ratios) for one in sketches)
+
+
+async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports, session):
+    """The page's own reading of points pools as the one for programs does: values of processes, and who speaks."""
+    ratios = {1: (-0.3, -0.2, -0.25), 2: (-0.1,)}
+    for number, of_commit in ratios.items():
+        await upload(client, *(reports.report(number, cases=[reports.case(log_ratio=ratio)]) for ratio in of_commit))
+    noisy = reports.report(2, cases=[reports.case(log_ratio=0.4)], quality="contaminated")
+    await upload(client, noisy)
+    found = await asked(session)
+    drawn = {point.series.id for point in found.points}
+    cells = {(cell.series_id, cell.commit.id): cell for cell in await lines_of(session, list(drawn), found.commits[0])}
+    assert {(point.series.id, point.commit_id) for point in found.points} == set(cells)
+    for point in found.points:
+        cell = cells[point.series.id, point.commit_id]
+        assert (point.value, point.log_ratio, point.low, point.high) == (
+            cell.value,
+            cell.log_ratio,
+            cell.low,
+            cell.high,
+        )
+        assert (point.n, point.outcome, point.quality, point.dirty) == (cell.n, cell.outcome, cell.quality, cell.dirty)
+        assert point.report_id == str(cell.report_ids[-1])
