@@ -364,6 +364,10 @@ def guarded_base(database_url, tmp_path):
         yield address
 
 
+SCRIPTED = "html[data-scripted]"
+"""A page whose scripts run: they begin once it stands there."""
+
+
 class Watch:
     """What a page complained of, and what it asked of other hosts."""
 
@@ -395,6 +399,8 @@ def visit(browser, base):
         page = context.new_page()
         watches.append(Watch(page, at))
         page.goto(at + path)
+        if javascript:
+            page.wait_for_selector(SCRIPTED)
         if javascript and page.locator("[data-figure]").count():
             page.wait_for_selector("[data-drawn=yes]", timeout=30_000)
         return page

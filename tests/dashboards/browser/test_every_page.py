@@ -12,6 +12,7 @@ import httpx
 import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from tests.dashboards.browser import sitemap
+from tests.dashboards.browser.conftest import SCRIPTED
 
 pytestmark = pytest.mark.browser
 
@@ -91,7 +92,8 @@ class Visitor:
         self.page.emulate_media(color_scheme=theme)
 
     def settle(self):
-        """Wait until what is drawn is drawn as the page now stands."""
+        """Wait until scripts run, and until what is drawn is drawn as the page now stands."""
+        self.page.wait_for_selector(SCRIPTED)
         if self.page.locator("[data-figure]").count():
             self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             self.page.wait_for_selector("[data-drawn=yes]", timeout=30_000)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from tests.dashboards.browser.conftest import SCRIPTED, SHAS
 
 pytestmark = pytest.mark.browser
 
@@ -240,9 +241,26 @@ def test_the_theme_follows_the_system_until_the_reader_chooses_and_is_remembered
             break
         page.wait_for_timeout(100)
     assert page.evaluate(line) != dark_line
-    page.reload()
+    answer = page.reload()
+    assert 'data-theme="light"' in answer.text()  # said before any script could say it
     assert page.evaluate(ground) != dark
     assert page.get_by_role("button", name="Switch to the dark theme").is_visible()
+
+
+def test_times_are_those_of_the_readers_zone_and_the_whole_instant_comes_on_hover(browser, base):
+    context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
+    page = context.new_page()
+    page.goto(base + DENSE)
+    page.wait_for_selector(SCRIPTED)
+    late = page.locator(f"#c-{SHAS[3][:9]} time")  # 21:00 in UTC, six in the morning there
+    assert late.get_attribute("datetime") == "2026-03-03T21:00:00Z"
+    assert late.inner_text() == "2026-03-04"
+    assert late.get_attribute("title") == "2026-03-03T21:00:00Z"
+    late.hover()
+    instant, told = late.get_attribute("title").splitlines()
+    assert instant == "2026-03-03T21:00:00Z"
+    assert told.endswith("4 March 2026 at 06:00:00 GMT+9")
+    context.close()
 
 
 def test_the_keyboard_reaches_the_content_and_shows_where_it_is(visit):
