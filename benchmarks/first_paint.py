@@ -21,7 +21,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -30,6 +30,7 @@ from urllib.parse import quote, urlsplit
 
 from benchmarks.service_load import shape
 from benchmarks.service_load.figures import Figure, table
+from benchmarks.service_load.pages import make
 from benchmarks.service_load.processes import TOKEN, serving
 from playwright.sync_api import BrowserContext, BrowserType, ViewportSize, sync_playwright
 
@@ -63,9 +64,9 @@ CHROMIUM = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgr
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print; exit status 1 says that a figure was missed."""
     options = _parser().parse_args(arguments)
-    with _service(options.server, options.folder) as (address, token), sync_playwright() as playwright:
+    with _service(options.server, options.folder) as (address, token, fronts), sync_playwright() as playwright:
         browser = _Browser(playwright.chromium, address, token)
-        pages = options.page or list(_pages(browser))
+        pages = options.page or list(_pages(browser, fronts))
         figures = [figure for page in pages for figure in _measure(browser, page, options.times)]
     print(*table(figures), sep="\n")
     if options.json:
@@ -85,17 +86,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 @contextmanager
-def _service(server: str | None, folder: Path | None) -> Iterator[tuple[str, str | None]]:
-    """Address of the service and the token it wants."""
+def _service(server: str | None, folder: Path | None) -> Iterator[tuple[str, str | None, Sequence[str]]]:
+    """Address of the service, the token it wants, and pages whose links lead to the others.
+
+    Of ten million points only rows are stored; commits, reports and cases are looked at where whole reports are behind them.
+    """
     if server is not None or folder is None:
-        yield (server or "").rstrip("/"), None
+        yield (server or "").rstrip("/"), None, ["/"]
         return
     postgres = EmbeddedPostgres(folder / "postgres")
     ours = not postgres.is_running()
     migrating.upgrade(postgres.start())
     try:
         with serving(postgres, folder / "processes", with_worker=False) as service:
-            yield f"http://127.0.0.1:{service.port}", TOKEN
+            shown = make(service.connect())
+            fronts = [f"/?project={quote(shape.PROJECT)}", f"/projects/{quote(shown.project)}/commits/{shown.sha}"]
+            yield f"http://127.0.0.1:{service.port}", TOKEN, fronts
     finally:
         if ours:
             postgres.stop()
@@ -138,11 +144,10 @@ def _executable() -> str | None:
     return os.environ.get("PULLBACK_CHROMIUM") or shutil.which("chromium") or None
 
 
-def _pages(browser: _Browser) -> Iterator[str]:
-    """One page of each kind, found by following links; of the filled database those of its project."""
-    front = f"/?project={quote(shape.PROJECT)}" if browser.token is not None else "/"
-    found = {_kind(front): front}
-    waiting = [front]
+def _pages(browser: _Browser, fronts: Sequence[str]) -> Iterator[str]:
+    """One page of each kind, found by following links from the first ones, level by level."""
+    found = {_kind(front): front for front in fronts}
+    waiting = [*fronts]
     with browser.private() as context:
         page = context.new_page()
         while waiting:
@@ -192,7 +197,9 @@ def _load(context: BrowserContext, address: str, looked_at_ms: float = 0) -> dic
     page = context.new_page()
     devtools = context.new_cdp_session(page)
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
-    page.goto(address)
+    answer = page.goto(address)
+    if answer is None or not answer.ok:
+        raise SystemExit(f"{address} is no page to measure: it was answered with {answer and answer.status}.")
     if page.locator("[data-figure]").count():
         page.wait_for_selector("[data-drawn=yes]", timeout=60_000)
     page.wait_for_timeout(50)

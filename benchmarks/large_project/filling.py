@@ -1,6 +1,5 @@
 """Filling a database with the large project by COPY, in the order in which uploads would have come."""
 
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
@@ -21,6 +20,7 @@ from benchmarks.large_project.shape import (
 from psycopg import sql
 
 from pullback_service.reports.copying import COPY_POINTS
+from pullback_service.reports.packing import packed
 from pullback_service.reports.schemas import FORMAT, VERSION
 
 BRANCH = "main"
@@ -168,7 +168,7 @@ class _Filling:
             [
                 _line(
                     id_, project, commit, machine, id_, b"\\\\x" + id_.bytes.hex().encode(),
-                    b"\\\\x" + zlib.compress(body).hex().encode(), len(body), FORMAT, VERSION,
+                    b"\\\\x" + packed(body).hex().encode(), len(body), FORMAT, VERSION,
                     "standard" if number % 3 == 0 else "quick", quality, "f", len(shape.cases_on(place)), len(lines),
                     len(failures), at, 900.0, at, at,
                 )

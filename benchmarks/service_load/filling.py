@@ -5,7 +5,6 @@ them. Foreign keys are not checked while filling (`session_replication_role`), t
 points arrive commit by commit, so that those of one series lie scattered over the table.
 """
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from pullback_service.reports.copying import COPY_POINTS
+from pullback_service.reports.packing import packed
 from pullback_service.reports.schemas import FORMAT, VERSION
 
 COMMITS_IN_A_BLOCK = 50
@@ -150,10 +150,10 @@ class _Filled:
                 at = shape.authored_at(number)
                 id_ = shape.report_id_of(number, place)
                 body = _small_body(number, shape.MACHINES[place], id_, at)
-                packed = zlib.compress(body, 3)
+                stored = packed(body)
                 yield _line(
                     id_, self.project, commits[number], machine, id_, b"\\\\x" + id_.bytes.hex().encode(),
-                    b"\\\\x" + packed.hex().encode(), len(body), FORMAT, VERSION, "standard", "clean", "f", cases,
+                    b"\\\\x" + stored.hex().encode(), len(body), FORMAT, VERSION, "standard", "clean", "f", cases,
                     len(self.series[machine]), 0, at, 900.0, at, at,
                 )  # fmt: skip
 

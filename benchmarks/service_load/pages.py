@@ -24,7 +24,7 @@ SLICES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class Shown:
     """What was made for pages of one thing: a project with two commits, the report of the later one, and a job."""
 
     project: str
@@ -36,12 +36,12 @@ class _Shown:
 def ask_pages(service: Service, commits: int) -> Iterator[Figure]:
     """Every page, in turns, with ten million points behind it."""
     connection = service.connect()
-    shown = _make(connection)
+    shown = make(connection)
     connection.close()
     yield from ask_in_turns(service, _addresses(shown, commits), most_ms=150, times=30)
 
 
-def _addresses(shown: _Shown, commits: int) -> Mapping[str, Address]:
+def _addresses(shown: Shown, commits: int) -> Mapping[str, Address]:
     load, own = f"/projects/{shape.PROJECT}", f"/projects/{shown.project}"
 
     def compared(chance: random.Random) -> str:
@@ -88,14 +88,15 @@ def _addresses(shown: _Shown, commits: int) -> Mapping[str, Address]:
     }
 
 
-def _make(connection: Connection) -> _Shown:
+def make(connection: Connection) -> Shown:
+    """Upload two whole reports, whose pages show what is in them, and wish for a job."""
     run = time.time_ns()
     project = f"pages-{run}"
     reports = [_report(project, run, number) for number in (1, 2)]
     made = [_sent(connection, "/api/v1/reports", report) for report in reports]
     commit = reports[-1]["commit"]
     job = _sent(connection, "/api/v1/jobs?force=true", {"project": project, "commit": commit, "suite": "quick"})
-    return _Shown(project, commit["sha"], made[-1]["id"], job["id"])
+    return Shown(project, commit["sha"], made[-1]["id"], job["id"])
 
 
 def _sent(connection: Connection, path: str, content: Mapping[str, Any]) -> Any:

@@ -33,8 +33,13 @@ class Commit:
 
     @property
     def short(self) -> str:
-        """The first nine characters, enough to be told apart in a large repository."""
-        return self.sha[:9]
+        """The name by which people know it."""
+        return short_of(self.sha)
+
+
+def short_of(sha: str) -> str:
+    """The first nine characters, enough to be told apart in a large repository."""
+    return sha[:9]
 
 
 def metric_label(name: str) -> str:

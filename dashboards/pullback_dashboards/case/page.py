@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.case.view import CaseView, Step, Told, case_view
-from pullback_dashboards.history import Commit
+from pullback_dashboards.history import Commit, short_of
+from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits import models as commits
@@ -21,7 +23,7 @@ from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CaseReport, place_of_case
 from pullback_service.reports.queries import StoredReport, case_of, report_by_id
 from pullback_service.series.models import Case
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -38,11 +40,19 @@ class State:
 async def _read(
     project: str, sha: str, case: str, session: ReadSession, state: Annotated[State, Depends()]
 ) -> CaseView:
+    return await _case(project, sha, case, session, state)
+
+
+async def _case(
+    project: str, sha: str, case: str, session: AsyncSession, state: State, *, certain: Certain = lambda _: None
+) -> CaseView:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     commit = (await named_commit(session, project_id, sha, where="commit")).commit
     place = await place_of_case(session, project_id, case, commit, machine=state.machine)
     stored = await report_by_id(session, place.here.report_id, with_body=True)
+    if stored.report.body is not None:  # nobody knows what a file was that is dropped
+        certain(_title(case, commit.sha))
     earlier = await report_by_id(session, place.before.report_id, with_body=True) if place.before else None
     # Most of the time of this page is unpacking two files, which two threads do at once.
     now, before = await gather(_told(stored, place.case), _told_before(earlier, place.case))
@@ -77,13 +87,28 @@ async def case_csv(view: AskedView) -> Response:
 @router.get(_PATH)
 @router.get(_PATH + links.PAGE)
 @router.get(_PATH + ".md")
-async def case_page(request: Request, view: AskedView) -> Response:
+async def case_page(
+    request: Request, project: str, sha: str, case: str, reading: OpenedReading, state: Annotated[State, Depends()]
+) -> Response:
     """The page."""
-    title = f"{view.case} at {view.commit.short}"
+
+    async def read(certain: Certain) -> Response:
+        async with reading() as session:
+            view = await _case(project, sha, case, session, state, certain=certain)
+        return _page(request, view)
+
+    return await opened(request, read)
+
+
+def _title(case: str, sha: str) -> str:
+    return f"{case} at {short_of(sha)}"
+
+
+def _page(request: Request, view: CaseView) -> Response:
     return page(
         request,
         "case.html",
-        title=title,
+        title=_title(view.case, view.commit.sha),
         project=view.project,
         view=view,
         twins=("json", "csv", "md"),

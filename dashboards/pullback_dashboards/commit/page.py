@@ -5,10 +5,12 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit
+from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
@@ -19,7 +21,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, list_reports
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
@@ -67,10 +69,15 @@ class CommitView:
 
 
 async def _read(project: str, sha: str, session: ReadSession) -> CommitView:
+    return await _commit(project, sha, session)
+
+
+async def _commit(project: str, sha: str, session: AsyncSession, *, certain: Certain = lambda _: None) -> CommitView:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     found = (await named_commit(session, project_id, sha, where="commit")).commit
     commit = commit_as_named(found)
+    certain(_title(commit))
     parents = (await parents_of(session, [found.id])).get(found.id, [])
     stored = await list_reports(session, project=project, commit=commit.sha, before=None, limit=_MOST_REPORTS)
     jobs = await list_jobs(session, project=project, commit=commit.sha, state=None, before_id=None, limit=_MOST_JOBS)
@@ -103,13 +110,26 @@ async def commit_csv(view: AskedView) -> Response:
 
 @router.get(_PATH)
 @router.get(_PATH + ".md")
-async def commit_page(request: Request, view: AskedView) -> Response:
+async def commit_page(request: Request, project: str, sha: str, reading: OpenedReading) -> Response:
     """The page."""
-    title = view.commit.title or f"Commit {view.commit.short}"
+
+    async def read(certain: Certain) -> Response:
+        async with reading() as session:
+            view = await _commit(project, sha, session, certain=certain)
+        return _page(request, view)
+
+    return await opened(request, read)
+
+
+def _title(commit: Commit) -> str:
+    return commit.title or f"Commit {commit.short}"
+
+
+def _page(request: Request, view: CommitView) -> Response:
     return page(
         request,
         "commit.html",
-        title=title,
+        title=_title(view.commit),
         project=view.project,
         view=view,
         twins=("json", "csv", "md"),

@@ -1,6 +1,6 @@
 """`/reports/{id}`: one upload."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -9,8 +9,9 @@ from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Commit
+from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.measuring_again import reproduce_command
+from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.view import (
     ReportView,
@@ -26,7 +27,7 @@ from pullback_service.errors import GoneError
 from pullback_service.reports.queries import StoredReport, outline_of, report_by_id
 from pullback_service.reports.remains import remains_of
 from pullback_service.series.cases import label
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(include_in_schema=False)
 
@@ -57,12 +58,26 @@ async def report_csv(view: AskedView) -> Response:
 
 @router.get("/reports/{report_id}")
 @router.get("/reports/{report_id}.md")
-async def report_page(request: Request, view: AskedView) -> Response:
+async def report_page(request: Request, report_id: UUID, reading: OpenedReading) -> Response:
     """The page."""
+
+    async def read(certain: Certain) -> Response:
+        async with reading() as session:
+            view = await view_of(session, report_id, certain=lambda stored: certain(_title(stored.commit)))
+        return _page(request, view)
+
+    return await opened(request, read)
+
+
+def _title(sha: str) -> str:
+    return f"Report at {short_of(sha)}"
+
+
+def _page(request: Request, view: ReportView) -> Response:
     return page(
         request,
         "report.html",
-        title=f"Report at {view.commit.short}",
+        title=_title(view.commit.sha),
         project=view.project,
         machine=view.machine,
         view=view,
@@ -70,9 +85,12 @@ async def report_page(request: Request, view: AskedView) -> Response:
     )
 
 
-async def view_of(session: AsyncSession, report_id: UUID) -> ReportView:
-    """The view of a report; of one whose file was dropped, what its rows still say."""
+async def view_of(
+    session: AsyncSession, report_id: UUID, *, certain: Callable[[StoredReport], None] = lambda _: None
+) -> ReportView:
+    """The view of a report; of one whose file was dropped, what its rows still say. Calls `certain` when it is found."""
     stored = await report_by_id(session, report_id, with_body=True)
+    certain(stored)
     try:
         document = await to_thread.run_sync(outline_of, stored.report)
     except GoneError as error:

@@ -6,7 +6,6 @@ first and more the longer it is.
 """
 
 import re
-import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +13,7 @@ from typing import Protocol
 
 from pullback_service.errors import FieldError, TooLargeError, UnreadableBodyError
 from pullback_service.importers.limits import MOST_MEMBERS
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from pullback_service.zstandard import zstd
 
 _FIRST_PIECE, _LARGEST_PIECE = 1 << 10, 1 << 20
 _NULS = re.compile(rb"\x00*")

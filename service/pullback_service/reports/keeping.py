@@ -1,6 +1,5 @@
 """Storing a report: one transaction, all of it or nothing, once whatever is repeated."""
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -17,6 +16,7 @@ from pullback_service.reports.gathering import Parts
 from pullback_service.reports.keeping_parts import PlacedParts, keep_parts
 from pullback_service.reports.meeting import meet
 from pullback_service.reports.models import Report
+from pullback_service.reports.packing import unpacked
 from pullback_service.reports.placing import Place, place
 from pullback_service.reports.preparing import PreparedReport
 from pullback_service.reports.rows import ForJob, begin_row, fill, insert_rows
@@ -162,6 +162,6 @@ async def _replay(session: AsyncSession, known: Report, upload: Upload) -> KeptR
         )
     # Files of tools have no id but the one that is made of them: only a key can be taken.
     body = await session.scalar(select(Report.body).where(Report.id == known.id))  # Index: pk_report
-    same = body is not None and zlib.decompress(body) == zlib.decompress(upload.prepared.body)
+    same = body is not None and unpacked(body) == unpacked(upload.prepared.body)
     what = "This file was stored with other parameters" if same else "Another file was stored"
     raise ConflictError(f"{what} under {which} (report {known.id}): send a new Idempotency-Key, or none.")

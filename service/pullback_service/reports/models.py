@@ -10,12 +10,12 @@ from pullback_service.base import Base, Instant, RowId, StampedNow
 
 
 class Report(Base):
-    """One upload, never changed after it was accepted. `body` is the file as it came, compressed with zlib.
+    """One upload, never changed after it was accepted. `body` is the file as it came, packed (`packing.py`).
 
     What happens to it later is kept beside it: when it was followed up, when its process values were rolled up, and,
     where the project keeps files for a time only, that its body is gone (null).
 
-    `document` is our report that was made from another tool's file, compressed alike; it is null where the file itself
+    `document` is our report that was made from another tool's file, packed alike; it is null where the file itself
     is or holds our report.
 
     `status` is `accepted`, or `late` for the result of a job whose lease was lost and which another attempt finished.

@@ -1,6 +1,5 @@
 """Everything about a report that takes a processor and no database."""
 
-import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,11 +10,9 @@ from functools import partial
 from pullback_service.collecting import LARGE_BODY_BYTES
 from pullback_service.reports.gathering import Watcher
 from pullback_service.reports.importing import plain, read_upload
+from pullback_service.reports.packing import packed
 from pullback_service.reports.reading import ReadReport, read_report
 from pullback_service.reports.stated import Stated
-
-# Samples compress to about a quarter at any level; others than the first take twice as long, or more.
-COMPRESSION_LEVEL = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +40,14 @@ def prepare_upload(
 def _prepared(body: bytes, reader: Callable[[bytes], ReadReport]) -> PreparedReport:
     with _compressed_meanwhile(body) as compressed:
         read = reader(body)
-        document = None if read.made is None else zlib.compress(read.made, COMPRESSION_LEVEL)
+        document = None if read.made is None else packed(read.made)
         return PreparedReport(read, compressed(), len(body), document)
 
 
 @contextmanager
 def _compressed_meanwhile(body: bytes) -> Iterator[Callable[[], bytes]]:
-    """A large body compressed on another processor while it is read here: zlib lets go of Python's lock."""
-    compress = partial(zlib.compress, body, COMPRESSION_LEVEL)
+    """A large body compressed on another processor while it is read here: zstd lets go of Python's lock."""
+    compress = partial(packed, body)
     if len(body) < LARGE_BODY_BYTES:
         yield compress
         return

@@ -1,6 +1,5 @@
 """Reading reports back."""
 
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +20,7 @@ from pullback_service.projects.models import Project
 from pullback_service.projects.queries import id_of
 from pullback_service.reports.models import Report
 from pullback_service.reports.outlining import outline
+from pullback_service.reports.packing import unpacked
 from pullback_service.reports.reading import unwrap
 from pullback_service.reports.splitting import split
 from pullback_service.series.cases import identity
@@ -45,13 +45,13 @@ def body_of(report: Report) -> bytes:
             f"The file of report {report.id} was dropped after the time for which its project keeps files: "
             "its points and comparisons are still there."
         )
-    return zlib.decompress(report.body)
+    return unpacked(report.body)
 
 
 def document_of(report: Report) -> dict[str, Any]:
     """Our document inside the uploaded file, or the one that was made from it."""
     if report.document is not None:
-        made: dict[str, Any] = orjson.loads(zlib.decompress(report.document))
+        made: dict[str, Any] = orjson.loads(unpacked(report.document))
         return made
     return unwrap(orjson.loads(body_of(report)))[0]
 
@@ -59,7 +59,7 @@ def document_of(report: Report) -> dict[str, Any]:
 def outline_of(report: Report) -> dict[str, Any]:
     """Our document as `document_of` gives it, of its slices only how many there were, in half the time."""
     if report.document is not None:
-        made: dict[str, Any] = outline(zlib.decompress(report.document))
+        made: dict[str, Any] = outline(unpacked(report.document))
         return made
     return unwrap(outline(body_of(report)))[0]
 

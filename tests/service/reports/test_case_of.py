@@ -1,11 +1,10 @@
 """One case of a stored file: the same, however the file holds our document."""
 
-import zlib
-
 import orjson
 import pytest
 
 from pullback_service.reports.models import Report
+from pullback_service.reports.packing import packed
 from pullback_service.reports.queries import case_of
 from pullback_service.series.cases import identity
 
@@ -16,17 +15,17 @@ CASES = [
 DOCUMENT = {"format": "pullback-report", "cases": CASES, "harness": {"suite": "quick"}}
 
 
-def packed(content):
-    return zlib.compress(orjson.dumps(content))
+def stored_as(content):
+    return packed(orjson.dumps(content))
 
 
 @pytest.mark.parametrize(
     "stored",
     [
-        Report(body=packed(DOCUMENT), document=None),
-        Report(body=packed({"version": "1.0", "pullback": DOCUMENT}), document=None),  # a pyperf file
-        Report(body=packed({"cases": [{"case": {}}], "pullback": DOCUMENT}), document=None),
-        Report(body=packed({"another": "tool's"}), document=packed(DOCUMENT)),
+        Report(body=stored_as(DOCUMENT), document=None),
+        Report(body=stored_as({"version": "1.0", "pullback": DOCUMENT}), document=None),  # a pyperf file
+        Report(body=stored_as({"cases": [{"case": {}}], "pullback": DOCUMENT}), document=None),
+        Report(body=stored_as({"another": "tool's"}), document=stored_as(DOCUMENT)),
     ],
 )
 def test_a_case_is_found_by_what_it_is(stored):
