@@ -11,6 +11,7 @@ from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, question
 from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_lines
 from pullback_dashboards.fleet.view import JobLine
+from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_service.errors import NotFoundError
@@ -20,9 +21,11 @@ from pullback_service.jobs.schemas import JobOrigin
 from pullback_service.jobs.waiting import outlook
 from pullback_service.machines.queries import list_machines
 from pullback_service.projects.queries import list_projects
-from pullback_service.sessions import ReadSession
+from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(include_in_schema=False)
+
+_TITLE = "Jobs"
 
 WAITING_ON_A_PAGE = 50
 ENDED_ON_A_PAGE = 25
@@ -68,12 +71,23 @@ async def _asked(
     return State(state, project or None, suite or None, machine or None, origin or None, page, before)
 
 
-async def _read(request: Request, session: ReadSession, asked: Annotated[State, Depends(_asked)]) -> QueueView:
-    fleet = await fleet_now(session)
+AskedState = Annotated[State, Depends(_asked)]
+
+
+async def _read(request: Request, session: ReadSession, asked: AskedState) -> QueueView:
+    return await _queue(request, session, asked)
+
+
+async def _queue(
+    request: Request, session: AsyncSession, asked: State, *, certain: Certain = lambda _: None
+) -> QueueView:
     machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
     ids = {machine.name: machine.id for machine in machines}
     if asked.machine is not None and asked.machine not in ids:
         raise NotFoundError(f"There is no machine {asked.machine!r}: GET /api/v1/machines lists those there are.")
+    if asked.page == 1:  # of others it is seen at the end whether there are so many
+        certain(_TITLE)
+    fleet = await fleet_now(session)
     choice = JobChoice(
         project=asked.project,
         suite=asked.suite,
@@ -135,12 +149,22 @@ async def jobs_csv(view: AskedView) -> Response:
 
 @router.get("/jobs")
 @router.get("/jobs.md")
-async def jobs_page(request: Request, view: AskedView) -> Response:
+async def jobs_page(request: Request, reading: OpenedReading, asked: AskedState) -> Response:
     """The page."""
+
+    async def read(certain: Certain) -> Response:
+        async with reading() as session:
+            view = await _queue(request, session, asked, certain=certain)
+        return _page(request, view)
+
+    return await opened(request, read)
+
+
+def _page(request: Request, view: QueueView) -> Response:
     return page(
         request,
         "jobs.html",
-        title="Jobs",
+        title=_TITLE,
         view=view,
         twins=("json", "csv", "md"),
         scripts=("live.js", *(["copy.js"] if view.empty else [])),
