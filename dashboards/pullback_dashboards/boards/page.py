@@ -244,8 +244,8 @@ async def _held(session: AsyncSession, stored: StoredChart, number: int) -> Held
     except ValidationError:
         return Held(problem="What was pinned cannot be read any more: remove it, and pin it again.")
     return Held(
-        verdict=verdict(found.judged.outcomes, found.reference),
-        metrics=metric_rows(summarize(found.judged.outcomes)),
+        verdict=verdict(found.answered.judged.outcomes, found.reference),
+        metrics=metric_rows(summarize(found.answered.judged.outcomes)),
         reference=found.reference.short,
         candidate=found.candidate.short,
     )

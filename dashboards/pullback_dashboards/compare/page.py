@@ -206,7 +206,7 @@ def _title(view: CompareView) -> str:
 async def _view(
     session: AsyncSession, project: str, state: State, address: Address, comparison: Comparison
 ) -> CompareView:
-    judged, found = comparison.judged, comparison.judged.outcomes
+    judged, found = comparison.answered.judged, comparison.answered.judged.outcomes
     reference, candidate = comparison.reference, comparison.candidate
     wanted = found[shown_by(found, state.show)]
     names = await queries.names_of(session, found)
@@ -220,7 +220,7 @@ async def _view(
         candidate=candidate,
         machines=(state.base_machine or "", state.head_machine or "") if comparison.across else None,
         verdict=verdict(found, reference, across=comparison.across),
-        notes=comparison.notes,
+        notes=tuple(comparison.answered.notes),
         metrics=metric_rows(summarize(found)),
         rows=rows_of(
             shown,
@@ -247,7 +247,7 @@ async def _view(
 
 async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.Shown) -> Expanded:
     """The history and the processes of one series. Index: as `marks_in` and `groups_of`."""
-    compared, pair = opened.compared, comparison.pair
+    compared, pair = opened.compared, comparison.answered.pair
     series_id = SeriesId(compared.series_id or 0)
     points, _ = await marks_in(session, series_id, _WINDOW, at_most=_MARKS)
     groups: Sequence[float] = ()

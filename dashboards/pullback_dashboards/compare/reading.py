@@ -7,42 +7,35 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import Commit
 from pullback_service.commits import models as commits
-from pullback_service.comparisons.asking import Asked, compare_as_asked
-from pullback_service.comparisons.pairs import Pair
-from pullback_service.comparisons.queries import Judged
-from pullback_service.ids import ProjectId
+from pullback_service.comparisons.asking import Answered, Asked, compare_as_asked
 from pullback_service.series.asking import choice_of
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two commits, or two machines, and what was judged of every chosen series."""
+    """What the service answered of two commits, or two machines, and the commits as pages name them."""
 
-    project_id: ProjectId
-    pair: Pair
-    judged: Judged
-    notes: tuple[str, ...]
+    answered: Answered
 
     @property
     def across(self) -> bool:
         """Whether two machines are held against each other."""
-        return self.judged.across is not None
+        return self.answered.judged.across is not None
 
     @property
     def reference(self) -> Commit:
         """What is held against."""
-        return commit_as_named(self.pair.reference.commit)
+        return commit_as_named(self.answered.pair.reference.commit)
 
     @property
     def candidate(self) -> Commit:
         """What is judged."""
-        return commit_as_named(self.pair.candidate.commit)
+        return commit_as_named(self.answered.pair.candidate.commit)
 
 
 async def read_comparison(session: AsyncSession, project: str, asked: Asked) -> Comparison:
     """The comparison that is asked for."""
-    found = await compare_as_asked(session, project, asked)
-    return Comparison(found.project_id, found.pair, found.judged, tuple(found.notes))
+    return Comparison(await compare_as_asked(session, project, asked))
 
 
 def asked_by(query: Mapping[str, Sequence[str]]) -> Asked:
