@@ -134,7 +134,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a session says that measured two commits in the same groups: the commit at `place` against `reference`."""
+    """What a comparison says, which measured two commits in the same groups: the commit at `place` against `reference`."""
 
     place: int
     workload: str

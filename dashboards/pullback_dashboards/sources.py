@@ -109,7 +109,7 @@ def with_failures(lines: Iterable[Line], failures: Iterable[FailedCase], places:
 
 
 def claim_of(stated: StatedComparison, place: int) -> Claim:
-    """What a session says of the commit at a place."""
+    """What a comparison says of the commit at a place."""
     return Claim(
         place=place,
         workload=stated.case.workload,

@@ -189,7 +189,7 @@ async def what_changed(
     commits: Sequence[CommitFacts],
     failures: Sequence[FailedCase],
 ) -> History:
-    """The newest commits with the series that changed at them, what failed, and what sessions say of them."""
+    """The newest commits with the series that changed at them, what failed, and what comparisons say of them."""
     recent = commits[-(LATELY + 1) :]
     ids = [commit.id for commit in recent]
     if not ids:

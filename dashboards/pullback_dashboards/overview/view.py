@@ -258,7 +258,7 @@ def news(history: History, *, project: str, machine: str | None) -> tuple[News, 
     """What changed lately, newest commit first, the largest change of a commit first; one item for the same in many cases.
 
     Exact metrics: any change since the last measured commit, which is the commit's doing unless the software changed as
-    well, all of whose changes are one item. Time: what a session says that measured both commits; else a
+    well, all of whose changes are one item. Time: what a comparison of both commits says; else a
     ratio to the baseline that moved by more than the floor with intervals that do not overlap, worded as a move of the
     ratio, for no paired comparison confirmed it.
     """
@@ -271,7 +271,7 @@ def news(history: History, *, project: str, machine: str | None) -> tuple[News, 
 
 
 def _all_changes(history: History) -> list["_Change"]:
-    """Changes of lines; where these claim nothing, what a session says that measured both commits takes their place."""
+    """Changes of lines; where these claim nothing, what a comparison of both commits says takes their place."""
     judged = {(claim.case, claim.variant, claim.metric, claim.place) for claim in history.claims}
     changes = [
         change
@@ -457,7 +457,7 @@ def _tick(reading: Reading) -> Tick:
 class _Change:
     """A change at a commit: where, how large (for sorting only), and in words. What is `told_with` the same is one item.
 
-    What is `open` claims nothing: a session that measured both commits knows better.
+    What is `open` claims nothing: a comparison of both commits knows better.
     """
 
     place: int
