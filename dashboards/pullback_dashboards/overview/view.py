@@ -258,9 +258,9 @@ def news(history: History, *, project: str, machine: str | None) -> tuple[News, 
     """What changed lately, newest commit first, the largest change of a commit first; one item for the same in many cases.
 
     Exact metrics: any change since the last measured commit, which is the commit's doing unless the software changed as
-    well, all of whose changes are one item. Time: what a comparison of both commits says; else a
-    ratio to the baseline that moved by more than the floor with intervals that do not overlap, worded as a move of the
-    ratio, for no paired comparison confirmed it.
+    well, all of whose changes are one item. Time: what a comparison of both commits says; else a ratio to the baseline that
+    moved by more than the floor with intervals that do not overlap, worded as a move of the ratio, for no paired comparison
+    confirmed it.
     """
     together: dict[tuple[int, str], list[_Change]] = {}
     for change in _all_changes(history):
