@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pullback_service.errors import SetupError
+from pullback_service.refusals import message_of
 
 MIB = 1024 * 1024
 # The parts of an address, as SQLAlchemy takes it to pieces, that can be wrong before anybody connects. Its own check costs
@@ -86,10 +87,10 @@ def load_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_input=False)[0]  # what was given may be a secret in the wrong place
         name = str(first["loc"][0]) if first["loc"] else "a setting"
         variable = name if name.isupper() else f"PULLBACK_{name.upper()}"
-        raise SetupError(f"{variable} does not hold: {first['msg']}.") from error
+        raise SetupError(f"{variable} does not hold: {message_of(first)}") from error
 
 
 def refuse_open_bind(host: str, settings: Settings) -> None:
