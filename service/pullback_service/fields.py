@@ -32,7 +32,8 @@ EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo
 
 # A word for tables, labels and addresses: one line, no control characters, no blanks at its ends.
 NAME = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NAME)]
+LONGEST_NAME = 200
+Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME, pattern=NAME)]
 
 
 def _no_step(value: str) -> str:

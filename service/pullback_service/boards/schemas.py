@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.boards.queries import MOST_CHARTS, StoredBoard, StoredChart
 from pullback_service.fields import AS_WHOLE, LINE, Name
+from pullback_service.letters import ChosenName
 
 Kind: TypeAlias = Literal["explore", "workload", "compare"]
 Value = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=LINE)]
@@ -21,7 +22,7 @@ class BoardRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "Dense layers"}]})
 
-    name: Name
+    name: ChosenName
     project: Name | None = Field(None, description="Left out, it is the caller's own.")
 
 
@@ -30,7 +31,7 @@ class BoardChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Name
+    name: ChosenName
 
 
 class ChartRequest(BaseModel):

@@ -25,6 +25,7 @@ from pullback_service.fields import (
     Text,
     Time,
 )
+from pullback_service.letters import SentName
 from pullback_service.projects.naming import ProjectName
 
 FORMAT = "pullback-report"
@@ -62,7 +63,7 @@ class MachineDocument(_Document):
     """The machine it was measured on."""
 
     fingerprint: Name
-    name: Name
+    name: SentName
     facts: JsonObject = {}
 
 
