@@ -293,7 +293,12 @@ def test_a_report_and_lists_are_there_as_numbers(base):
 
 
 def test_forms_have_twins_as_well(base):
-    assert httpx.get(f"{base}/login.json?next=/jobs").json() == {"next": "/jobs", "needed": False, "refusal": None}
+    assert httpx.get(f"{base}/login.json?next=/jobs").json() == {
+        "next": "/jobs",
+        "needed": False,
+        "refusal": None,
+        "in_place": False,
+    }
     pin = httpx.get(f"{base}/boards/pin.json", params={"chart": f"{DENSE}?plot=time"}).json()
     assert pin["title"] == "dense_bias_act, time"
     assert httpx.get(f"{base}/projects/pullback/compare.json").json()["machines"]
