@@ -14,7 +14,9 @@ from pullback_service.refusals import message_of
 MIB = 1024 * 1024
 # The parts of an address, as SQLAlchemy takes it to pieces, that can be wrong before anybody connects. Its own check costs
 # half a second of imports, and a mistake should be answered at once.
-_ADDRESS = re.compile(r"(?P<backend>\w+)(\+\w*)?://([^:/]*(:[^@]*)?@)?(\[[^/?]+\]|[^/:?]+)?(:(?P<port>[^/?]*))?")
+_ADDRESS = re.compile(
+    r"(?P<backend>\w+)(?P<driver>\+\w*)?://([^:/]*(:[^@]*)?@)?(\[[^/?]+\]|[^/:?]+)?(:(?P<port>[^/?]*))?"
+)
 
 
 class Settings(BaseSettings):
@@ -124,7 +126,10 @@ def _read_secret(variable: str, path: Path) -> str:
 
 
 def _postgres_address(where: str, url: str) -> str:
-    """The address as it stands, where it can be that of a database of ours; it is never shown, for the password in it."""
+    """The address as libpq reads it, where it can be that of a database of ours; it is never shown, for the password in it.
+
+    SQLAlchemy's form names a driver, `postgresql+psycopg://`: ours are chosen, and Postgres's own programs know of none.
+    """
     parts = _ADDRESS.match(url)
     if parts is None or not (parts["port"] is None or parts["port"].isdecimal()):
         raise SetupError(f"{where} is not an address like postgresql://user@host/name.")
@@ -133,4 +138,4 @@ def _postgres_address(where: str, url: str) -> str:
             f"{where} names {parts['backend']}, but Pullback stores everything in Postgres: "
             "give an address like postgresql://user@host/name."
         )
-    return url
+    return url if parts["driver"] is None else parts["backend"] + url[parts.end("driver") :]
