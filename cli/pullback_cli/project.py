@@ -57,9 +57,9 @@ def create(
     from pydantic import ValidationError
 
     from pullback_service.audit.keeping import note
-    from pullback_service.fields import message_of
     from pullback_service.projects import queries
     from pullback_service.projects.schemas import ProjectRequest, ProjectSummary
+    from pullback_service.refusals import message_of
 
     try:
         wanted = ProjectRequest(name=name, public_read=bool(public))

@@ -64,19 +64,19 @@ def create(
     from pullback_service.tokens.schemas import NewToken, TokenSummary
 
     scopes = [_scope(given) for given in scope]
-    _refuse_odd_name(name)
+    chosen = _chosen(name)
 
     async def make(session: "AsyncSession") -> NewToken:
         project_id = ProjectId((await project_by_name(session, project)).id) if project is not None else None
         stored, shown = await queries.create_token(
             session,
-            name=name,
+            name=chosen,
             scopes=scopes,
             created_by="command line",
             project_id=project_id,
             lifetime=timedelta(days=expires_in_days) if expires_in_days else None,
         )
-        note(session, subject=f"token {stored.token.id}", project=project, name=name, scopes=scopes)
+        note(session, subject=f"token {stored.token.id}", project=project, name=chosen, scopes=scopes)
         return NewToken(**TokenSummary.of(stored).model_dump(), token=shown.secret)
 
     made = in_database(url, "token create", make)
@@ -191,9 +191,16 @@ def _scope(given: str) -> "Scope":
     raise RefusalError(f"--scope {given!r} is none of {', '.join(SCOPES)}")
 
 
-def _refuse_odd_name(name: str) -> None:
-    if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > 200:
-        raise RefusalError(f"{name!r} cannot be a name: one line of up to 200 printable characters")
+def _chosen(name: str) -> str:
+    from pydantic import TypeAdapter, ValidationError
+
+    from pullback_service.letters import ChosenName
+    from pullback_service.refusals import message_of
+
+    try:
+        return TypeAdapter[str](ChosenName).validate_python(name)
+    except ValidationError as error:
+        raise RefusalError(f"{name!r} cannot be a name: {message_of(error.errors()[0])}") from error
 
 
 def _line(found: "TokenSummary") -> str:

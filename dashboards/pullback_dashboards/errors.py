@@ -102,7 +102,7 @@ def _styled(handler: _Handler) -> _Handler:
             view = replace(view, title="No such page", detail=f"There is no page at {request.url.path}.")
         if view.status == HTTPStatus.UNAUTHORIZED:
             refusal = None if isinstance(error, NotSignedInError) else view.detail
-            form = login_view(_address(request), needed=True, refusal=refusal)
+            form = login_view(_address(request), needed=True, refusal=refusal, in_place=True)
             shown = page(request, "login.html", title="Sign in", view=form, status=view.status)
             shown.headers["www-authenticate"] = answer.headers.get("www-authenticate", "Bearer")
             return shown

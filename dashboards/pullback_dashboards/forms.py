@@ -12,8 +12,8 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
 from pullback_service.errors import FieldError, InvalidInputError
-from pullback_service.fields import message_of
 from pullback_service.logins.cookies import read_form
+from pullback_service.refusals import message_of
 
 SEE_OTHER = 303
 

@@ -1,11 +1,16 @@
 """The addresses that differ from the present one in some answers: the whole state of a page is in its address."""
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import Request
+from pydantic import BeforeValidator
 
 Pairs = tuple[tuple[str, str], ...]
+T = TypeVar("T")
+Given = Annotated[T | None, BeforeValidator(lambda value: value or None)]
+"""A parameter that a form sends as an empty word where it was left empty, which says nothing."""
 
 _PLACES = ("start", "open")  # where one is in what is shown: another answer begins at its beginning
 

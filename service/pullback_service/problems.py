@@ -19,9 +19,9 @@ from starlette.routing import Match
 
 from pullback_service.database import AWAY
 from pullback_service.errors import FieldError, RequestError
-from pullback_service.fields import message_of
 from pullback_service.logs import logger, request_id
 from pullback_service.migrating import revisions_now
+from pullback_service.refusals import message_of
 
 MEDIA_TYPE = "application/problem+json"
 MOST_FIELD_ERRORS = 20
@@ -131,11 +131,17 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
             f"The body was sent {f'as {ascii(sent_as)[1:-1][:60]}' if sent_as else 'without a Content-Type'}: send it "
             "with Content-Type: application/json (`curl --json '{…}'`, or -H 'Content-Type: application/json').",
         )
+    for item in error.errors():
+        if item["type"] == "json_invalid":
+            message = f"The body is not JSON: {item['ctx']['error']} at character {item['loc'][-1]}."
+            return problem(
+                HTTPStatus.BAD_REQUEST,
+                "unreadable-body",
+                "The body cannot be read",
+                message,
+                errors=[FieldError(path="$", message=message)],
+            )
     errors = [FieldError(path=json_path(item["loc"]), message=message_of(item)) for item in error.errors()]
-    if any(item["type"] == "json_invalid" for item in error.errors()):
-        return problem(
-            HTTPStatus.BAD_REQUEST, "unreadable-body", "The body cannot be read", "The body is not JSON.", errors=errors
-        )
     first = errors[0]
     return problem(
         HTTPStatus.UNPROCESSABLE_ENTITY,

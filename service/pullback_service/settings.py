@@ -9,11 +9,14 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pullback_service.errors import SetupError
+from pullback_service.refusals import message_of
 
 MIB = 1024 * 1024
 # The parts of an address, as SQLAlchemy takes it to pieces, that can be wrong before anybody connects. Its own check costs
 # half a second of imports, and a mistake should be answered at once.
-_ADDRESS = re.compile(r"(?P<backend>\w+)(\+\w*)?://([^:/]*(:[^@]*)?@)?(\[[^/?]+\]|[^/:?]+)?(:(?P<port>[^/?]*))?")
+_ADDRESS = re.compile(
+    r"(?P<backend>\w+)(?P<driver>\+\w*)?://([^:/]*(:[^@]*)?@)?(\[[^/?]+\]|[^/:?]+)?(:(?P<port>[^/?]*))?"
+)
 
 
 class Settings(BaseSettings):
@@ -86,10 +89,10 @@ def load_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_input=False)[0]  # what was given may be a secret in the wrong place
         name = str(first["loc"][0]) if first["loc"] else "a setting"
         variable = name if name.isupper() else f"PULLBACK_{name.upper()}"
-        raise SetupError(f"{variable} does not hold: {first['msg']}.") from error
+        raise SetupError(f"{variable} does not hold: {message_of(first)}") from error
 
 
 def refuse_open_bind(host: str, settings: Settings) -> None:
@@ -123,7 +126,10 @@ def _read_secret(variable: str, path: Path) -> str:
 
 
 def _postgres_address(where: str, url: str) -> str:
-    """The address as it stands, where it can be that of a database of ours; it is never shown, for the password in it."""
+    """The address as libpq reads it, where it can be that of a database of ours; it is never shown, for the password in it.
+
+    SQLAlchemy's form names a driver, `postgresql+psycopg://`: ours are chosen, and Postgres's own programs know of none.
+    """
     parts = _ADDRESS.match(url)
     if parts is None or not (parts["port"] is None or parts["port"].isdecimal()):
         raise SetupError(f"{where} is not an address like postgresql://user@host/name.")
@@ -132,4 +138,4 @@ def _postgres_address(where: str, url: str) -> str:
             f"{where} names {parts['backend']}, but Pullback stores everything in Postgres: "
             "give an address like postgresql://user@host/name."
         )
-    return url
+    return url if parts["driver"] is None else parts["backend"] + url[parts.end("driver") :]

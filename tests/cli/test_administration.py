@@ -101,7 +101,11 @@ def test_projects_are_made_listed_and_opened(pullback, database_url):
         (["token", "create", "x", "--scope", "everything"], "none of read, upload, agent, admin"),
         (["token", "create", "x", "--scope", "read", "--project", "nowhere"], "`pullback project create nowhere`"),
         (["project", "create", "a/../b"], "must not have . or .. between its slashes"),
-        (["token", "create", " x", "--scope", "read"], "cannot be a name"),
+        (["token", "create", " x", "--scope", "read"], "' x' cannot be a name: A name must be one line"),
+        (
+            ["token", "create", "x\u200by", "--scope", "read"],
+            "cannot be a name: The name has U+200B (ZERO WIDTH SPACE)",
+        ),
         (["project", "set", "nowhere", "--public"], "no project 'nowhere'"),
         (["project", "set", "nowhere"], "--public or --private"),
         (

@@ -1,3 +1,5 @@
+import html
+
 import httpx
 import pytest
 from starlette.requests import Request
@@ -111,6 +113,31 @@ async def test_requests_that_no_page_makes_are_answered_as_pages(
         answer = await client.request(method, path, content=form, headers=headers)
     assert (answer.status_code, answer.headers.get("allow")) == (status, allowed)
     assert answer.headers["content-type"].startswith("text/html")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("/projects/demo/workloads/tanh?y=log", "query.y: Give 'relative' or 'absolute' instead of 'log'."),
+        ("/projects/demo/explore?last=0", "query.last: Give 1 or more instead of 0."),
+        ("/projects/demo/compare?head=%20a", "query.head: A name must be one line, without blanks at its ends and"),
+        ("/projects/demo/compare?head=a&merge_base=maybe", "query.merge_base: Give true or false instead of 'maybe'."),
+        ("/jobs?origin=mars", "query.origin: Give 'asked', 'backfill' or 'idle' instead of 'mars'."),
+        ("/jobs?page=two", "query.page: Give a whole number instead of 'two'."),
+        ("/reports/last", "path.report_id: Give an id like"),
+    ],
+)
+async def test_a_wrong_parameter_is_told_with_what_was_given_and_what_may_be(database_url, address, said):
+    app = create_app(Settings(DATABASE_URL=database_url))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client,
+    ):
+        answer = await client.get(address, headers={"accept": "text/html"})
+    assert answer.status_code == 422
+    assert said in html.unescape(answer.text)
+    assert "more)" not in answer.text
 
 
 def test_pages_that_have_what_was_looked_for_are_linked():

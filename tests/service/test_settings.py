@@ -28,6 +28,13 @@ def test_the_database_comes_by_file(monkeypatch, tmp_path):
     assert load_settings().require_database_url() == "postgresql://there/db"
 
 
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg", "postgres+asyncpg", "postgresql+"])
+def test_an_address_may_be_of_sqlalchemys_form(monkeypatch, scheme):
+    monkeypatch.setenv("DATABASE_URL", f"{scheme}://user:a+b@here:5432/db?sslmode=require")
+    named = scheme.partition("+")[0]
+    assert load_settings().require_database_url() == f"{named}://user:a+b@here:5432/db?sslmode=require"
+
+
 def test_what_is_set_to_nothing_names_no_database(monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "")
     assert load_settings().named_database_url() is None
@@ -62,7 +69,13 @@ def test_no_database_is_one_sentence_with_the_remedy():
 
 def test_a_wrong_value_names_its_variable(monkeypatch):
     monkeypatch.setenv("PULLBACK_LEASE_S", "soon")
-    with pytest.raises(SetupError, match="PULLBACK_LEASE_S does not hold"):
+    with pytest.raises(SetupError, match=r"^PULLBACK_LEASE_S does not hold: Give a number\.$"):
+        load_settings()
+
+
+def test_what_stands_in_the_wrong_variable_is_not_shown(monkeypatch):
+    monkeypatch.setenv("PULLBACK_AUTH", "a-secret")
+    with pytest.raises(SetupError, match=r"^PULLBACK_AUTH does not hold: Give 'token'\.$"):
         load_settings()
 
 

@@ -6,8 +6,13 @@ import signal
 
 import pytest
 from procrastinate.exceptions import ConnectorException
+from sqlalchemy import func, select
 
 from pullback_service import worker
+from pullback_service.backups import back_up
+from pullback_service.checking import check
+from pullback_service.models import Report
+from pullback_service.settings import Settings
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -30,3 +35,17 @@ def test_a_worker_that_ends_by_itself_begins_again_until_a_signal_comes(monkeypa
     monkeypatch.setattr(worker, "TRY_AGAIN_AFTER_S", 0.01)
     worker.run("postgresql://nowhere/nothing")
     assert (began, ended) == ([True] * 3, [True])
+
+
+@pytest.mark.anyio
+async def test_a_worker_and_the_commands_take_an_address_as_sqlalchemy_writes_it(
+    client, report, session, database_url, tmp_path
+):
+    await client.post("/api/v1/reports", json=report)
+    address = database_url.replace("postgresql://", "postgresql+psycopg://", 1)
+    assert address != database_url
+    url = Settings(database_url=address).require_database_url()
+    await worker.run_once(url)
+    assert await session.scalar(select(func.count()).where(Report.followed_up_at.is_not(None))) == 1
+    back_up(url, tmp_path / "all.backup")
+    assert check(url) == []

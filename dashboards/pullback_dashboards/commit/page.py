@@ -25,18 +25,20 @@ from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
 
-COLUMNS = ("href", "machine", "suite", "cases", "failures", "quality", "dirty", "late", "started_at")
+COLUMNS = ("href", "machine", "suite", "cases", "failures", "quality", "dirty", "late", "started_at", "id", "format")
 _MOST_REPORTS = 100
 _MOST_JOBS = 20
 
 
 @dataclass(frozen=True)
 class ReportRow:
-    """One upload at the commit."""
+    """One upload at the commit. Several may be of one machine, suite and day: `id` and `started_at` tell them apart."""
 
+    id: str
     href: str
     machine: str
     suite: str | None
+    format: str
     cases: int
     failures: int
     quality: str
@@ -49,6 +51,7 @@ class ReportRow:
 class JobRow:
     """A job at the commit."""
 
+    id: int
     href: str
     suite: str
     state: str
@@ -139,15 +142,17 @@ def _page(request: Request, view: CommitView) -> Response:
 
 def _job_row(stored: StoredJob) -> JobRow:
     job = stored.job
-    return JobRow(links.job(job.id), job.suite, job.state, job.created_at)
+    return JobRow(job.id, links.job(job.id), job.suite, job.state, job.created_at)
 
 
 def _row(stored: StoredReport) -> ReportRow:
     report = stored.report
     return ReportRow(
+        id=str(report.id),
         href=links.report(str(report.id)),
         machine=stored.machine,
         suite=report.suite,
+        format=report.format,
         cases=report.cases,
         failures=report.failures,
         quality=report.quality,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, Literal, get_args
+from typing import Annotated, get_args
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -35,7 +35,7 @@ from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page, png_twin
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.state import Address
+from pullback_dashboards.state import Address, Given
 from pullback_service.commits.branches import list_branches
 from pullback_service.commits.queries import list_commits
 from pullback_service.comparisons import asking as comparing
@@ -69,11 +69,11 @@ COLUMNS = (
 class State:
     """What the address decides besides the dimensions of series: who is compared, which outcomes, from which row, which row is open."""
 
-    head: Name | Literal[""] | None = None
-    base: Name | Literal[""] | None = None
+    head: Given[Name] = None
+    base: Given[Name] = None
     merge_base: bool = False
-    head_machine: Name | Literal[""] | None = None
-    base_machine: Name | Literal[""] | None = None
+    head_machine: Given[Name] = None
+    base_machine: Given[Name] = None
     show: Show = "changed"
     start: Annotated[int, Query(ge=0, le=1_000_000)] = 0
     open: Annotated[int | None, Query(ge=1, description="Series whose history and processes are shown.")] = None
@@ -130,10 +130,10 @@ async def _read(
         project,
         comparing.Asked(
             head=state.head,
-            base=state.base or None,
+            base=state.base,
             merge_base=state.merge_base,
-            head_machine=state.head_machine or None,
-            base_machine=state.base_machine or None,
+            head_machine=state.head_machine,
+            base_machine=state.base_machine,
             choice=choice,
         ),
     )

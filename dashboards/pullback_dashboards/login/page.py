@@ -42,7 +42,7 @@ async def sign_in(request: Request, session: WriteSession, runtime: KnownRuntime
         secret, name = await runtime.gate.sign_in(request, session, form.get("token", "").strip())
     except (AuthenticationError, ForbiddenError) as error:
         note_nothing(session)
-        view = login_view(form.get("next"), needed=True, refusal=error.detail)
+        view = login_view(form.get("next"), needed=runtime.gate.required, refusal=error.detail)
         return page(request, "login.html", title="Sign in", view=view, status=error.status)
     note(session, subject=f"login with {name}")
     answer = RedirectResponse(own_address(form.get("next")), status_code=SEE_OTHER)

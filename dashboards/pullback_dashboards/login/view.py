@@ -5,16 +5,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LoginView:
-    """The form: where to go on to, and why it is shown again."""
+    """The form: where to go on to, why it is shown again, and whether it stands in the place of what needs a token."""
 
     next: str
     needed: bool
     refusal: str | None = None
+    in_place: bool = False
 
 
-def login_view(wanted: str | None, *, needed: bool, refusal: str | None = None) -> LoginView:
+def login_view(wanted: str | None, *, needed: bool, refusal: str | None = None, in_place: bool = False) -> LoginView:
     """The view of the form."""
-    return LoginView(own_address(wanted), needed, refusal)
+    return LoginView(own_address(wanted), needed, refusal, in_place)
 
 
 def own_address(wanted: str | None) -> str:

@@ -14,6 +14,7 @@ from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.state import Given
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import LARGEST_ID
 from pullback_service.jobs.queries import ACTIVE, JobChoice, count_jobs, list_jobs, waiting_jobs
@@ -60,15 +61,14 @@ class State:
 
 async def _asked(
     state: JobFilter | None = None,
-    project: str | None = None,
-    suite: str | None = None,
-    machine: str | None = None,
-    origin: JobOrigin | Literal[""] | None = None,
+    project: Given[str] = None,
+    suite: Given[str] = None,
+    machine: Given[str] = None,
+    origin: Given[JobOrigin] = None,
     page: Annotated[int, Query(ge=1, le=1_000_000, description="Waiting jobs come fifty on a page.")] = 1,
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Ended jobs older than this one.")] = None,
 ) -> State:
-    # A form sends what was left empty as an empty word.
-    return State(state, project or None, suite or None, machine or None, origin or None, page, before)
+    return State(state, project, suite, machine, origin, page, before)
 
 
 AskedState = Annotated[State, Depends(_asked)]

@@ -13,10 +13,11 @@ _STEPS = (
 
 @dataclass(frozen=True)
 class Moment:
-    """An instant as a page shows it."""
+    """An instant as a page shows it: in words, or to the second where instants of one day are told apart."""
 
     iso: str
     text: str
+    second: str
 
 
 def moment(instant: datetime, now: datetime) -> Moment:
@@ -24,7 +25,8 @@ def moment(instant: datetime, now: datetime) -> Moment:
     aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
     utc = aware.astimezone(UTC)
     text = ago(utc, now) if abs(now - utc) < _RECENT else f"{utc:%Y-%m-%d}"
-    return Moment(utc.isoformat(timespec="seconds").replace("+00:00", "Z"), text)
+    iso = utc.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return Moment(iso, text, f"{utc:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def ago(instant: datetime, now: datetime) -> str:

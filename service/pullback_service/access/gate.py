@@ -84,6 +84,8 @@ class Gate:
     async def sign_in(self, request: Request, session: AsyncSession, secret: str) -> tuple[str, str]:
         """Begin a login with a token: the secret of its cookie, and whose it is."""
         self._of_addresses.take(address_of(request) or "")
+        if not secret:
+            raise AuthenticationError("No token was given: paste one into the field.")
         caller = await self.caller_of_token(session, secret)
         if not caller.has("read"):
             raise ForbiddenError(f"{_capital(caller.name)} may not read: sign in with a token of the scope read.")

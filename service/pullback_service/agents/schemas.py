@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.fields import Count, Labels, Name, Number, Size, Text
+from pullback_service.letters import SentName
 from pullback_service.machines.schemas import MachineStatement
 
 
@@ -16,7 +17,7 @@ class Enrolment(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Name
+    name: SentName
     labels: Labels = Field(
         default={}, description="What jobs may ask for. `device` says where the agent measures: the CPU, if left out."
     )

@@ -7,8 +7,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.visibility import own_projects
 from pullback_service.audit.models import Audit
+from pullback_service.letters import in_one_form
 from pullback_service.projects.models import Project
-from pullback_service.projects.naming import in_one_form
 
 
 async def list_lines(

@@ -8,10 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from pullback_service.boards.queries import MOST_CHARTS, StoredBoard, StoredChart
-from pullback_service.fields import AS_WHOLE, Name
+from pullback_service.fields import AS_WHOLE, LINE, Name
+from pullback_service.letters import ChosenName
 
 Kind: TypeAlias = Literal["explore", "workload", "compare"]
-Value = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Value = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=LINE)]
 Query = Annotated[dict[Name, Annotated[list[Value], Field(min_length=1, max_length=50)]], Field(max_length=40)]
 Place = Annotated[int, Field(strict=True, ge=1, le=MOST_CHARTS), AS_WHOLE]
 
@@ -21,7 +22,7 @@ class BoardRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "Dense layers"}]})
 
-    name: Name
+    name: ChosenName
     project: Name | None = Field(None, description="Left out, it is the caller's own.")
 
 
@@ -30,7 +31,7 @@ class BoardChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Name
+    name: ChosenName
 
 
 class ChartRequest(BaseModel):

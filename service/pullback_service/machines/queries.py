@@ -13,6 +13,7 @@ from pullback_service.access.visibility import own_projects
 from pullback_service.errors import ForbiddenError, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.jobs.bell import ring
+from pullback_service.letters import in_plain_sight
 from pullback_service.machines.models import FactsChange, Machine
 from pullback_service.machines.noise import CLAIMS, SelfComparison
 from pullback_service.reports.models import Comparison, Report
@@ -88,6 +89,11 @@ async def list_machines(session: AsyncSession, *, after_id: int | None, limit: i
     if after_id is not None:
         statement = statement.where(Machine.id > after_id)
     return (await session.scalars(statement)).all()
+
+
+def is_called(names: Collection[str]) -> ColumnElement[bool]:
+    """Whether a machine has one of these names, or fingerprints; a name as it was sent is as good as the one that is shown."""
+    return or_(Machine.name.in_({*names, *map(in_plain_sight, names)}), Machine.fingerprint.in_(names))
 
 
 async def machine_names(session: AsyncSession, machine_ids: Collection[MachineId]) -> Mapping[MachineId, str]:
@@ -227,9 +233,7 @@ async def machines_called(session: AsyncSession, project_id: ProjectId, name: st
     Index: uq_machine_fingerprint, few rows; ix_report_project_received.
     """
     reported = exists().where(Report.project_id == project_id, Report.machine_id == Machine.id)
-    rows = await session.scalars(
-        select(Machine.id).where(or_(Machine.name == name, Machine.fingerprint == name), reported).order_by(Machine.id)
-    )
+    rows = await session.scalars(select(Machine.id).where(is_called([name]), reported).order_by(Machine.id))
     found = [MachineId(machine_id) for machine_id in rows]
     if not found:
         raise NotFoundError(

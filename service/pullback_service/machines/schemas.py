@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.fields import JsonObject, Name
+from pullback_service.letters import SentName
 
 
 class MachineStatement(BaseModel):
@@ -14,7 +15,7 @@ class MachineStatement(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     fingerprint: Name
-    name: Name
+    name: SentName
     facts: JsonObject = {}
 
 

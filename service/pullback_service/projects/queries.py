@@ -12,8 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.visibility import caller_of
 from pullback_service.errors import ConflictError, ForbiddenError, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
+from pullback_service.letters import in_one_form
 from pullback_service.projects.models import Project
-from pullback_service.projects.naming import in_one_form, refuse_unseen
+from pullback_service.projects.naming import refuse_unseen
 from pullback_service.projects.schemas import ProjectChange
 from pullback_service.reports.models import Report
 

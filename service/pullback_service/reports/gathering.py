@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 from pydantic import BaseModel, Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from pullback_service.errors import InvalidInputError
+from pullback_service.refusals import message_of
 from pullback_service.reports.copying import ending_of
 from pullback_service.reports.parts import (
     CasePart,
@@ -107,10 +107,17 @@ class Watcher(Protocol):
         """They have grown."""
 
 
+class Complaint(NamedTuple):
+    """What is wrong with a value, and where it is. Not the value: none is held longer than its case."""
+
+    place: tuple[int | str, ...]
+    message: str
+
+
 class DoesNotHoldError(Exception):
     """Everything that is wrong with the values of a report, in the order of the document."""
 
-    def __init__(self, errors: Sequence[ErrorDetails]) -> None:
+    def __init__(self, errors: Sequence[Complaint]) -> None:
         super().__init__(errors)
         self.errors = errors
 
@@ -175,7 +182,7 @@ class _Gathering:
         self._root = root
         self._places = places
         self.parts = Parts()
-        self.errors: list[ErrorDetails] = []
+        self.errors: list[Complaint] = []
         self.contradiction: InvalidInputError | None = None
 
     def take_case(self, index: int, entry: object) -> None:
@@ -196,9 +203,9 @@ class _Gathering:
         try:
             return model.model_validate(value)
         except ValidationError as error:
-            for item in error.errors(include_url=False, include_input=False):
-                item["loc"] = (*at, *item["loc"])
-                self.errors.append(item)
+            self.errors += [
+                Complaint((*at, *item["loc"]), message_of(item)) for item in error.errors(include_url=False)
+            ]
             return None
 
     def _add(self, add: Callable[[], None]) -> None:

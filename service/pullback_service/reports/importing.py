@@ -8,7 +8,6 @@ from typing import Any, Literal, cast
 import orjson
 
 from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError, UnreadableBodyError
-from pullback_service.fields import message_of
 from pullback_service.importers import registry
 from pullback_service.importers.assembling import Place, assemble
 from pullback_service.importers.results import Asked, Imported
@@ -191,12 +190,11 @@ def _canonical(stated: Stated, place: Place) -> bytes:
 def _does_not_hold(error: DoesNotHoldError, places: tuple[str, ...]) -> InvalidInputError:
     """A value that the report cannot take, by its place in the file it came from."""
     found = []
-    for item in error.errors:
-        where = item["loc"]
+    for where, message in error.errors:
         path = (
             places[where[1]]
             if len(where) > 1 and where[0] == "cases" and isinstance(where[1], int)
             else ".".join(str(step) for step in where)
         )
-        found.append(FieldError(path=path, message=message_of(item)))
+        found.append(FieldError(path=path, message=message))
     return InvalidInputError(f"{found[0]['path']} does not hold: {found[0]['message'].rstrip('.')}.", errors=found)

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 import orjson
 
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
-from pullback_service.fields import message_of
 from pullback_service.importers.unpacking import SEND_THE_FILE
 from pullback_service.importers.walking import place_in_words
 from pullback_service.problems import json_path
@@ -80,8 +79,7 @@ def read_parsed(content: Any, watcher: Watcher | None = None) -> ReadReport:
         gathered = gather(raw, root, watcher=watcher)
     except DoesNotHoldError as error:
         errors = [
-            FieldError(path=root + json_path(("body", *item["loc"]))[1:], message=message_of(item))
-            for item in error.errors
+            FieldError(path=root + json_path(("body", *one.place))[1:], message=one.message) for one in error.errors
         ]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InvalidInputError(

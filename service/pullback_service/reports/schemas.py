@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import (
+    LINE,
     Count,
     Flag,
     JsonObject,
@@ -24,6 +25,7 @@ from pullback_service.fields import (
     Text,
     Time,
 )
+from pullback_service.letters import SentName
 from pullback_service.projects.naming import ProjectName
 
 FORMAT = "pullback-report"
@@ -36,7 +38,7 @@ MOST_PARENTS = 64
 
 Outcome: TypeAlias = Literal["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"]
 Quality: TypeAlias = Literal["clean", "contaminated"]
-Unit = Annotated[str, StringConstraints(min_length=1, max_length=32, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Unit = Annotated[str, StringConstraints(min_length=1, max_length=32, pattern=LINE)]
 
 
 class _Document(BaseModel):
@@ -61,7 +63,7 @@ class MachineDocument(_Document):
     """The machine it was measured on."""
 
     fingerprint: Name
-    name: Name
+    name: SentName
     facts: JsonObject = {}
 
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.fields import Name, Sha, Time
+from pullback_service.letters import SentName
 from pullback_service.projects.naming import ProjectName
 from pullback_service.reports.reading import ReadReport
 from pullback_service.reports.schemas import ReportHead
@@ -34,7 +35,7 @@ class Stated(BaseModel):
     project: ProjectName | None = None
     commit: Sha | None = None
     branch: Name | None = None
-    machine: Name | None = Field(None, max_length=LONGEST_MACHINE)
+    machine: SentName | None = Field(None, max_length=LONGEST_MACHINE)
     format: Name | None = Field(None, description="The format of the file, where its content does not tell.")
     variant: Name | None = Field(None, description="How it was executed; `external` unless the file says it.")
     unit: Name | None = Field(

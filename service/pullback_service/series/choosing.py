@@ -20,6 +20,7 @@ from pullback_service.commits.naming import branch_by_name, has_results
 from pullback_service.errors import refuse
 from pullback_service.ids import ProjectId
 from pullback_service.machines.models import Machine
+from pullback_service.machines.queries import is_called
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.models import Case, Point, Series
@@ -111,7 +112,7 @@ def _conditions(choice: SeriesChoice, variant: Column, metric: Column) -> Iterat
         if values:
             yield name, column.in_(values)
     if choice.machine:
-        yield "machine", or_(Machine.name.in_(choice.machine), Machine.fingerprint.in_(choice.machine))
+        yield "machine", is_called(choice.machine)
     for name, values in choice.params.items():
         alternatives = [form for value in values for form in _forms(value)]
         yield f"{PARAM}{name}", or_(*(Case.params.contains({name: form}) for form in alternatives))

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.caller import Caller, Scope
 from pullback_service.errors import AuthenticationError, ConflictError, ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, ProjectId, TokenId
+from pullback_service.letters import in_one_form
 from pullback_service.projects.models import Project
 from pullback_service.tokens.models import EnrolmentCode, Token
 from pullback_service.tokens.secrets import digest_of, make_code, make_token, prefix_of
@@ -99,8 +100,13 @@ async def refuse_ended(session: AsyncSession, caller: Caller) -> None:
 
 
 async def valid_token_by_name(session: AsyncSession, name: str) -> StoredToken:
-    """The token of this name that is not revoked. Index: uq_token_name_valid."""
-    token_id = await session.scalar(select(Token.id).where(Token.name == name, Token.revoked_at.is_(None)))
+    """The token of this name that is not revoked, however its letters were typed. Index: uq_token_name_valid."""
+    token_id = await session.scalar(
+        select(Token.id)
+        .where(func.normalize(Token.name) == in_one_form(name), Token.revoked_at.is_(None))
+        .order_by((Token.name == name).desc())
+        .limit(1)
+    )
     if token_id is None:
         raise NotFoundError(f"There is no valid token {name!r}: `pullback token list` shows those there are.")
     return await token_by_id(session, TokenId(token_id))

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.access.caller import Scope
 from pullback_service.fields import Name
+from pullback_service.letters import ChosenName
 from pullback_service.tokens.queries import StoredToken
 
 Days = Annotated[float, Field(gt=0, le=3650)]
@@ -17,7 +18,7 @@ class TokenRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "ci", "scopes": ["upload"]}]})
 
-    name: Name
+    name: ChosenName
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
     project: Name | None = Field(None, description="Left out, the token is for all projects.")
     expires_in_days: Days | None = Field(None, description="Left out, the token ends when it is revoked.")

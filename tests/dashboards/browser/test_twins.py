@@ -247,7 +247,7 @@ def test_every_page_is_there_as_markdown_with_the_words_it_shows(base):
         ("/overview.md?project=pullback", "| case | unfused | fused | stateful |"),
         (f"{DENSE}.md", "| commit | time: unfused | time: fused | time: stateful |"),
         (f"/projects/pullback/explore.md?{explored}", "| case | variant | metric | machine | newest |"),
-        (f"/projects/pullback/commits/{sha}.md", "| report | machine | suite | cases | failures | state |"),
+        (f"/projects/pullback/commits/{sha}.md", "| report | machine | suite | came as | cases | failures | state |"),
         (f"/projects/pullback/commits/{sha}/cases/dense_bias_act%5Bn=100,act=tanh,f4,cpu%5D.md", "each group"),
         (f"/reports/{report}.md", "| variant | time | ÷ unfused |"),
         ("/fleet.md", "| machine | agents, and what they do |"),
@@ -292,8 +292,31 @@ def test_a_report_and_lists_are_there_as_numbers(base):
         assert column in httpx.get(base + address).text.splitlines()[0], address
 
 
+def test_reports_and_jobs_of_one_day_are_told_apart(empty_base):
+    first = made_report(3, project="demo")
+    second = {**first, "id": "01234567-89ab-4def-8123-456789abcde2"}
+    third = {**first, "id": "01234567-89ab-4def-8123-456789abcde3", "started_at": "2026-01-04T00:05:01Z"}
+    for report in (first, second, third):
+        assert httpx.post(f"{empty_base}/api/v1/reports", json=report).status_code == 201
+    sha = first["commit"]["sha"]
+    for gpu in ("h100", "h200"):
+        job = {"project": "demo", "commit": {"sha": sha}, "suite": "quick", "requires": {"gpu": gpu}}
+        assert httpx.post(f"{empty_base}/api/v1/jobs", json=job).status_code == 201
+    page = httpx.get(f"{empty_base}/projects/demo/commits/{sha}.md").text
+    rows = [line for line in page.splitlines() if line.startswith("| [")]
+    words = [re.sub(r"\]\(.*?\)", "", row) for row in rows]  # without where they lead
+    assert len(words) == len(set(words)) == 5
+    shown = httpx.get(f"{empty_base}/projects/demo/commits/{sha}").text
+    assert ">2026-01-04 00:05:01 UTC</time></a>" in shown
+
+
 def test_forms_have_twins_as_well(base):
-    assert httpx.get(f"{base}/login.json?next=/jobs").json() == {"next": "/jobs", "needed": False, "refusal": None}
+    assert httpx.get(f"{base}/login.json?next=/jobs").json() == {
+        "next": "/jobs",
+        "needed": False,
+        "refusal": None,
+        "in_place": False,
+    }
     pin = httpx.get(f"{base}/boards/pin.json", params={"chart": f"{DENSE}?plot=time"}).json()
     assert pin["title"] == "dense_bias_act, time"
     assert httpx.get(f"{base}/projects/pullback/compare.json").json()["machines"]

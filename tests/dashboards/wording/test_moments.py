@@ -25,6 +25,7 @@ def test_distance_in_words(past, text):
 def test_the_exact_instant_is_utc_whatever_zone_it_came_in():
     there = datetime(2026, 3, 1, 13, 30, tzinfo=timezone(timedelta(hours=2)))
     assert moment(there, NOW).iso == "2026-03-01T11:30:00Z"
+    assert moment(there, NOW).second == "2026-03-01 11:30:00 UTC"
 
 
 def test_beyond_a_month_the_day_says_more_than_the_distance():

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import InvalidInputError
+from pullback_service.refusals import message_of
 from pullback_service.reports.gathering import DoesNotHoldError, gather
 from pullback_service.reports.schemas import MOST_CASES, ReportDocument
 
@@ -25,7 +26,7 @@ def errors_at_once(report):
     try:
         ReportDocument.model_validate(report)
     except ValidationError as error:
-        return [(item["loc"], item["type"], item["msg"]) for item in error.errors()]
+        return [(item["loc"], message_of(item)) for item in error.errors()]
     return []
 
 
@@ -33,7 +34,7 @@ def errors_case_by_case(report):
     try:
         gathered(report)
     except DoesNotHoldError as error:
-        return [(item["loc"], item["type"], item["msg"]) for item in error.errors]
+        return [*error.errors]
     except InvalidInputError:  # every value holds, and two of them contradict each other
         return []
     return []
@@ -63,7 +64,7 @@ def test_values_that_do_not_hold_are_told_before_contradictions(reports):
     broken = {**reports.case("other"), "variants": 7}
     with pytest.raises(DoesNotHoldError) as caught:
         gathered(reports.report(cases=[case, case, broken]))
-    assert [item["loc"] for item in caught.value.errors] == [("cases", 2, "variants")]
+    assert [complaint.place for complaint in caught.value.errors] == [("cases", 2, "variants")]
 
 
 @pytest.mark.parametrize("more", [{}, {"a first": 1}, {"case": 2, "casesx": [3]}, {"zz": {"b": 1, "a": [1.5, None]}}])

@@ -33,6 +33,13 @@ def complaint(body):
     return caught.value
 
 
+def test_of_a_member_named_twice_the_last_one_counts(reports):
+    """As docs/uploading.md says."""
+    kept, passed_over = reports.report(2, project="kept"), reports.report(project="passed over", cases=[])
+    twice = encode(passed_over)[:-1] + b", " + encode(kept)[1:]
+    assert read_report(twice) == read_report(encode(kept))
+
+
 def test_a_report_is_read_bare_or_inside_a_pyperf_file(report):
     bare = read_report(encode(report))
     wrapped = read_report(encode({"version": "1.0", "benchmarks": [], "pullback": report}))

@@ -1,0 +1,100 @@
+"""The letters of names that people read: each in one form, and none that nobody sees.
+
+Names that look the same should be the same. Compositions of letters count as one letter (NFC), whichever way they were
+typed. What is not seen is refused where a person chooses the name, and made visible where a program sends it, which nobody
+could mend while an upload waits. Letters of several scripts may stand in a name, although some look alike: who writes Greek,
+Russian or Japanese beside Latin is no impostor.
+"""
+
+import re
+import unicodedata
+from typing import Annotated
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+from pullback_service.fields import LONGEST_NAME, Name
+
+# Category and character: controls, formats, halves of characters, ends of lines; blanks other than the usual one; and what
+# Unicode calls letters, marks or symbols although it is drawn as nothing.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_BLANKS = "Zs"
+_DRAWN_AS_NOTHING = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_NON_JOINER, _JOINER, _AS_EMOJI, _KEYCAP = "\u200c", "\u200d", "\ufe0f", "\u20e3"
+_SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+_OTHER_EMOJI = frozenset("0123456789#*‼⁉〰")
+_VIRAMA = 9  # the combining class of the sign that takes a vowel away, in the scripts of India
+
+
+def in_one_form(name: str) -> str:
+    """The name with every letter composed, as it is stored and compared."""
+    return unicodedata.normalize("NFC", name)
+
+
+def in_plain_sight(name: str) -> str:
+    """The name in one form, with the numbers of those characters that nobody sees: `lab⟨U+200B⟩`."""
+    if name.isascii() and name.isprintable():
+        return name
+    form = in_one_form(name)
+    shown = "".join(f"⟨U+{ord(form[at]):04X}⟩" if _is_hidden(form, at) else form[at] for at in range(len(form)))
+    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"
+
+
+def unseen_in(name: str) -> str | None:
+    """Which character of a name nobody sees, or takes for a blank, and where it stands; None where all are seen."""
+    for at, character in enumerate(name):
+        if _is_hidden(name, at):
+            called = unicodedata.name(character, "a control character")
+            where = f"behind {name[:at]!r}" if at else "at its beginning"
+            return (
+                f"U+{ord(character):04X} ({called}) {where}, where nobody sees it: "
+                "leave it out, or write an ordinary blank."
+            )
+    return None
+
+
+def _in_one_form_and_seen(name: str) -> str:
+    found = unseen_in(name)
+    if found is not None:
+        raise PydanticCustomError("unseen", f"The name has {found}")
+    return in_one_form(name)
+
+
+ChosenName = Annotated[Name, AfterValidator(_in_one_form_and_seen)]
+"""A name that a person gives to something new."""
+SentName = Annotated[Name, AfterValidator(in_plain_sight)]
+"""A name that a program sends along with what must not be lost for it."""
+
+
+def _is_hidden(name: str, at: int) -> bool:
+    return _is_unseen(name[at]) and not _does_its_work(name, at)
+
+
+def _is_unseen(character: str) -> bool:
+    category = unicodedata.category(character)
+    if category == _BLANKS:
+        return character != " "
+    return category in _HIDDEN or _DRAWN_AS_NOTHING.match(character) is not None
+
+
+def _does_its_work(name: str, at: int) -> bool:
+    """Whether what is unseen here joins emoji or letters as their users write them, or keeps letters from joining."""
+    before, character, after = name[:at], name[at], name[at + 1 :]
+    if character == _AS_EMOJI:
+        return _is_emoji(before[-1:])
+    if character == _JOINER and _is_emoji(before.rstrip(_AS_EMOJI + _SKIN_TONES)[-1:]) and _is_emoji(after[:1]):
+        return True
+    if character in {_JOINER, _NON_JOINER} and before and after:  # RFC 5892, appendix A
+        return unicodedata.combining(before[-1]) == _VIRAMA or (_is_arabic(before[-1]) and _is_arabic(after[0]))
+    return False
+
+
+def _is_emoji(character: str) -> bool:
+    return character in _OTHER_EMOJI or (character != "" and unicodedata.category(character) in {"So", "Sm"})
+
+
+def _is_arabic(character: str) -> bool:
+    """Whether it is of a script whose letters join: Arabic, Persian, Urdu, Syriac."""
+    return unicodedata.bidirectional(character) == "AL"

@@ -1,0 +1,95 @@
+"""What is wrong with a value that came in, in words: what to give, and what was given instead.
+
+Pydantic's own words are for who wrote the model. Each of these is a whole sentence, because it is shown behind a path,
+behind other words, and alone.
+"""
+
+import json
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from pullback_service.fields import A_TIME, LINE, NAME, SHA, TEXT
+
+_LONGEST_SHOWN = 40
+
+_PATTERNS = {
+    TEXT: "A text must not hold the character NUL.",
+    LINE: "The value must be one line, without control characters.",
+    NAME: "A name must be one line, without blanks at its ends and without control characters.",
+    SHA: "A commit is named by its full hash, 40 or 64 hexadecimal digits in lower case, as `git rev-parse HEAD` says it.",
+}
+# By the type of an error: those to which what was given adds nothing.
+_SENTENCES = {
+    "missing": "A value is needed here.",
+    "extra_forbidden": "Nothing of this name is known here: leave it out.",
+    "datetime_parsing": A_TIME,
+    "datetime_from_date_parsing": A_TIME,
+    "datetime_type": A_TIME,
+    "timezone_aware": "The time must say its zone, like 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00.",
+}
+_TRUE_OR_FALSE, _A_WHOLE_NUMBER, _A_NUMBER, _AN_OBJECT = "true or false", "a whole number", "a number", "an object"
+_AN_ID = "an id like 0196f3c1-8d5e-7a42-9b0c-2f6e51d7c8a4"
+# By the type of an error: what may be given, with what the error itself says of it in braces.
+_WANTED = {
+    "literal_error": "{expected}",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "{le} or less",
+    "string_too_short": "{min_length} or more characters",
+    "string_too_long": "{max_length} or fewer characters",
+    "too_short": "{min_length} or more values",
+    "too_long": "{max_length} or fewer values",
+    "bool_parsing": _TRUE_OR_FALSE,
+    "bool_type": _TRUE_OR_FALSE,
+    "int_parsing": _A_WHOLE_NUMBER,
+    "int_parsing_size": "a number of fewer digits",
+    "int_from_float": _A_WHOLE_NUMBER,
+    "int_type": _A_WHOLE_NUMBER,
+    "float_parsing": _A_NUMBER,
+    "float_type": _A_NUMBER,
+    "finite_number": "a finite number",
+    "string_type": "a string",
+    "list_type": "a list",
+    "dict_type": _AN_OBJECT,
+    "model_type": _AN_OBJECT,
+    "model_attributes_type": _AN_OBJECT,
+    "uuid_parsing": _AN_ID,
+    "uuid_type": _AN_ID,
+}
+
+
+def message_of(error: ErrorDetails) -> str:
+    """What is wrong with a value. What was given is said too where the error holds it: short, and on one line."""
+    kind, said = error["type"], error.get("ctx", {})
+    if kind in _SENTENCES:
+        return _SENTENCES[kind]
+    if kind in _WANTED:
+        wanted = _WANTED[kind].format_map({name: _in_words(value) for name, value in said.items()})
+        return f"Give {wanted}{_instead_of(error, said)}."
+    return _PATTERNS.get(said.get("pattern", ""), error["msg"])
+
+
+def _instead_of(error: ErrorDetails, said: dict[str, Any]) -> str:
+    if "input" not in error:
+        return ""
+    if error["type"].startswith("string_too_"):
+        return f" instead of {len(error['input']):,}"
+    return f" instead of {_in_words(said['actual_length']) if 'actual_length' in said else _shown(error['input'])}"
+
+
+def _in_words(said: object) -> str:
+    """What Pydantic says of a field: bounds are numbers, and 30.0 is 30 to people."""
+    if isinstance(said, (int, float)):
+        return f"{int(said):,}" if said == int(said) else f"{said:g}"
+    return str(said)
+
+
+def _shown(given: object) -> str:
+    if isinstance(given, (dict, list)):
+        return "an object" if isinstance(given, dict) else "a list"
+    is_text = isinstance(given, str) and not given.removeprefix("-").isdecimal()  # numbers in addresses are texts too
+    text = given if isinstance(given, str) else json.dumps(given, default=repr)
+    shown = text[:_LONGEST_SHOWN]
+    return (repr(shown) if is_text else shown) + ("…" if len(text) > _LONGEST_SHOWN else "")
