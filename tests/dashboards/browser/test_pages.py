@@ -247,6 +247,22 @@ def test_the_theme_follows_the_system_until_the_reader_chooses_and_is_remembered
     assert page.get_by_role("button", name="Switch to the dark theme").is_visible()
 
 
+def test_a_page_behind_the_button_back_wears_the_theme_that_was_chosen_since(visit, base):
+    page = visit("/help", theme="light")
+    page.goto(f"{base}/fleet")
+    page.wait_for_selector(SCRIPTED)
+    page.get_by_role("button", name="Switch to the dark theme").click()
+    page.go_back()
+    assert page.url == f"{base}/help"
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    other = page.context.new_page()
+    other.goto(f"{base}/help")
+    other.wait_for_selector(SCRIPTED)
+    other.get_by_role("button", name="Switch to the light theme").click()
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as when the reader comes back to this tab
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+
+
 def test_times_are_those_of_the_readers_zone_and_the_whole_instant_comes_on_hover(browser, base):
     context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
     page = context.new_page()
