@@ -380,6 +380,14 @@ def test_an_empty_dashboard_says_what_to_do_next(empty_base, visit):
         assert page.locator("nav [aria-current]").inner_text() == title
 
 
+def test_a_command_keeps_its_button_when_its_part_of_the_page_is_exchanged(empty_base, visit):
+    page = visit("/", at=empty_base)
+    page.evaluate("document.querySelector('.copied').classList.add('seen')")
+    page.evaluate("document.dispatchEvent(new Event('stale'))")
+    page.wait_for_selector(".copied.seen", state="detached")
+    assert page.get_by_role("button", name="Copy the command").is_visible()
+
+
 def test_the_overview_fills_itself_when_the_first_report_arrives(empty_base, visit, made):
     page = visit("/", at=empty_base)
     assert page.locator(".empty").is_visible()
