@@ -47,6 +47,18 @@ def test_the_overview_shows_measured_factors(visit):
     assert row.locator("svg.spark").count() == 2
 
 
+def test_spark_lines_leave_numbers_their_room_however_narrow_the_column(visit):
+    page = visit(OVERVIEW, width=660)
+    edges = page.locator("a.cell", has=page.locator("svg.spark")).evaluate_all(
+        """(cells) => cells.map((cell) => { const number = document.createRange();
+        number.selectNodeContents(cell.querySelector(".value"));
+        const line = cell.querySelector("svg.spark").getBoundingClientRect();
+        return [number.getBoundingClientRect().right, line.left, line.width]; })"""
+    )
+    assert len(edges) == 10
+    assert all(number <= line and width > 30 for number, line, width in edges), edges
+
+
 def test_the_overview_tells_the_newest_commit_and_machine_but_names_nobody(visit, base):
     overview = httpx.get(f"{base}/overview.json?project=pullback").json()
     commit, line = overview["commit"], visit(OVERVIEW).locator(".facts").first
@@ -64,7 +76,9 @@ def test_two_clicks_lead_from_the_overview_to_what_made_an_array_more(visit):
     assert "arrays +1, now 4" in page.locator("ul.news").inner_text()
     program = page.locator("details.program[open]")
     assert program.count() == 1
-    assert "b3 = multiply" in program.locator(".new").first.inner_text()
+    assert "b3 = multiply" in program.locator(".line-new").first.inner_text()
+    frame, alike = program.locator("pre").bounding_box(), program.locator("pre .line-skip").first.bounding_box()
+    assert frame["y"] < alike["y"] < frame["y"] + frame["height"]
     page.get_by_role("button", name="Copy").click()  # the second
     command = page.evaluate("navigator.clipboard.readText()")
     assert re.match(r"pullback run --commits [0-9a-f]{40} --suite quick --case 'dense_bias_act\[n=", command)
