@@ -172,6 +172,14 @@ def test_the_overview_switches_to_memory_by_its_address(visit):
     assert "none at all, unlike unfused" in page.locator("table.heat").inner_text()
 
 
+def test_a_filter_that_fits_no_case_says_so_and_nothing_of_those_it_has_not(visit):
+    page = visit(f"{OVERVIEW}&q=zzzz")
+    said = page.locator("main").inner_text()
+    assert "No case fits" in said
+    assert "as measured" not in said
+    assert page.locator(".key").count() == 0
+
+
 def test_what_changed_lately_names_the_commit_that_costs_an_array_more(visit):
     page = visit(OVERVIEW)
     news = page.locator("#news").inner_text()
