@@ -73,7 +73,9 @@ def test_two_clicks_lead_from_the_overview_to_what_made_an_array_more(visit):
     page = visit(OVERVIEW)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#news li", has_text="arrays 3 → 4").get_by_role("link", name=LARGE).click()  # the first click
-    assert "arrays +1, now 4" in page.locator("ul.news").inner_text()
+    said = page.locator("ul.news").inner_text()
+    assert "arrays +1, now 4" in said
+    assert f"fused: 3.1 % more time than {SHAS[-2][:9]} (+2.7 % to +3.6 %, 20 groups)" in said
     program = page.locator("details.program[open]")
     assert program.count() == 1
     assert "b3 = multiply" in program.locator(".line-new").first.inner_text()
