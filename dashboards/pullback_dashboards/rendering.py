@@ -42,7 +42,12 @@ _MARKDOWN = ".md"
 _EVERYWHERE = ("theme.js", "times.js")
 _THEME = "pullback_theme"  # the cookie in which `theme.js` keeps the reader's choice
 _THEMES = frozenset({"light", "dark"})
-_HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "same-origin", "cache-control": "no-cache"}
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cache-control": "no-cache",
+    "vary": "cookie",  # the button Back shows what was kept: not once the theme is another, or the reader signed out
+}
 
 
 def _policy(styles: str) -> str:

@@ -9,7 +9,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import links
+from pullback_dashboards import links, sources
 from pullback_dashboards.case.view import CaseView, Step, Told, case_view
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.opening import Certain, opened
@@ -18,11 +18,12 @@ from pullback_dashboards.routing import WholeNames
 from pullback_service.commits import models as commits
 from pullback_service.commits.naming import named_commit
 from pullback_service.errors import GoneError, NotFoundError
-from pullback_service.ids import ProjectId
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CaseReport, place_of_case
 from pullback_service.reports.queries import StoredReport, case_of, report_by_id
 from pullback_service.series.models import Case
+from pullback_service.series.overviewing import comparisons_at
 from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
@@ -54,6 +55,7 @@ async def _case(
     if stored.report.body is not None:  # nobody knows what a file was that is dropped
         certain(_title(case, commit.sha))
     earlier = await report_by_id(session, place.before.report_id, with_body=True) if place.before else None
+    stated = await comparisons_at(session, MachineId(place.here.machine.id), [commit.id], case_id=place.case.id)
     # Most of the time of this page is unpacking two files, which two threads do at once.
     now, before = await gather(_told(stored, place.case), _told_before(earlier, place.case))
     return case_view(
@@ -65,6 +67,7 @@ async def _case(
         machine=place.here.machine.name,
         report_id=str(place.here.report_id),
         steps=(_step(project, case, place.before, state), _step(project, case, place.after, state)),
+        claims=[sources.claim_of(one, place=0) for one in stated],
     )
 
 

@@ -14,7 +14,7 @@ from pullback_dashboards import links
 from pullback_dashboards.case.differences import Difference, Line, differing_facts, program_lines
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.strip import Groups
-from pullback_dashboards.history import Commit, in_reading_order, metric_label
+from pullback_dashboards.history import Claim, Commit, in_reading_order, metric_label
 from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.wording import factors, units
 from pullback_service.machines.software import differing_software, doubt_of_change
@@ -25,7 +25,7 @@ LAYERS = (
     ("malloc", "native_allocs", "native_bytes", "native_peak_bytes"),
     ("GPU", "gpu_allocs", "gpu_bytes", "gpu_peak_bytes"),
 )
-_GRAVITY = ("worse", "unsure", "better")
+_GRAVITY = ("failed", "worse", "unsure", "better", "plain")
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
 
@@ -96,7 +96,7 @@ class VariantBlock:
 
 @dataclass(frozen=True)
 class Sentence:
-    """What changed of one variant since the commit before."""
+    """What changed of one variant since the commit before, or what was found when both were measured together."""
 
     variant: str
     tone: str
@@ -154,8 +154,9 @@ def case_view(
     machine: str,
     report_id: str,
     steps: tuple[Step | None, Step | None],
+    claims: Sequence[Claim] = (),
 ) -> CaseView:
-    """The view. `steps` are the commits measured before and after."""
+    """The view. `steps` are the commits measured before and after, `claims` what sessions say that measured this one too."""
     software = differing_software(_facts(before.document), _facts(now.document)) if before else ""
     variants = tuple(_variants(now.entry, before.entry if before else None, other_software=bool(software)))
     unsure = any(amount.tone == "unsure" for block in variants for layer in block.layers for amount in layer.amounts)
@@ -173,7 +174,7 @@ def case_view(
         after=steps[1],
         failure=f"{error['kind']}: {error['message']}" if error else None,
         gradient=_gradient(now.entry.get("gradient")),
-        sentences=tuple(_sentences(variants)) if before else (),
+        sentences=(*_claimed(claims), *(_sentences(variants) if before else ())),
         reason=doubt_of_change(software) if unsure else "",
         variants=variants,
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
@@ -289,6 +290,14 @@ def _sentences(variants: Sequence[VariantBlock]) -> Iterator[Sentence]:
         if parts:
             worst = min((tone for tone, _ in parts), key=_GRAVITY.index)
             yield Sentence(block.variant, worst, factors.sign(worst), "; ".join(text for _, text in parts))
+
+
+def _claimed(claims: Sequence[Claim]) -> Iterator[Sentence]:
+    """What was found by measuring two commits in the same groups, as it was said last; the gravest first."""
+    newest = {(claim.variant, claim.metric, claim.reference): claim for claim in claims}
+    said = [(factors.tone(claim.outcome), claim) for claim in newest.values()]
+    for tone, claim in sorted(said, key=lambda one: _GRAVITY.index(one[0])):
+        yield Sentence(claim.variant, tone, factors.sign(tone), claim.words)
 
 
 def _told(amount: Amount, layer: Layer) -> str:

@@ -30,7 +30,7 @@ from pullback_dashboards.compare.view import (
     verdict,
 )
 from pullback_dashboards.explore.view import Menu, MenuValue
-from pullback_dashboards.history import Commit, metric_label
+from pullback_dashboards.history import Commit, case_order, metric_label
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, page, png_twin
@@ -305,7 +305,7 @@ def _menus(counts: Mapping[str, Counter[str]], address: Address) -> Iterator[Men
         values, chosen = counts.get(name, Counter()), address.chosen(name)
         if len(values) < 2 and not chosen:
             continue
-        listed = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+        listed = sorted(values.items(), key=lambda item: (-item[1], case_order(item[0])))
         kept = [item for place, item in enumerate(listed) if place < _LISTED or item[0] in chosen]
         kept += [(value, 0) for value in sorted(chosen - set(values))]
         yield Menu(

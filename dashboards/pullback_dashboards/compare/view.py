@@ -357,7 +357,8 @@ def _spanned(span: Span) -> str:
 def _range(span: Span) -> str:
     if span.smallest is None or span.largest is None or span.count < 2:
         return ""
-    return f"{factors.shift(span.smallest)} to {factors.shift(span.largest)}"
+    ends = dict.fromkeys((factors.shift(span.smallest), factors.shift(span.largest)))
+    return " to ".join(ends) if len(ends) > 1 else ""
 
 
 def _worst(found: Outcomes) -> Iterator[str]:

@@ -24,7 +24,7 @@ from pullback_dashboards.explore.view import (
     knows_split,
     rows_of,
 )
-from pullback_dashboards.history import metric_label
+from pullback_dashboards.history import case_order, metric_label
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routing import WholeNames
@@ -212,8 +212,9 @@ def _menus(counted: Facets, address: Address) -> Iterator[Menu]:
 def _menu(facet: Facet, address: Address) -> Menu:
     name = facet.dimension
     chosen = address.chosen(name)
-    listed = [pair for place, pair in enumerate(facet.values) if place < _LISTED or pair[0] in chosen]
-    values = tuple(
+    values = sorted(facet.values, key=lambda pair: (-pair[1], case_order(pair[0])))
+    listed = [pair for place, pair in enumerate(values) if place < _LISTED or pair[0] in chosen]
+    offered = tuple(
         MenuValue(
             text=metric_label(value) if name == "metric" else value,
             count=count,
@@ -223,7 +224,7 @@ def _menu(facet: Facet, address: Address) -> Menu:
         )
         for value, count in listed
     )
-    return Menu(name, name.removeprefix(PARAM), values, facet.values_in_all - len(listed))
+    return Menu(name, name.removeprefix(PARAM), offered, facet.values_in_all - len(listed))
 
 
 def _questions(address: Address, counted: Facets, split: str, y: Values, last: int) -> tuple[Question, ...]:

@@ -139,9 +139,10 @@ def rows_of(found: Sequence[Found], project: str) -> tuple[SeriesRow, ...]:
 
 
 def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str, int], *, relative: bool) -> Chart:
-    drawn = group[:MOST_CURVES]
+    is_relative = relative and any(point.log_ratio is not None for each in group for point in each.points)
+    drawable = [each for each in group if not (is_relative and each.stored.series.variant == BASELINE)]
+    drawn = drawable[:MOST_CURVES]
     unit = drawn[0].stored.series.unit
-    is_relative = relative and any(point.log_ratio is not None for each in drawn for point in each.points)
     heights = [point.value for each in drawn for point in each.points]
     scale = units.Scale(1.0, "×") if is_relative else units.scale_for(heights, unit)
     names = _names(drawn)
@@ -149,7 +150,6 @@ def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str,
     curves = tuple(
         Curve(name, _look(each, name, strangers, names), tuple(_spots(each, places, scale, relative=is_relative)))
         for each, name in zip(drawn, names, strict=True)
-        if not (is_relative and each.stored.series.variant == BASELINE)
     )
     title = metric_label(metric) if value in {"", metric} else f"{value}: {metric_label(metric)}"
     shas = list(places)
@@ -162,7 +162,7 @@ def _chart(value: str, metric: str, group: Sequence[Found], places: Mapping[str,
         baseline=1.0 if is_relative else None,
         baseline_name=BASELINE,
     )
-    return Chart(title, curves, axes, len(group) - len(drawn))
+    return Chart(title, curves, axes, len(drawable) - len(drawn))
 
 
 def _look(each: Found, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> Look:

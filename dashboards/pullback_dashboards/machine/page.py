@@ -72,5 +72,10 @@ async def machine_csv(view: AskedView) -> Response:
 async def machine_page(request: Request, view: AskedView) -> Response:
     """The page."""
     return page(
-        request, "machine.html", title=view.line.name, view=view, twins=("json", "csv", "md"), scripts=("live.js",)
+        request,
+        "machine.html",
+        title=view.line.name,
+        view=view,
+        twins=("json", "csv", "md"),
+        scripts=("live.js", "copy.js"),
     )

@@ -186,7 +186,7 @@ def _page(request: Request, view: OverviewView, state: State) -> Response:
         twins=("json", "csv", "md"),
         project=view.project,
         machine=state.machine,
-        against_baseline=view.heat is None or view.heat.compares,
+        against_baseline=view.heat is None or not view.heat.groups or view.heat.compares,
         scripts=("live.js", "swap.js", "cells.js", *(["copy.js"] if view.empty else [])),
     )
 

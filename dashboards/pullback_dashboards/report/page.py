@@ -82,6 +82,7 @@ def _page(request: Request, view: ReportView) -> Response:
         machine=view.machine,
         view=view,
         twins=("json", "csv", "md"),
+        scripts=("copy.js",),
     )
 
 

@@ -1,7 +1,6 @@
 // Gives every <pre data-copy> a button that copies its text. Without a clipboard (plain http, old browsers) there is none.
 
-for (const source of document.querySelectorAll("pre[data-copy]")) {
-  if (!navigator.clipboard) break;
+function offer(source) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy";
@@ -16,4 +15,14 @@ for (const source of document.querySelectorAll("pre[data-copy]")) {
   frame.className = "copied";
   source.replaceWith(frame);
   frame.append(source, button);
+}
+
+function offerAll() {
+  for (const source of document.querySelectorAll(":not(.copied) > pre[data-copy]")) offer(source);
+}
+
+if (navigator.clipboard) {
+  offerAll();
+  // Parts that are exchanged while the page is open bring new ones.
+  new MutationObserver(offerAll).observe(document.querySelector("main"), { childList: true, subtree: true });
 }

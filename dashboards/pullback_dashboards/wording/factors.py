@@ -20,6 +20,7 @@ _MARKS = {
 }  # fmt: skip
 _SIGNS = {"better": "▼", "worse": "▲", "unsure": "?", "failed": "✕", "plain": "="}
 FLOOR = 0.02  # ln: the provisional noise floor of a machine; a smaller move of a ratio is not pointed at
+_WHOLE = 9.95  # percent: from here on two digits are whole ones
 _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
 
@@ -59,7 +60,7 @@ def interval(low: float, high: float) -> str:
 def doubt(low: float, high: float) -> str:
     """Half the interval's width in percent of the factor: ±1.2 %."""
     half = math.expm1((high - low) / 2) * 100
-    return f"±{half:.1f} %" if half < 10 else f"±{half:.0f} %"
+    return f"±{half:.1f} %" if half < _WHOLE else f"±{half:.0f} %"
 
 
 def words(log_ratio: float, *, metric: str, outcome: str | None, baseline: str) -> str:
@@ -70,7 +71,7 @@ def words(log_ratio: float, *, metric: str, outcome: str | None, baseline: str) 
         return f"same as {baseline}"
     ratio = math.exp(abs(log_ratio))
     percent = abs(math.expm1(log_ratio)) * 100
-    amount = f"{percent:.1f} %" if percent < 10 else f"{percent:.0f} %"
+    amount = f"{percent:.1f} %" if percent < _WHOLE else f"{percent:.0f} %"
     less = log_ratio < 0
     if metric != "time":
         if less or ratio < _LARGE:

@@ -44,13 +44,14 @@ class Told:
 
 @dataclass(frozen=True)
 class Event:
-    """Everything of one lane at one commit; the gravest tone and its sign speak for all."""
+    """Everything of one lane at one commit; the gravest tone and its sign speak for all. `tones` are those of the sentences."""
 
     place: int
     lane: Lane
     tone: str
     sign: str
     sentences: tuple[str, ...]
+    tones: tuple[str, ...]
 
 
 def events(counts: Iterable[Counted], claims: Iterable[Claim], incidents: Iterable[Told] = ()) -> tuple[Event, ...]:
@@ -66,8 +67,11 @@ def events(counts: Iterable[Counted], claims: Iterable[Claim], incidents: Iterab
 def _event(told: Sequence[Told]) -> Event:
     tone = min((one.tone for one in told), key=_GRAVITY.index)
     ordered = sorted(told, key=lambda one: _GRAVITY.index(one.tone))
-    sentences = (sentence for one in ordered for sentence in (one.reason, one.text) if sentence)
-    return Event(told[0].place, told[0].lane, tone, factors.sign(tone), tuple(dict.fromkeys(sentences)))
+    tones: dict[str, str] = {}
+    for one in ordered:
+        for sentence in filter(None, (one.reason, one.text)):
+            tones.setdefault(sentence, one.tone)
+    return Event(told[0].place, told[0].lane, tone, factors.sign(tone), tuple(tones), tuple(tones.values()))
 
 
 def _counted(change: Counted) -> Told:

@@ -32,8 +32,9 @@ def chart(view: WorkloadView, metric: str | None = None, width: int = WIDTH) -> 
 
 
 def spoken_of(view: WorkloadView) -> str:
-    """The variant that a badge speaks of where none is named: `native`, or the last one."""
-    return "native" if "native" in view.variants or not view.variants else view.variants[-1]
+    """The variant that a badge speaks of where none is named: the last of our tiers, or the last of all."""
+    tiers = [variant for variant in view.variants if variant in TIERS and variant != BASELINE]
+    return (tiers or view.variants or ("native",))[-1]
 
 
 def workload_badge(view: WorkloadView, variant: str) -> str:

@@ -207,6 +207,11 @@ class Plot:
     tracks: tuple[Track, ...]
     log: bool = False
 
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Those that were measured in it, which are the columns of the table: nobody counts the arrays of other engines."""
+        return tuple(track.variant for track in self.tracks if track.marks) or tuple(t.variant for t in self.tracks)
+
 
 @dataclass(frozen=True)
 class TableRow:

@@ -399,7 +399,7 @@ def visit(browser, base):
         page = context.new_page()
         watches.append(Watch(page, at))
         page.goto(at + path)
-        if javascript:
+        if javascript and page.evaluate("document.contentType") == "text/html":  # charts have addresses of their own
             page.wait_for_selector(SCRIPTED)
         if javascript and page.locator("[data-figure]").count():
             page.wait_for_selector("[data-drawn=yes]", timeout=30_000)

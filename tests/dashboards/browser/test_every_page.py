@@ -120,6 +120,8 @@ class Visitor:
             self.say(f"weighs {size} bytes")
         if (shift := self.page.evaluate("window.shifted")) > MOST_SHIFT:
             self.say(f"moved by {shift:.3f} while it was loading")
+        if (commands := self.page.locator("pre[data-copy]").count()) != self.page.locator(".copied > .copy").count():
+            self.say(f"has {commands} commands to copy, not all with the button for it")
         if running := self.page.evaluate("document.getAnimations().length"):
             self.say(f"moves ({running} animations) for a reader who asked for no motion")
 

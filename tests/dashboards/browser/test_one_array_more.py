@@ -52,7 +52,7 @@ def test_the_commit_that_made_one_array_more_is_found_with_its_plan_and_its_comm
     assert measured.culprit in page.url
     assert re.search(r"arrays \+1, now \d", page.locator("main").inner_text())
     program = page.locator("details.program[open]").first
-    assert program.locator(".new").count() >= 1
+    assert program.locator(".line-new").count() >= 1
     choose(page.get_by_role("button", name=re.compile("^Copy")).first)
     command = page.evaluate("navigator.clipboard.readText()")
 

@@ -47,6 +47,18 @@ def test_the_overview_shows_measured_factors(visit):
     assert row.locator("svg.spark").count() == 2
 
 
+def test_spark_lines_leave_numbers_their_room_however_narrow_the_column(visit):
+    page = visit(OVERVIEW, width=660)
+    edges = page.locator("a.cell", has=page.locator("svg.spark")).evaluate_all(
+        """(cells) => cells.map((cell) => { const number = document.createRange();
+        number.selectNodeContents(cell.querySelector(".value"));
+        const line = cell.querySelector("svg.spark").getBoundingClientRect();
+        return [number.getBoundingClientRect().right, line.left, line.width]; })"""
+    )
+    assert len(edges) == 10
+    assert all(number <= line and width > 30 for number, line, width in edges), edges
+
+
 def test_the_overview_tells_the_newest_commit_and_machine_but_names_nobody(visit, base):
     overview = httpx.get(f"{base}/overview.json?project=pullback").json()
     commit, line = overview["commit"], visit(OVERVIEW).locator(".facts").first
@@ -61,10 +73,14 @@ def test_two_clicks_lead_from_the_overview_to_what_made_an_array_more(visit):
     page = visit(OVERVIEW)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#news li", has_text="arrays 3 → 4").get_by_role("link", name=LARGE).click()  # the first click
-    assert "arrays +1, now 4" in page.locator("ul.news").inner_text()
+    said = page.locator("ul.news").inner_text()
+    assert "arrays +1, now 4" in said
+    assert f"fused: 3.1 % more time than {SHAS[-2][:9]} (+2.7 % to +3.6 %, 20 groups)" in said
     program = page.locator("details.program[open]")
     assert program.count() == 1
-    assert "b3 = multiply" in program.locator(".new").first.inner_text()
+    assert "b3 = multiply" in program.locator(".line-new").first.inner_text()
+    frame, alike = program.locator("pre").bounding_box(), program.locator("pre .line-skip").first.bounding_box()
+    assert frame["y"] < alike["y"] < frame["y"] + frame["height"]
     page.get_by_role("button", name="Copy").click()  # the second
     command = page.evaluate("navigator.clipboard.readText()")
     assert re.match(r"pullback run --commits [0-9a-f]{40} --suite quick --case 'dense_bias_act\[n=", command)
@@ -158,6 +174,14 @@ def test_the_overview_switches_to_memory_by_its_address(visit):
     assert "none at all, unlike unfused" in page.locator("table.heat").inner_text()
 
 
+def test_a_filter_that_fits_no_case_says_so_and_nothing_of_those_it_has_not(visit):
+    page = visit(f"{OVERVIEW}&q=zzzz")
+    said = page.locator("main").inner_text()
+    assert "No case fits" in said
+    assert "as measured" not in said
+    assert page.locator(".key").count() == 0
+
+
 def test_what_changed_lately_names_the_commit_that_costs_an_array_more(visit):
     page = visit(OVERVIEW)
     news = page.locator("#news").inner_text()
@@ -245,6 +269,22 @@ def test_the_theme_follows_the_system_until_the_reader_chooses_and_is_remembered
     assert 'data-theme="light"' in answer.text()  # said before any script could say it
     assert page.evaluate(ground) != dark
     assert page.get_by_role("button", name="Switch to the dark theme").is_visible()
+
+
+def test_a_page_behind_the_button_back_wears_the_theme_that_was_chosen_since(visit, base):
+    page = visit("/help", theme="light")
+    page.goto(f"{base}/fleet")
+    page.wait_for_selector(SCRIPTED)
+    page.get_by_role("button", name="Switch to the dark theme").click()
+    page.go_back()
+    assert page.url == f"{base}/help"
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    other = page.context.new_page()
+    other.goto(f"{base}/help")
+    other.wait_for_selector(SCRIPTED)
+    other.get_by_role("button", name="Switch to the light theme").click()
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as when the reader comes back to this tab
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
 
 
 def test_times_are_those_of_the_readers_zone_and_the_whole_instant_comes_on_hover(browser, base):
@@ -362,6 +402,14 @@ def test_an_empty_dashboard_says_what_to_do_next(empty_base, visit):
         assert why in page.locator(".empty").inner_text()
         assert f"pullback upload report.json --server {empty_base}" in page.locator(".empty pre").inner_text()
         assert page.locator("nav [aria-current]").inner_text() == title
+
+
+def test_a_command_keeps_its_button_when_its_part_of_the_page_is_exchanged(empty_base, visit):
+    page = visit("/", at=empty_base)
+    page.evaluate("document.querySelector('.copied').classList.add('seen')")
+    page.evaluate("document.dispatchEvent(new Event('stale'))")
+    page.wait_for_selector(".copied.seen", state="detached")
+    assert page.get_by_role("button", name="Copy the command").is_visible()
 
 
 def test_the_overview_fills_itself_when_the_first_report_arrives(empty_base, visit, made):

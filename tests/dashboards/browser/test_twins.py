@@ -159,9 +159,9 @@ def test_the_heat_map_has_room_for_as_many_columns_as_there_are(visit):
     page = visit("/?project=pullback")
     columns = page.locator(".heat thead th + th").count()
     wide = "() => parseFloat(getComputedStyle(document.querySelector('.heat')).minWidth)"
-    assert page.evaluate(wide) == 220 + columns * 150
+    assert page.evaluate(wide) == 250 + columns * 150
     page.evaluate("document.querySelector('.heat').className = 'heat tens-1 ones-2'")
-    assert page.evaluate(wide) == 220 + 12 * 150
+    assert page.evaluate(wide) == 250 + 12 * 150
 
 
 def test_what_is_no_page_may_load_nothing(base):

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from pullback_dashboards.case.view import Told, case_view
-from pullback_dashboards.history import Commit
+from pullback_dashboards.history import Claim, Commit
 
 CASE = {"workload": "dense", "params": {"n": 8}, "dtype": "f4", "device": "cpu"}
 
@@ -53,7 +53,7 @@ def told(ratio=0.5, arrays=3, **plan):
 
 @pytest.fixture
 def view():
-    def made(now, before):
+    def made(now, before, claims=()):
         return case_view(
             now,
             before,
@@ -63,6 +63,7 @@ def view():
             machine="lab",
             report_id="id",
             steps=(None, None),
+            claims=claims,
         )
 
     return made
@@ -90,6 +91,24 @@ def test_a_ratio_moves_only_with_intervals_apart(view):
     assert page.variants[1].since_tone == "worse"
     assert page.variants[1].since == "+20.0 %"
     assert page.sentences[0].text == "time against unfused +20.0 %, now 0.600×"
+
+
+def test_what_was_found_by_measuring_both_commits_is_told_first_and_as_it_was_said_last(view):
+    def claim(variant, outcome, ratio):
+        return Claim(
+            0, "dense", "dense[n=8,f4,cpu]", variant, "time", "a" * 40, outcome, ratio, ratio - 0.004, ratio + 0.004, 20
+        )
+
+    claims = [claim("fused", "same", 0.001), claim("unfused", "faster", -0.12), claim("fused", "slower", 0.031)]
+    said = view(told(arrays=4), told(), claims).sentences
+    assert [(one.variant, one.tone, one.mark) for one in said] == [
+        ("fused", "worse", "▲"),
+        ("unfused", "better", "▼"),
+        ("fused", "worse", "▲"),
+    ]
+    assert said[0].text == "3.1 % more time than aaaaaaaaa (+2.7 % to +3.6 %, 20 groups)"
+    assert said[2].text.startswith("arrays +1")
+    assert len(view(told(), None, claims).sentences) == 2
 
 
 def test_the_first_measurement_has_nothing_beside_it(view):

@@ -130,6 +130,8 @@ def test_metrics_are_summed_up_one_by_one():
         "+33.3 % to +100.0 %",
     )
     assert (time.metric, time.worse, time.ambiguous) == ("time", "0", 1)
+    alike = metric_rows(summarize(outcomes_of([exact("more"), exact("more", number=2)])))[0]
+    assert (alike.worse, alike.worse_range) == ("2, mean +33.3 %", "")
 
 
 @pytest.mark.parametrize("text", ["a|b", "<script>", "*x*", "`", "new\nline", "[x](y)"])

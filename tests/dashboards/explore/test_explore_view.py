@@ -94,6 +94,12 @@ def test_what_is_not_drawn_is_counted():
     assert (len(chart.curves), chart.left_out) == (MOST_CURVES, 3)
 
 
+def test_the_baseline_takes_no_room_where_it_is_a_line():
+    series = [found(variant, n=n) for variant in ("unfused", "fused") for n in range(MOST_CURVES)]
+    chart = charts_of(series, split="metric", relative=True)[0]
+    assert (len(chart.curves), chart.left_out) == (MOST_CURVES, 0)
+
+
 def test_a_row_tells_the_newest_point():
     row = rows_of([found()], "p")[0]
     assert (row.newest.replace("\u202f", " "), row.against, row.mark, row.points) == ("1.00 ms", "0.50×", "▼", 2)

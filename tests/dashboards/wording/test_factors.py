@@ -27,6 +27,13 @@ def test_words_name_the_direction_and_the_baseline():
     assert said(1.001, outcome="same") == "same as unfused"
 
 
+def test_two_digits_of_a_percentage_are_enough_on_either_side_of_ten():
+    assert [said(ratio) for ratio in (0.9, 0.901)] == [
+        "takes 10 % less time than unfused",
+        "takes 9.9 % less time than unfused",
+    ]
+
+
 def test_an_ambiguous_ratio_never_reads_as_faster():
     assert said(0.98, outcome="ambiguous") == "ambiguous against unfused: 0.98×"
 

@@ -113,6 +113,18 @@ def test_changed_counts_and_comparisons_have_a_lane_each_that_shares_the_commits
     assert figure["layout"]["yaxis3"]["ticktext"] == ["counts", "comparisons"]
 
 
+def test_every_sentence_of_an_event_keeps_its_own_tone(history):
+    claims = (
+        Claim(3, "dense", "dense[n=100,f4,cpu]", variant, "time", "a" * 40, outcome, 0.03, 0.026, 0.034, 20)
+        for variant, outcome in (("fused", "faster"), ("stateful", "slower"), ("native", "slower"))
+    )
+    _, view = events_of(history, claims=tuple(claims))
+    (event,) = view.rows[0].events
+    assert event.tone == "worse"
+    assert event.tones == ("worse", "worse", "better")
+    assert [sentence.partition(":")[0] for sentence in event.sentences] == ["stateful", "native", "fused"]
+
+
 def test_better_and_worse_events_differ_in_shape(history, build):
     figure, view = events_of(
         history, Counted(1, "fused", build.bytes, 2.0, 1.0), Counted(3, "fused", build.bytes, 1.0, 2.0)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pullback_dashboards.history import Metric, Reading
@@ -73,8 +75,18 @@ def test_without_a_baseline_values_are_shown_and_said(build):
     assert "<path" in chart(view)
 
 
-def test_the_badge_speaks_of_native_or_of_what_was_measured_last(history):
-    assert spoken_of(view_of(history)) == "stateful"
+def test_the_table_has_no_column_for_what_nobody_counts(history, build):
+    peer = build.line("jax", [build.paired(0.8)] * 4)
+    view = view_of(replace(history, lines=(*history.lines, peer)))
+    assert [plot.variants for plot in view.plots] == [
+        ("unfused", "fused", "stateful", "jax"),
+        ("unfused", "fused", "stateful"),
+    ]
+
+
+def test_the_badge_speaks_of_the_last_of_our_tiers(history, build):
+    peer = build.line("jax", [build.paired(0.8)] * 4)
+    assert spoken_of(view_of(replace(history, lines=(*history.lines, peer)))) == "stateful"
 
 
 class Here:
