@@ -1,4 +1,8 @@
-"""How much an address may say: a page repeats its own in every link that keeps what was chosen, sixty times and more."""
+"""What an address may say: texts that a name may be, and not too much.
+
+A page repeats its own address in every link that keeps what was chosen, sixty times and more. A text that Postgres cannot
+hold is refused here and not there: a page that opened early (`opening.py`) has said by then that all is well.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -26,6 +30,8 @@ async def bounded(request: Request) -> None:
             shown = name if len(name) <= LONGEST_NAME else f"{name[:40]}…"
             letters = f"{max(len(name), len(value)):,} letters"
             refuse(shown, f"The address has {letters} for {shown!r}: up to {most:,} are read, so say less.")
+        if "\0" in value:
+            refuse(name, f"The address has a NUL (%00) for {name!r}, which no text here holds: leave it out.")
         together += len(name) + len(value)
     if together > LONGEST_ADDRESS:
         refuse("*", f"The address asks in {together:,} letters: up to {LONGEST_ADDRESS:,} are read, so say less.")

@@ -6,12 +6,13 @@ fails behind that, as a database that goes away, is told in the page's own body,
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from inspect import isawaitable
 from typing import Any, TypeAlias
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from pullback_dashboards.errors import wants_page
 from pullback_dashboards.rendering import headers_of, opening, wants_markdown
@@ -31,24 +32,45 @@ async def opened(
     try:
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
-        reading.cancel()
+        _abandon(reading)
         raise
     if reading.done() or wants_markdown(request) or not wants_page(request):
         return await reading
-    pieces = _pieces(request, opening(request, certain.result()), reading)
-    return StreamingResponse(pieces, media_type="text/html", headers=headers_of(figure=figure))
+    return _TwoPieces(request, opening(request, certain.result()), reading, headers_of(figure=figure))
+
+
+class _TwoPieces(StreamingResponse):
+    """The opening, and behind it the rest; when whoever asked has left, however early, nothing is read any more."""
+
+    def __init__(
+        self, request: Request, first: str, reading: asyncio.Task[Response], headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(_pieces(request, first, reading), media_type="text/html", headers=headers)
+        self._reading = reading
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            _abandon(self._reading)
 
 
 async def _pieces(request: Request, first: str, reading: asyncio.Task[Response]) -> AsyncIterator[bytes]:
+    yield first.encode()
+    # Not `await reading`: when the reader leaves, this is cancelled again and again until it ends, and a driver that is
+    # interrupted once more, while it asks Postgres to stop a statement, closes the connection and complains.
+    await asyncio.wait({reading})
     try:
-        yield first.encode()
-        try:
-            answer = await reading
-        except Exception as error:  # noqa: BLE001 - too late for another status: whatever it is, the reader is told
-            answer = await _told(request, error)
-        yield _behind(bytes(answer.body), first)
-    finally:
-        reading.cancel()  # whoever asked may have left
+        answer = reading.result()
+    except Exception as error:  # noqa: BLE001 - too late for another status: whatever it is, the reader is told
+        answer = await _told(request, error)
+    yield _behind(bytes(answer.body), first)
+
+
+def _abandon(reading: asyncio.Task[Response]) -> None:
+    """End what nobody waits for any more. Nobody asks how it ended, either, and asyncio would complain of that."""
+    reading.cancel()
+    reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 def _behind(page: bytes, first: str) -> bytes:
@@ -59,11 +81,14 @@ def _behind(page: bytes, first: str) -> bytes:
 
 async def _told(request: Request, error: Exception) -> Response:
     """The page that says what went wrong, by the handler that the application has for it."""
-    for kind in type(error).__mro__:
-        handler = request.app.exception_handlers.get(kind)
-        if handler is not None:
-            answer: Response | Awaitable[Response] = handler(request, error)
-            return await answer if isawaitable(answer) else answer
+    try:
+        for kind in type(error).__mro__:
+            handler = request.app.exception_handlers.get(kind)
+            if handler is not None:
+                answer: Response | Awaitable[Response] = handler(request, error)
+                return await answer if isawaitable(answer) else answer
+    except Exception as another:  # noqa: BLE001 - as a database that goes away while it is asked what is missing in it
+        error = another
     told = request.app.state.dress(request, unexpected(request.url.path, error))
     assert isinstance(told, Response)  # noqa: S101 - as `errors` has it
     return told

@@ -1,6 +1,7 @@
 """A page in two pieces: what is sent before it has been read, and what becomes of what fails behind that."""
 
 import asyncio
+import gc
 import gzip
 
 import httpx
@@ -48,15 +49,15 @@ async def at_once(request, certain):
     return shown(request)
 
 
-async def asked(app, path, *, waits_for_opening=None, **headers):
-    """Status and text, sent to somebody who looks at the first piece before more is read."""
+async def asked(app, path, *, waits_for_opening=None, left=None, **headers):
+    """Status and text, sent to somebody who looks at the first piece before more is read, and who may have `left`."""
     sent = []
     scope = {
         "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"", "http_version": "1.1",
         "headers": [(b"host", b"test"), *((name.encode(), value.encode()) for name, value in headers.items())],
         "scheme": "http", "server": ("test", 80), "client": ("127.0.0.1", 1), "root_path": "",
     }  # fmt: skip
-    left = asyncio.Event()
+    left = left or asyncio.Event()
 
     async def receive():
         await left.wait()
@@ -68,6 +69,8 @@ async def asked(app, path, *, waits_for_opening=None, **headers):
             waits_for_opening.set()
 
     await app(scope, receive, send)
+    if not sent:
+        return None, {}, []
     start, *bodies = sent
     return start["status"], dict(start["headers"]), [body["body"] for body in bodies if body.get("body")]
 
@@ -145,6 +148,26 @@ async def test_what_fails_behind_the_opening_is_told_in_the_page(failing, told):
     assert text.rstrip().endswith("</html>")
 
 
+async def test_an_error_of_which_telling_fails_is_told_as_an_unexpected_one():
+    class StrangeError(Exception):
+        pass
+
+    async def read(request, certain):
+        certain("A title")
+        await asyncio.sleep(0.01)
+        raise StrangeError
+
+    def tell(request, error):
+        raise ZeroDivisionError
+
+    app = made(read)
+    app.add_exception_handler(StrangeError, tell)
+    _, _, pieces = await asked(app, "/page", accept="text/html")
+    text = b"".join(pieces).decode()
+    assert "its logs say why" in text
+    assert text.rstrip().endswith("</html>")
+
+
 @pytest.mark.parametrize(("path", "accept"), [("/page.md", "text/html"), ("/page", "application/json")])
 async def test_only_pages_open(path, accept):
     """Whoever reads no pages waits for the whole, with the status that it has."""
@@ -158,23 +181,48 @@ async def test_only_pages_open(path, accept):
     assert status == 404
 
 
-async def test_nothing_goes_on_for_somebody_who_left():
-    ended = asyncio.Event()
+@pytest.mark.parametrize("before", ["anything is sent", "the rest is read"])
+async def test_nothing_goes_on_for_somebody_who_left(before):
+    left, ended = asyncio.Event(), asyncio.Event()
+    if before == "anything is sent":
+        left.set()
+
+    async def read(request, certain):
+        certain("A title")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)  # as a driver that asks Postgres to stop, and must not be interrupted in it
+            ended.set()
+            raise
+
+    opened = asyncio.Event()
+    asking = asyncio.create_task(asked(made(read), "/page", waits_for_opening=opened, left=left, accept="text/html"))
+    if before == "the rest is read":
+        await asyncio.wait_for(opened.wait(), 10)
+        left.set()
+    await asyncio.wait_for(asking, 10)
+    await asyncio.wait_for(ended.wait(), 10)
+
+
+async def test_nobody_is_told_of_an_error_behind_whoever_left():
+    told, left, failed = [], asyncio.Event(), asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
+    left.set()
 
     async def read(request, certain):
         certain("A title")
         try:
             await asyncio.sleep(60)
         finally:
-            ended.set()
+            failed.set()
+            raise NotFoundError("Gone.")
 
-    app = made(read)
-    asking = asyncio.create_task(asked(app, "/page", accept="text/html"))
-    await asyncio.sleep(0.05)
-    asking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-    await asyncio.wait_for(ended.wait(), 10)
+    await asked(made(read), "/page", left=left, accept="text/html")
+    await asyncio.wait_for(failed.wait(), 10)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert told == []
 
 
 def test_the_opening_has_the_theme_that_the_reader_chose_and_no_other():

@@ -1,4 +1,4 @@
-"""Texts in an address are bounded where they are read, over the real application: pages repeat theirs in every link."""
+"""Texts in an address are bounded and may be names, over the real application: pages repeat theirs in every link."""
 
 import httpx
 import pytest
@@ -31,6 +31,14 @@ def test_many_short_texts_are_bounded_together_and_names_as_their_values(base):
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith("The address has 306 letters for 'param.nnn")
     assert len(answer.content) < 1_000
+
+
+@pytest.mark.parametrize("address", ["/?suite=%00", "/?device=a%00", "/jobs?project=%00", "/jobs?suite=%00&page=1"])
+def test_a_text_that_no_name_can_be_is_refused_before_the_page_opens(base, address):
+    answer = httpx.get(f"{base}{address}", headers={"accept": "text/html"})
+    assert answer.status_code == 422
+    assert "which no text here holds: leave it out." in text_of(answer.text)
+    assert "\0" not in answer.text
 
 
 def test_what_pages_write_themselves_is_read(base):
