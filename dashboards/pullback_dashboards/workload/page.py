@@ -36,8 +36,6 @@ _WORDS = {
     "order": "commits", "date": "dates", "auto": "as fits", "relative": "÷ unfused", "absolute": "absolute",
     "100": "newest 100", "500": "500", "5000": "5,000",
 }  # fmt: skip
-MOST_OPTIONS = 8
-"""Answers that stand side by side; more of them are a menu."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,6 @@ def _page(request: Request, asked: WorkloadPage) -> Response:
         title=asked.view.workload,
         view=asked.view,
         questions=asked.questions,
-        most_options=MOST_OPTIONS,
         project=asked.view.project,
         machine=asked.machine,
         machines=asked.machines,
