@@ -24,14 +24,16 @@ async function show(address, { remember }) {
   }
 }
 
-// Where the keyboard was: the same field with its cursor, or the link of the same row.
+// Where the keyboard was: the same field with its cursor, the link of the same row, or what is chosen of the same question.
 function remembered(element) {
   if (!element?.closest("[data-swap]")) return null;
   const { name, selectionStart, selectionEnd } = element;
   const row = element.closest("tr[id]")?.id;
+  const group = element.closest("[aria-label]")?.getAttribute("aria-label");
   return () => {
+    const again = document.querySelector(`[data-swap] [aria-label="${group}"]`);
     const next = name ? document.querySelector(`[data-swap] [name="${name}"]:not([type=hidden])`)
-      : row ? document.querySelector(`#${row} .toggle`) : document.querySelector("[data-swap] a[aria-current]");
+      : row ? document.querySelector(`#${row} .toggle`) : again?.querySelector("a[aria-current]") ?? again?.querySelector("a");
     next?.focus({ preventScroll: true });
     if (selectionStart !== undefined && selectionStart !== null && next) {
       next.value = element.value;

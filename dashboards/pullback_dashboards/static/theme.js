@@ -13,7 +13,7 @@ function wear(theme) {
   tell();
 }
 
-const wearChosen = () => wear(document.cookie.match(/\bpullback_theme=(light|dark)\b/)?.[1]);
+const wearChosen = () => wear(document.cookie.match(/pullback_theme=(\w+)/)?.[1]);
 
 document.querySelector("button.theme").addEventListener("click", () => {
   const inForce = root.dataset.theme ?? (system.matches ? "dark" : "light");

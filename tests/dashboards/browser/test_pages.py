@@ -182,6 +182,19 @@ def test_a_filter_that_fits_no_case_says_so_and_nothing_of_those_it_has_not(visi
     assert page.locator(".key").count() == 0
 
 
+def test_the_keyboard_stays_where_it_was_when_a_part_of_the_page_is_exchanged(visit):
+    page = visit(OVERVIEW)
+    focused = "document.activeElement.closest('.choice')?.getAttribute('aria-label') + ': ' + document.activeElement.textContent"
+    for question, answer in (("order", "worst first"), ("metric", "arrays"), ("order", "best first")):
+        page.get_by_role("link", name=answer, exact=True).focus()
+        page.keyboard.press("Enter")
+        page.locator(".choice [aria-current]", has_text=re.compile(f"^{answer}$")).wait_for()
+        assert page.evaluate(focused) == f"{question}: {answer}"
+    page.get_by_role("searchbox").fill("dens")
+    page.wait_for_url("**q=dens**")
+    assert page.evaluate("document.activeElement.name + document.activeElement.selectionStart") == "q4"
+
+
 def test_what_changed_lately_names_the_commit_that_costs_an_array_more(visit):
     page = visit(OVERVIEW)
     news = page.locator("#news").inner_text()
