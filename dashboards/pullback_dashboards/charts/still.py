@@ -105,7 +105,7 @@ def _element(curves: Sequence[Curve], axes: Axes, width: int, head: str) -> str:
         else [
             *_grid(frame, axes),
             *(part for curve in curves for part in _curve(curve, frame)),
-            *_names(curves, frame, width),
+            *_names(curves, frame, axes, width),
         ]
     )
     role = 'role="img"' if head else 'aria-hidden="true" focusable="false"'
@@ -174,7 +174,6 @@ def _grid(frame: _Frame, axes: Axes) -> Iterator[str]:
     if axes.baseline is not None:
         y = frame.y(axes.baseline)
         yield f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="var(--series-0)" stroke-width="1.5" stroke-dasharray="1 4"/>'
-        yield f'<text x="{right + 8}" y="{y + 4:.1f}" fill="var(--ink-3)">{escape(axes.baseline_name)}</text>'
 
 
 def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
@@ -198,14 +197,21 @@ def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{inside}" stroke="{colour}" stroke-width="1.5"/>'
 
 
-def _names(curves: Sequence[Curve], frame: _Frame, width: int) -> Iterator[str]:
-    """The names of the curves beside their ends, from the top, each at least one line below the one above."""
-    ends = [(frame.y(last.height), curve) for curve in curves if (last := _last(curve))]
-    below = float(_TOP)
-    for y, curve in sorted(ends, key=lambda end: end[0]):
-        below = max(y + 4, below + _LABEL)
-        name = _shortened(curve.name, round((width - frame.right - 12) / _LETTER))
-        yield f'<text x="{frame.right + 8}" y="{below:.1f}" fill="{curve.look.colour}" font-weight="600">{escape(name)}</text>'
+def _names(curves: Sequence[Curve], frame: _Frame, axes: Axes, width: int) -> Iterator[str]:
+    """The names of the curves and of the baseline beside their ends, each a line or more below the one above."""
+    ends = [
+        (frame.y(last.height), curve.name, f'fill="{curve.look.colour}" font-weight="600"')
+        for curve in curves
+        if (last := _last(curve))
+    ]
+    if axes.baseline is not None:
+        ends.append((frame.y(axes.baseline), axes.baseline_name, 'fill="var(--ink-3)"'))
+    below, lowest = float(_TOP), HEIGHT - 8 - _LABEL * len(ends)
+    for y, name, ink in sorted(ends, key=lambda end: end[0]):
+        lowest += _LABEL
+        below = min(max(y + 4, below + _LABEL), lowest)
+        short = _shortened(name, round((width - frame.right - 12) / _LETTER))
+        yield f'<text x="{frame.right + 8}" y="{below:.1f}" {ink}>{escape(short)}</text>'
 
 
 def _shortened(name: str, most: int) -> str:

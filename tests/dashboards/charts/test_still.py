@@ -30,11 +30,14 @@ def test_an_ambiguous_mark_is_hollow():
     assert still([Curve("fused", look_of("fused"), spots)], AXES).count('fill="var(--surface)"') == 1
 
 
-def test_names_at_the_ends_do_not_overlap():
-    drawn = still([curve(0.5, name="one"), curve(0.5, name="two"), curve(0.501, name="three")], AXES)
-    heights = [float(y) for y in re.findall(r'y="([\d.]+)" fill="var\(--series-[1-8]\)" font-weight', drawn)]
-    assert len(heights) == 3
-    assert min(b - a for a, b in itertools.pairwise(heights)) >= 14
+@given(st.lists(st.sampled_from([0.0, 0.01, 0.5, 0.501, 0.99, 1.0, 1.01]), min_size=1, max_size=10))
+def test_names_at_the_ends_do_not_overlap_each_other_or_the_baselines_and_lie_on_the_canvas(ends):
+    drawn = still([curve(end, name=f"curve {number}") for number, end in enumerate(ends)], AXES)
+    names = re.findall(r'y="([\d.]+)" fill="var\(--[a-z0-9-]+\)"(?: font-weight="600")?>(curve \d|unfused)<', drawn)
+    heights = [float(y) for y, _ in names]
+    assert len(heights) == len(ends) + 1
+    assert min(b - a for a, b in itertools.pairwise(heights)) > 13.9  # a line, rounded
+    assert heights[-1] <= HEIGHT - 8
 
 
 def test_a_file_has_its_own_colours_and_a_title_without_markup():
