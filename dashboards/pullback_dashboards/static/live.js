@@ -17,6 +17,8 @@ async function refresh() {
       const answer = await fetch(location.href, { headers: { accept: "text/html" } });
       if (!answer.ok) throw new Error(`the service answered ${answer.status}`);
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      // What goes wrong behind a page's opening is told in the page, under the status 200.
+      if (!parts().some((part) => fresh.getElementById(part.id))) throw new Error("another page was answered");
       for (const part of parts()) {
         const next = fresh.getElementById(part.id);
         if (!next || part.contains(document.activeElement)) continue;

@@ -8,19 +8,23 @@ const YEAR_S = 365 * 24 * 3600;
 const tell = () => document.dispatchEvent(new Event("themechange"));
 
 function wear(theme) {
-  if (!theme || theme === root.dataset.theme) return;
+  if (theme === root.dataset.theme) return;
   root.dataset.theme = theme;
   tell();
 }
 
-const wearChosen = () => wear(document.cookie.match(/pullback_theme=(\w+)/)?.[1]);
+function wearChosen() {
+  const chosen = /(?:^|; )pullback_theme=(light|dark)(?:;|$)/.exec(document.cookie)?.[1];
+  if (chosen) wear(chosen);
+}
 
 document.querySelector("button.theme").addEventListener("click", () => {
   const inForce = root.dataset.theme ?? (system.matches ? "dark" : "light");
-  const theme = inForce === "dark" ? "light" : "dark";
-  document.cookie = `pullback_theme=${theme}; path=/; max-age=${YEAR_S}; samesite=lax`;
-  wear(theme);
+  const chosen = inForce === "dark" ? "light" : "dark";
+  document.cookie = `pullback_theme=${chosen}; path=/; max-age=${YEAR_S}; samesite=lax`;
+  wear(chosen);
 });
+wearChosen(); // the browser may have kept the page as it was
 addEventListener("pageshow", wearChosen);
 document.addEventListener("visibilitychange", wearChosen);
 system.addEventListener("change", tell);

@@ -300,6 +300,34 @@ def test_a_page_behind_the_button_back_wears_the_theme_that_was_chosen_since(vis
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
 
 
+def test_a_live_page_asks_less_often_while_it_is_told_of_an_error(visit, base):
+    page = visit("/help")
+    page.clock.install(time=0)
+    page.clock.pause_at(1)  # from here on time is what the test says
+    page.goto(f"{base}/jobs")  # its parts are asked for every five seconds
+    told = httpx.get(f"{base}/nothing", headers={"accept": "text/html"}).text
+    asked = []
+
+    def answer(route):
+        asked.append(route.request.url)
+        route.fulfill(status=200, content_type="text/html", body=told)
+
+    page.route("**/jobs", answer)
+
+    def asked_after(seconds):
+        page.clock.run_for(1_000 * seconds)
+        page.wait_for_timeout(500)  # the answer is read in the browser's own time
+        return len(asked)
+
+    asked_after(1)
+    page.wait_for_selector(SCRIPTED)
+    assert asked_after(5) == 1
+    assert asked_after(6) == 1
+    assert asked_after(5) == 2
+    assert asked_after(11) == 2
+    assert page.get_by_role("heading", name="Jobs").is_visible()
+
+
 def test_times_are_those_of_the_readers_zone_and_the_whole_instant_comes_on_hover(browser, base):
     context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
     page = context.new_page()
