@@ -85,7 +85,7 @@ async def find(
         last=int(state.last),
         changes=not curves_alone,
     )
-    history = _as_history(found, case)
+    history = _as_history(found, case, series)
     stated = (
         ()
         if curves_alone
@@ -150,20 +150,20 @@ def machine_for(
     )
 
 
-def _as_history(found: CaseHistory, case: KnownCase) -> History:
+def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries]) -> History:
     """The history of the case; marks of a thinned one know what they followed."""
     places = {commit.id: place for place, commit in enumerate(found.commits)}
     rows: dict[int, list[Reading | None]] = {}
-    series = {}
     for point in found.points:
-        one, commit_id, value, log_ratio, low, high, n, outcome, quality, dirty, report = point
-        if one.id not in rows:
-            rows[one.id], series[one.id] = [None] * len(places), one
-        rows[one.id][places[commit_id]] = Reading(
+        series_id, commit_id, value, log_ratio, low, high, n, outcome, quality, dirty, report = point
+        if series_id not in rows:
+            rows[series_id] = [None] * len(places)
+        rows[series_id][places[commit_id]] = Reading(
             value, log_ratio, low, high, n, outcome, quality != "clean", dirty, None, report, _before(found, point)
         )
+    drawn = {one.id: one for one in series}
     lines = [
-        Line(case.workload, case.label, series[id_].variant, _metric(series[id_]), tuple(row))
+        Line(case.workload, case.label, drawn[id_].variant, _metric(drawn[id_]), tuple(row))
         for id_, row in rows.items()
     ]
     told = sources.with_failures(lines, found.failures, places)
@@ -172,7 +172,7 @@ def _as_history(found: CaseHistory, case: KnownCase) -> History:
 
 def _before(found: CaseHistory, point: DrawnPoint) -> Reading | None:
     """What a point of a thinned history followed; that of a whole one is the point before."""
-    last = found.before.get((point.series.id, point.commit_id)) if found.thinned else None
+    last = found.before.get((point.series_id, point.commit_id)) if found.thinned else None
     return last and Reading(last.value, last.log_ratio, last.low, last.high, report=str(last.report_id))
 
 

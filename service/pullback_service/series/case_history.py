@@ -48,21 +48,24 @@ Light: TypeAlias = Row[Any]
 """A point with its place in history, value, ratio and interval, and what pooling reads."""
 
 
+# Commits of several reports are pooled afterwards: what is said of them here is said of no report in particular.
 _SKETCHES = """
   WITH newest AS (
-       SELECT series.machine_id, series.variant, of_series.*,
+       SELECT series.id, series.machine_id, series.variant, of_series.*,
               dense_rank() OVER (ORDER BY of_series.ordered_at, of_series.commit_id) - 1 AS place
          FROM series, LATERAL (
-              SELECT ordered_at, commit_id, id, value, log_ratio
+              SELECT ordered_at, commit_id, count(*) > 1 AS several, min(value) AS value, min(log_ratio) AS log_ratio
                 FROM point
                WHERE series_id = series.id
-               ORDER BY ordered_at DESC, commit_id DESC, id DESC
+               GROUP BY ordered_at, commit_id
+               ORDER BY ordered_at DESC, commit_id DESC
                LIMIT %(last)s) of_series
         WHERE series.case_id = %(case)s AND series.metric = %(metric)s AND series.machine_id = ANY (%(machines)s))
-SELECT machine_id, variant, array_agg(place ORDER BY place, id), array_agg(value ORDER BY place, id),
-       array_agg(log_ratio ORDER BY place, id)
+SELECT machine_id, variant, array_agg(place ORDER BY place), array_agg(value ORDER BY place),
+       array_agg(log_ratio ORDER BY place), id, array_agg(commit_id ORDER BY place) FILTER (WHERE several),
+       array_agg(place ORDER BY place) FILTER (WHERE several)
   FROM newest
- GROUP BY machine_id, variant
+ GROUP BY id, machine_id, variant
 """
 _PLACES = """
 SELECT series.id, newest.*
@@ -100,7 +103,7 @@ class Before(NamedTuple):
 class DrawnPoint(NamedTuple):
     """What a series says at a commit, all its reports pooled; the report is the newest."""
 
-    series: CaseSeries
+    series_id: int
     commit_id: int
     value: float
     log_ratio: float | None
@@ -141,13 +144,13 @@ class CaseHistory:
 
 
 class Sketch(NamedTuple):
-    """A variant on a machine, to be put beside the others: point by point the place among the commits of all, value and ratio."""
+    """A variant on a machine, to be put beside the others: at each commit the place among those of all, value and ratio."""
 
     machine_id: int
     variant: str
     places: Sequence[int]
-    values: Sequence[float]
-    log_ratios: Sequence[float | None]
+    values: list[float]
+    log_ratios: list[float | None]
 
 
 _CASES = (
@@ -220,14 +223,13 @@ async def case_history(
     total = sum(1 for row in light if _place(row) >= oldest)
     thinned = len(places) > MOST_MARKS
     if thinned:
-        chosen = {"series": array_of(pair[0] for pair in kept), "commits": array_of(pair[1] for pair in kept)}
-        rows = await statements.rows(session, _POINTS_OF, chosen, binary=True)
+        rows = await statements.rows(session, _POINTS_OF, _as_arrays(kept), binary=True)
     else:
         since = {"series": drawn, "ordered_at": oldest[0], "commit": oldest[1]}
         rows = await statements.rows(session, _POINTS_SINCE, since, binary=True)
     return CaseHistory(
         commits=await commits_of_ids(session, known),
-        points=await _pooled(session, [row for row in rows if row[1] in known], {one.id: one for one in series}),
+        points=await _pooled(session, [row for row in rows if row[1] in known]),
         failures=[failure for failure in failures if failure.commit.id in known],
         before=before,
         changes=await _changes(session, [one for one in series if one.exact and changes], oldest, known),
@@ -278,9 +280,7 @@ class _Point(NamedTuple):
     process_high: float | None
 
 
-async def _pooled(
-    session: AsyncSession, rows: Sequence[tuple[Any, ...]], series: Mapping[int, CaseSeries]
-) -> list[DrawnPoint]:
+async def _pooled(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> list[DrawnPoint]:
     """One point for each series and commit. What processes took is read only where several points are to be pooled."""
     reports = {"ids": array_of({row[3] for row in rows})}
     dirty = {row[0] for row in await statements.rows(session, _DIRTY, reports)} if rows else set()
@@ -301,7 +301,7 @@ async def _pooled(
             value = pooled_value(points)
             is_dirty = any(point.report_id in dirty for point in points)
         found.append(
-            DrawnPoint(series[series_id], commit_id, value, log_ratio, low, high, n, outcome, quality, is_dirty, report)
+            DrawnPoint(series_id, commit_id, value, log_ratio, low, high, n, outcome, quality, is_dirty, report)
         )
     return found
 
@@ -321,9 +321,29 @@ def _newest_failures() -> Select[Failure, Case, Commit, Machine]:
 async def sketches(
     session: AsyncSession, case_id: int, metric: str, machine_ids: Collection[int], *, last: int
 ) -> Sequence[Sketch]:
-    """The newest commits of a case in one metric on several machines. Index: ix_point_series_history."""
+    """The newest commits of a case in one metric on several machines.
+
+    Index: ix_point_series_history; for commits of several reports ix_point_commit_id_series_id, pk_point.
+    """
     values = {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last}
-    return [*map(Sketch._make, await statements.rows(session, _SKETCHES, values, binary=True))]
+    found = []
+    several: dict[tuple[int, int], tuple[Sketch, int]] = {}
+    for *told, series_id, commits, places in await statements.rows(session, _SKETCHES, values, binary=True):
+        sketch = Sketch(*told)
+        found.append(sketch)
+        for commit_id, place in zip(commits or (), places or (), strict=True):
+            several[series_id, commit_id] = sketch, sketch.places.index(place)
+    if several:
+        rows = await statements.rows(session, _POINTS_OF, _as_arrays(several), binary=True)
+        for point in await _pooled(session, rows):
+            sketch, at = several[point.series_id, point.commit_id]
+            sketch.values[at], sketch.log_ratios[at] = point.value, point.log_ratio
+    return found
+
+
+def _as_arrays(pairs: Collection[tuple[int, int]]) -> dict[str, str]:
+    """Series and commits as `_POINTS_OF` names them."""
+    return {"series": array_of(pair[0] for pair in pairs), "commits": array_of(pair[1] for pair in pairs)}
 
 
 async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> Mapping[int, str]:

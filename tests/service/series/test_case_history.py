@@ -5,7 +5,7 @@ from sqlalchemy import select
 
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
-from pullback_service.models import Project
+from pullback_service.models import Project, Series
 from pullback_service.series import case_history as queries
 from pullback_service.series.overviewing import lines_of
 from pullback_service.series.queries import measuring_machines
@@ -27,11 +27,17 @@ async def asked(session, *, last=100, metrics=("time", "array_bytes"), workload=
     return await queries.case_history(session, case.id, machine.id, series, metrics, last=last)
 
 
+async def drawn(session, found):
+    """The points of a history with the series that they are of."""
+    series = {one.id: one for one in await session.scalars(select(Series))}
+    return [(series[point.series_id], point) for point in found.points]
+
+
 async def test_the_newest_commits_of_a_case_come_with_everything_measured_there(client, reports, session):
     await upload(client, *(reports.report(number) for number in range(1, 7)))
     found = await asked(session, last=3)
     assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in (4, 5, 6)]
-    assert {point.series.metric for point in found.points} == {"time", "array_bytes"}
+    assert {series.metric for series, _ in await drawn(session, found)} == {"time", "array_bytes"}
     assert {point.commit_id for point in found.points} == {commit.id for commit in found.commits}
     assert not found.thinned
 
@@ -59,12 +65,12 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     await upload(client, *uploads)
     monkeypatch.setattr(queries, "MOST_MARKS", 16)
     found = await asked(session, metrics=("time",))
-    fused = [point for point in found.points if point.series.variant == "fused"]
+    fused = [point for series, point in await drawn(session, found) if series.variant == "fused"]
     assert len(found.commits) == 40
     assert found.thinned
     assert 4 <= len(fused) <= 16
     peak = next(point for point in fused if point.log_ratio == pytest.approx(0.7))
-    followed = found.before[peak.series.id, peak.commit_id]
+    followed = found.before[peak.series_id, peak.commit_id]
     assert followed.log_ratio == pytest.approx(ratios[19])
     assert str(followed.report_id) == uploads[19]["id"]
 
@@ -111,11 +117,11 @@ async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports
     noisy = reports.report(2, cases=[reports.case(log_ratio=0.4)], quality="contaminated")
     await upload(client, noisy)
     found = await asked(session)
-    drawn = {point.series.id for point in found.points}
-    cells = {(cell.series_id, cell.commit.id): cell for cell in await lines_of(session, list(drawn), found.commits[0])}
-    assert {(point.series.id, point.commit_id) for point in found.points} == set(cells)
+    series = [point.series_id for point in found.points]
+    cells = {(cell.series_id, cell.commit.id): cell for cell in await lines_of(session, series, found.commits[0])}
+    assert {(point.series_id, point.commit_id) for point in found.points} == set(cells)
     for point in found.points:
-        cell = cells[point.series.id, point.commit_id]
+        cell = cells[point.series_id, point.commit_id]
         assert (point.value, point.log_ratio, point.low, point.high) == (
             cell.value,
             cell.log_ratio,
@@ -124,3 +130,27 @@ async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports
         )
         assert (point.n, point.outcome, point.quality, point.dirty) == (cell.n, cell.outcome, cell.quality, cell.dirty)
         assert point.report_id == str(cell.report_ids[-1])
+
+
+async def test_a_sketch_says_of_several_reports_what_the_curve_says(client, reports, session):
+    """The machine of the page is among those side by side: two numbers for one thing would be one too many."""
+    for number, ratios in {1: (-0.3, -0.2), 2: (-0.1,), 3: (-0.5, -0.4, -0.45)}.items():
+        for place, ratio in enumerate(ratios):
+            seconds = [1 + 0.1 * number + 0.01 * place, 1.3, 1.5]
+            fused = reports.case(
+                log_ratio=ratio, variants=[reports.variant("unfused"), reports.variant("fused", seconds=seconds)]
+            )
+            fused["paired"][0]["n"] = 40 - 10 * place  # so that the oldest speaks
+            await upload(client, reports.report(number, cases=[fused]))
+    await upload(client, reports.report(3, cases=[reports.case(log_ratio=0.4)], quality="contaminated"))
+    found = await asked(session, metrics=("time",))
+    project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
+    (case,) = await queries.cases_of_workload(session, project, "dense_bias_act")
+    machines = (await queries.measured_on(session, [case.id]))[case.id]
+    sketches = {one.variant: one for one in await queries.sketches(session, case.id, "time", machines, last=3)}
+    curves = {}
+    for series, point in await drawn(session, found):
+        curves.setdefault(series.variant, []).append((point.value, point.log_ratio))
+    assert {name: [*zip(one.values, one.log_ratios, strict=True)] for name, one in sketches.items()} == curves
+    assert [ratio for _, ratio in curves["fused"]] == pytest.approx([-0.3, -0.1, -0.5])
+    assert sketches["fused"].places == [0, 1, 2]
