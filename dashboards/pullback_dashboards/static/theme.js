@@ -8,15 +8,12 @@ const YEAR_S = 365 * 24 * 3600;
 const tell = () => document.dispatchEvent(new Event("themechange"));
 
 function wear(theme) {
-  if (theme === root.dataset.theme) return;
+  if (!theme || theme === root.dataset.theme) return;
   root.dataset.theme = theme;
   tell();
 }
 
-function wearChosen() {
-  const chosen = /(?:^|; )pullback_theme=(light|dark)(?:;|$)/.exec(document.cookie)?.[1];
-  if (chosen) wear(chosen);
-}
+const wearChosen = () => wear(/pullback_theme=(light|dark)/.exec(document.cookie)?.[1]);
 
 document.querySelector("button.theme").addEventListener("click", () => {
   const inForce = root.dataset.theme ?? (system.matches ? "dark" : "light");
@@ -24,7 +21,7 @@ document.querySelector("button.theme").addEventListener("click", () => {
   document.cookie = `pullback_theme=${chosen}; path=/; max-age=${YEAR_S}; samesite=lax`;
   wear(chosen);
 });
-wearChosen(); // the browser may have kept the page as it was
+wearChosen();
 addEventListener("pageshow", wearChosen);
 document.addEventListener("visibilitychange", wearChosen);
 system.addEventListener("change", tell);
