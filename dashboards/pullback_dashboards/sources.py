@@ -85,27 +85,35 @@ def _lines(cells: Sequence[MeasuredCell], failures: Sequence[FailedCase], places
             about[key] = (cell.case.workload, cell.case.label, cell.variant, metric)
             readings[key] = [None] * len(places)
         readings[key][places[cell.commit.id]] = _reading(cell)
-    return with_failures([Line(*about[key], readings=tuple(row)) for key, row in readings.items()], failures, places)
+    lines = [(key[0], Line(*about[key], readings=tuple(row))) for key, row in readings.items()]
+    return with_failures(lines, failures, places)
 
 
-def with_failures(lines: Iterable[Line], failures: Iterable[FailedCase], places: Mapping[int, int]) -> list[Line]:
-    """Lines with what failed, at the `places` of its commits. A case that never ran has a line of the variant that failed."""
-    struck = [(line, [*line.readings]) for line in lines]
+def with_failures(
+    lines: Iterable[tuple[int, Line]], failures: Iterable[FailedCase], places: Mapping[int, int]
+) -> list[Line]:
+    """Lines, each with the id of its case, and what failed of that at the `places` of its commits.
+
+    A case that never ran has a line of the variant that failed. Labels do not tell cases apart: n=1 and n="1" read alike.
+    """
+    struck = [(case_id, line, [*line.readings]) for case_id, line in lines]
     for failure in failures:
         place = places.get(failure.commit.id)
         if place is None:
             continue
         rows = [
-            row for line, row in struck if line.case == failure.case.label and failure.variant in {None, line.variant}
+            row
+            for case_id, line, row in struck
+            if case_id == failure.case.id and failure.variant in {None, line.variant}
         ]
         if not rows:
             nothing = (None,) * len(places)
             never = Line(failure.case.workload, failure.case.label, failure.variant or BASELINE, _TIME, nothing)
             rows = [[*nothing]]
-            struck.append((never, rows[0]))
+            struck.append((failure.case.id, never, rows[0]))
         for row in rows:
             row[place] = row[place] or Reading(failure=f"{failure.message}", report=str(failure.report_id))
-    return [replace(line, readings=tuple(row)) for line, row in struck]
+    return [replace(line, readings=tuple(row)) for _, line, row in struck]
 
 
 def claim_of(stated: StatedComparison, place: int) -> Claim:

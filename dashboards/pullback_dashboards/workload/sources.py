@@ -163,7 +163,7 @@ def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries
         )
     drawn = {one.id: one for one in series}
     lines = [
-        Line(case.workload, case.label, drawn[id_].variant, _metric(drawn[id_]), tuple(row))
+        (case.id, Line(case.workload, case.label, drawn[id_].variant, _metric(drawn[id_]), tuple(row)))
         for id_, row in rows.items()
     ]
     told = sources.with_failures(lines, found.failures, places)

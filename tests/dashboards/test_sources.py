@@ -1,0 +1,46 @@
+"""From what the service says to a history: which lines a failure strikes."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+from pullback_dashboards.sources import with_failures
+from pullback_service.series.queries import CaseFacts, CommitFacts, FailedCase, MachineFacts
+
+COMMIT = CommitFacts(7, "a" * 40, None, None, None, None, datetime(2026, 3, 1, tzinfo=UTC))
+PLACES = {7: 0}
+
+
+def failure(case_id, variant=None):
+    case = CaseFacts(case_id, "dense", "dense[n=100,f4,cpu]", {}, "f4", "cpu")
+    return FailedCase(
+        case, MachineFacts(1, "box", "print"), COMMIT, variant, "crash", f"of case {case_id}", UUID(int=1)
+    )
+
+
+def failures_of(lines):
+    return [(line.variant, line.readings[0] and line.readings[0].failure) for line in lines]
+
+
+def test_a_failure_strikes_the_variants_of_its_case_and_not_those_of_one_that_reads_alike(build):
+    """Of a case with n=1 and one with n="1" the label is the same."""
+    lines = [(case_id, build.line(name, [None])) for case_id in (1, 2) for name in ("unfused", "fused")]
+    struck = with_failures(lines, [failure(2), failure(1, "fused")], PLACES)
+    assert failures_of(struck) == [
+        ("unfused", None),
+        ("fused", "of case 1"),
+        ("unfused", "of case 2"),
+        ("fused", "of case 2"),
+    ]
+
+
+def test_a_case_that_never_ran_has_one_line_for_all_its_failures(build):
+    measured = (1, build.line("unfused", [build.paired(1.0)]))
+    struck = with_failures([measured], [failure(2), failure(2)], PLACES)
+    assert failures_of(struck) == [("unfused", None), ("unfused", "of case 2")]
+
+
+def test_what_was_measured_stands_and_commits_that_are_not_shown_strike_nobody(build):
+    measured = (1, build.line("unfused", [build.paired(1.0)]))
+    elsewhere = replace(failure(1), commit=COMMIT._replace(id=8))
+    assert failures_of(with_failures([measured], [failure(1), elsewhere], PLACES)) == [("unfused", None)]
