@@ -22,6 +22,10 @@ Certain: TypeAlias = Callable[[str], None]
 """Says that there is such a page, and its title."""
 
 
+def unsaid(_: str) -> None:
+    """What to call where nobody waits for the opening."""
+
+
 async def opened(
     request: Request, read: Callable[[Certain], Coroutine[Any, Any, Response]], *, figure: bool = False
 ) -> Response:

@@ -250,6 +250,10 @@ def _with_code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
+def _address_of_asset(name: str) -> str:
+    return asset(name).address
+
+
 @cache
 def _templates() -> Environment:
     environment = Environment(
@@ -260,9 +264,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.context_class = _Context
-    environment.globals |= {"links": links, "asset": lambda name: asset(name).address, "look_of": look_of}
+    environment.globals |= {"links": links, "asset": _address_of_asset, "look_of": look_of}
     environment.filters |= {
-        "asset": lambda name: asset(name).address,
+        "asset": _address_of_asset,
         "moment": moment,
         "duration": duration,
         "visible": visible,

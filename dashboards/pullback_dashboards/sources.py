@@ -16,7 +16,7 @@ from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
 from pullback_service.series import queries
 from pullback_service.series.overviewing import StatedComparison
-from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, MeasuringMachine, WorkloadHistory
+from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, MeasuringMachine
 
 
 async def machines_of(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
@@ -35,13 +35,12 @@ async def newest_project(session: AsyncSession) -> Project | None:
     return newest_of(projects) if projects else None
 
 
-def as_history(parts: Sequence[WorkloadHistory]) -> History:
-    """One history out of those of several workloads, on the commits of all of them."""
-    facts = {commit.id: commit for part in parts for commit in part.commits}
-    ordered = sorted(facts.values(), key=lambda commit: (commit.ordered_at, commit.id))
-    places = {commit.id: place for place, commit in enumerate(ordered)}
-    lines = [line for part in parts for line in _lines(part.cells, part.failures, places)]
-    return with_exact_ratios(History(tuple(map(commit_of, ordered)), tuple(lines)))
+def as_history(
+    commits: Sequence[CommitFacts], cells: Sequence[MeasuredCell], failures: Sequence[FailedCase]
+) -> History:
+    """What was measured and what failed at some commits, oldest first."""
+    places = {commit.id: place for place, commit in enumerate(commits)}
+    return with_exact_ratios(History(tuple(map(commit_of, commits)), tuple(_lines(cells, failures, places))))
 
 
 def commit_of(facts: CommitFacts) -> Commit:

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links, sources
 from pullback_dashboards.case.view import CaseView, Step, Told, case_view
 from pullback_dashboards.history import Commit, short_of
-from pullback_dashboards.opening import Certain, opened
+from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits import models as commits
@@ -45,7 +45,7 @@ async def _read(
 
 
 async def _case(
-    project: str, sha: str, case: str, session: AsyncSession, state: State, *, certain: Certain = lambda _: None
+    project: str, sha: str, case: str, session: AsyncSession, state: State, *, certain: Certain = unsaid
 ) -> CaseView:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit
-from pullback_dashboards.opening import Certain, opened
+from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
@@ -75,7 +75,7 @@ async def _read(project: str, sha: str, session: ReadSession) -> CommitView:
     return await _commit(project, sha, session)
 
 
-async def _commit(project: str, sha: str, session: AsyncSession, *, certain: Certain = lambda _: None) -> CommitView:
+async def _commit(project: str, sha: str, session: AsyncSession, *, certain: Certain = unsaid) -> CommitView:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     found = (await named_commit(session, project_id, sha, where="commit")).commit

@@ -13,7 +13,7 @@ from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, 
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, in_reading_order
-from pullback_dashboards.opening import Certain, opened
+from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
@@ -87,7 +87,7 @@ async def _read(request: Request, session: ReadSession, state: Asked) -> Overvie
 
 
 async def _overview(
-    request: Request, session: AsyncSession, state: State, *, certain: Certain = lambda _: None
+    request: Request, session: AsyncSession, state: State, *, certain: Certain = unsaid
 ) -> OverviewView:
     base = str(request.base_url).rstrip("/")
     projects = await list_projects(session)

@@ -33,7 +33,7 @@ from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
 from pullback_service.series.overviewing import CaseChoice
-from pullback_service.series.queries import CommitFacts, FailedCase, WorkloadHistory
+from pullback_service.series.queries import CommitFacts, FailedCase
 
 _Place: TypeAlias = tuple[datetime, int]
 
@@ -201,7 +201,7 @@ async def what_changed(
             await overviewing.series_named(session, machine_id, {failure.case.id for failure in failed}, "time")
         )
     cells = await overviewing.lines_of(session, series, recent[0])
-    history = sources.as_history([WorkloadHistory(recent, cells, failed)])
+    history = sources.as_history(recent, cells, failed)
     stated = await overviewing.comparisons_at(session, machine_id, ids)
     places = {commit.id: place for place, commit in enumerate(recent)}
     claims = tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated)

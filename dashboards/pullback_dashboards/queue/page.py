@@ -11,7 +11,7 @@ from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, question
 from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_lines
 from pullback_dashboards.fleet.view import JobLine
-from pullback_dashboards.opening import Certain, opened
+from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.state import Given
@@ -78,9 +78,7 @@ async def _read(request: Request, session: ReadSession, asked: AskedState) -> Qu
     return await _queue(request, session, asked)
 
 
-async def _queue(
-    request: Request, session: AsyncSession, asked: State, *, certain: Certain = lambda _: None
-) -> QueueView:
+async def _queue(request: Request, session: AsyncSession, asked: State, *, certain: Certain = unsaid) -> QueueView:
     machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
     ids = {machine.name: machine.id for machine in machines}
     if asked.machine is not None and asked.machine not in ids:

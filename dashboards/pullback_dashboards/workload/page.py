@@ -12,7 +12,7 @@ from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.still import WIDTH
 from pullback_dashboards.choices import Question, question, questions
-from pullback_dashboards.opening import Certain, opened
+from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routing import WholeNames
@@ -58,11 +58,11 @@ async def _view(
     state: State,
     *,
     curves_alone: bool = False,
-    certain: Certain = lambda _: None,
+    certain: Certain = unsaid,
 ) -> tuple[WorkloadView, Found]:
     project_id = ProjectId((await project_by_name(session, project)).id)
     if state.page > 1:  # whether the table has so many pages is known at the end
-        certain = lambda _: None  # noqa: E731
+        certain = unsaid
     found = await find(session, project_id, project, workload, state, curves_alone=curves_alone, certain=certain)
     view = workload_view(
         found.history, project=project, workload=workload, state=found.state, counts=found.counts, thinned=found.thinned

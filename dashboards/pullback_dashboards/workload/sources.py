@@ -7,16 +7,18 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.history import History, Line, Metric, Reading, case_order, in_metric_order, with_exact_ratios
-from pullback_dashboards.opening import Certain
+from pullback_dashboards.opening import Certain, unsaid
 from pullback_dashboards.workload.events import Counted
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.series import case_history as queries
-from pullback_service.series.case_history import CaseHistory, CaseSeries, CountChange, DrawnPoint
+from pullback_service.series.case_history import CaseHistory, CaseSeries, CountChange
+from pullback_service.series.lean_points import LeanPoint
 from pullback_service.series.overviewing import KnownCase, comparisons_at
 from pullback_service.series.queries import MeasuringMachine
+from pullback_service.series.sketching import sketches_of
 
 MOST_MACHINES = 12  # drawn side by side; the others are links
 SKETCHED_COMMITS = 100
@@ -50,7 +52,7 @@ async def find(
     state: State,
     *,
     curves_alone: bool = False,
-    certain: Certain = lambda _: None,
+    certain: Certain = unsaid,
 ) -> Found:
     """Everything for one state of the page; for images the curves alone, without what is told and shown beside them.
 
@@ -170,7 +172,7 @@ def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries
     return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told)))
 
 
-def _before(found: CaseHistory, point: DrawnPoint) -> Reading | None:
+def _before(found: CaseHistory, point: LeanPoint) -> Reading | None:
     """What a point of a thinned history followed; that of a whole one is the point before."""
     last = found.before.get((point.series_id, point.commit_id)) if found.thinned else None
     return last and Reading(last.value, last.log_ratio, last.low, last.high, report=str(last.report_id))
@@ -195,7 +197,7 @@ async def _side_by_side(
     drawn = list(machines[:MOST_MACHINES])
     if machine not in drawn:
         drawn[-1] = machine
-    sketches = await queries.sketches(
+    sketches = await sketches_of(
         session, case.id, metrics[0].name, [one.id for one in drawn], last=min(int(state.last), SKETCHED_COMMITS)
     )
     if not sketches:

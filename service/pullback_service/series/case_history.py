@@ -6,10 +6,9 @@ the points that are drawn are read in full.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from itertools import groupby, pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -24,9 +23,10 @@ from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure
+from pullback_service.series.lean_points import LeanPoint, lean_points_of, lean_points_since
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.overviewing import KnownCase
-from pullback_service.series.pooling import pooled_value, speaker
+from pullback_service.series.pooling import speaker
 from pullback_service.series.queries import (
     MOST_FAILURES,
     CommitFacts,
@@ -36,37 +36,17 @@ from pullback_service.series.queries import (
     select_failures,
 )
 from pullback_service.series.thinning import thin
-from pullback_service.statements import array_of
+from pullback_service.series.windows import Place
 
 MOST_COMMITS = 5_000
 MOST_MARKS = 1_000
 """Of one series. A plot is about so many pixels wide, and M4 keeps four points or six for each of its buckets."""
 MOST_CHANGES = 2_000
 
-Place: TypeAlias = tuple[datetime, int]
 Light: TypeAlias = Row[Any]
 """A point with its place in history, value, ratio and interval, and what pooling reads."""
 
 
-# Commits of several reports are pooled afterwards: what is said of them here is said of no report in particular.
-_SKETCHES = """
-  WITH newest AS (
-       SELECT series.id, series.machine_id, series.variant, of_series.*,
-              dense_rank() OVER (ORDER BY of_series.ordered_at, of_series.commit_id) - 1 AS place
-         FROM series, LATERAL (
-              SELECT ordered_at, commit_id, count(*) > 1 AS several, min(value) AS value, min(log_ratio) AS log_ratio
-                FROM point
-               WHERE series_id = series.id
-               GROUP BY ordered_at, commit_id
-               ORDER BY ordered_at DESC, commit_id DESC
-               LIMIT %(last)s) of_series
-        WHERE series.case_id = %(case)s AND series.metric = %(metric)s AND series.machine_id = ANY (%(machines)s))
-SELECT machine_id, variant, array_agg(place ORDER BY place), array_agg(value ORDER BY place),
-       array_agg(log_ratio ORDER BY place), id, array_agg(commit_id ORDER BY place) FILTER (WHERE several),
-       array_agg(place ORDER BY place) FILTER (WHERE several)
-  FROM newest
- GROUP BY id, machine_id, variant
-"""
 _PLACES = """
 SELECT series.id, newest.*
   FROM unnest(%(series)s::bigint[]) series(id), LATERAL (
@@ -100,22 +80,6 @@ class Before(NamedTuple):
     report_id: UUID
 
 
-class DrawnPoint(NamedTuple):
-    """What a series says at a commit, all its reports pooled; the report is the newest."""
-
-    series_id: int
-    commit_id: int
-    value: float
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    outcome: str | None
-    quality: str
-    dirty: bool
-    report_id: str
-
-
 @dataclass(frozen=True, slots=True)
 class CountChange:
     """An exact metric that is another than at the commit measured before, with the reports that counted both."""
@@ -136,21 +100,11 @@ class CaseHistory:
     """
 
     commits: Sequence[CommitFacts]
-    points: Sequence[DrawnPoint]
+    points: Sequence[LeanPoint]
     failures: Sequence[FailedCase]
     before: Mapping[tuple[int, int], Before]
     changes: Sequence[CountChange]
     thinned: bool
-
-
-class Sketch(NamedTuple):
-    """A variant on a machine, to be put beside the others: at each commit the place among those of all, value and ratio."""
-
-    machine_id: int
-    variant: str
-    places: Sequence[int]
-    values: list[float]
-    log_ratios: list[float | None]
 
 
 _CASES = (
@@ -222,88 +176,15 @@ async def case_history(
     kept, before = _kept(light, oldest)
     total = sum(1 for row in light if _place(row) >= oldest)
     thinned = len(places) > MOST_MARKS
-    if thinned:
-        rows = await statements.rows(session, _POINTS_OF, _as_arrays(kept), binary=True)
-    else:
-        since = {"series": drawn, "ordered_at": oldest[0], "commit": oldest[1]}
-        rows = await statements.rows(session, _POINTS_SINCE, since, binary=True)
+    points = await (lean_points_of(session, kept) if thinned else lean_points_since(session, drawn, oldest))
     return CaseHistory(
         commits=await commits_of_ids(session, known),
-        points=await _pooled(session, [row for row in rows if row[1] in known]),
+        points=[point for point in points if point.commit_id in known],
         failures=[failure for failure in failures if failure.commit.id in known],
         before=before,
         changes=await _changes(session, [one for one in series if one.exact and changes], oldest, known),
         thinned=thinned and len(kept) < total,
     )
-
-
-_POINT: LiteralString = """
-SELECT point.series_id, point.commit_id, point.id, point.report_id::text, point.value, point.log_ratio, point.low,
-       point.high, point.n, point.outcome, point.quality
-"""
-_IN_ORDER: LiteralString = " ORDER BY point.series_id, point.ordered_at, point.commit_id, point.id"
-_POINTS_SINCE: LiteralString = f"""{_POINT}
-  FROM point
- WHERE series_id = ANY (%(series)s) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
-{_IN_ORDER}"""
-_POINTS_OF: LiteralString = f"""{_POINT}
-  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) chosen(series_id, commit_id)
-  JOIN point USING (series_id, commit_id)
-{_IN_ORDER}"""
-_PROCESSES: LiteralString = """
-SELECT id, process_values, process_count, process_low, process_q25, process_q75, process_high
-  FROM point
- WHERE id = ANY (%(ids)s::bigint[])
-"""
-_DIRTY: LiteralString = "SELECT id::text FROM report WHERE id = ANY (%(ids)s::uuid[]) AND dirty"
-
-
-class _Point(NamedTuple):
-    """A row of `_POINT` with one of `_PROCESSES`, as pooling reads it."""
-
-    series_id: int
-    commit_id: int
-    id: int
-    report_id: str
-    value: float
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    outcome: str | None
-    quality: str
-    process_values: Sequence[float] | None
-    process_count: int | None
-    process_low: float | None
-    process_q25: float | None
-    process_q75: float | None
-    process_high: float | None
-
-
-async def _pooled(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> list[DrawnPoint]:
-    """One point for each series and commit. What processes took is read only where several points are to be pooled."""
-    reports = {"ids": array_of({row[3] for row in rows})}
-    dirty = {row[0] for row in await statements.rows(session, _DIRTY, reports)} if rows else set()
-    groups = [[*group] for _, group in groupby(rows, key=itemgetter(0, 1))]
-    several = [row[2] for group in groups if len(group) > 1 for row in group]
-    processes = (
-        {row[0]: row[1:] for row in await statements.rows(session, _PROCESSES, {"ids": array_of(several)})}
-        if several
-        else {}
-    )
-    found = []
-    for group in groups:
-        series_id, commit_id, _, report, value, log_ratio, low, high, n, outcome, quality = group[-1]
-        is_dirty = report in dirty
-        if len(group) > 1:
-            points = [_Point(*row, *processes[row[2]]) for row in group]
-            *_, log_ratio, low, high, n, outcome, quality = speaker(points)[:11]
-            value = pooled_value(points)
-            is_dirty = any(point.report_id in dirty for point in points)
-        found.append(
-            DrawnPoint(series_id, commit_id, value, log_ratio, low, high, n, outcome, quality, is_dirty, report)
-        )
-    return found
 
 
 # Made once: an expression, its key and its text take 2 ms.
@@ -316,34 +197,6 @@ def _newest_failures() -> Select[Failure, Case, Commit, Machine]:
         .order_by(*history.newest_first(Failure), Failure.id.desc())
         .limit(bindparam("most", type_=Integer))
     )
-
-
-async def sketches(
-    session: AsyncSession, case_id: int, metric: str, machine_ids: Collection[int], *, last: int
-) -> Sequence[Sketch]:
-    """The newest commits of a case in one metric on several machines.
-
-    Index: ix_point_series_history; for commits of several reports ix_point_commit_id_series_id, pk_point.
-    """
-    values = {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last}
-    found = []
-    several: dict[tuple[int, int], tuple[Sketch, int]] = {}
-    for *told, series_id, commits, places in await statements.rows(session, _SKETCHES, values, binary=True):
-        sketch = Sketch(*told)
-        found.append(sketch)
-        for commit_id, place in zip(commits or (), places or (), strict=True):
-            several[series_id, commit_id] = sketch, sketch.places.index(place)
-    if several:
-        rows = await statements.rows(session, _POINTS_OF, _as_arrays(several), binary=True)
-        for point in await _pooled(session, rows):
-            sketch, at = several[point.series_id, point.commit_id]
-            sketch.values[at], sketch.log_ratios[at] = point.value, point.log_ratio
-    return found
-
-
-def _as_arrays(pairs: Collection[tuple[int, int]]) -> dict[str, str]:
-    """Series and commits as `_POINTS_OF` names them."""
-    return {"series": array_of(pair[0] for pair in pairs), "commits": array_of(pair[1] for pair in pairs)}
 
 
 async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> Mapping[int, str]:

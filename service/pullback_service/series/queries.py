@@ -119,15 +119,6 @@ class Matrix:
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadHistory:
-    """One workload over commits, all three in the order of history, oldest first."""
-
-    commits: Sequence[CommitFacts]
-    cells: Sequence[MeasuredCell]
-    failures: Sequence[FailedCase]
-
-
 async def latest_matrix(
     session: AsyncSession,
     project_id: ProjectId,

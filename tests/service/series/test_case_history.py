@@ -9,6 +9,7 @@ from pullback_service.models import Project, Series
 from pullback_service.series import case_history as queries
 from pullback_service.series.overviewing import lines_of
 from pullback_service.series.queries import measuring_machines
+from pullback_service.series.sketching import sketches_of
 
 pytestmark = pytest.mark.anyio
 
@@ -102,7 +103,7 @@ async def test_machines_are_sketched_side_by_side(client, reports, session):
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
     (case,) = await queries.cases_of_workload(session, project, "dense_bias_act")
     machines = (await queries.measured_on(session, [case.id]))[case.id]
-    sketches = await queries.sketches(session, case.id, "time", machines, last=2)
+    sketches = await sketches_of(session, case.id, "time", machines, last=2)
     assert len(machines) == 2
     fused = [sketch for sketch in sketches if sketch.variant == "fused"]
     assert sorted(sketch.places for sketch in fused) == [[0], [1, 2]]
@@ -147,7 +148,7 @@ async def test_a_sketch_says_of_several_reports_what_the_curve_says(client, repo
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
     (case,) = await queries.cases_of_workload(session, project, "dense_bias_act")
     machines = (await queries.measured_on(session, [case.id]))[case.id]
-    sketches = {one.variant: one for one in await queries.sketches(session, case.id, "time", machines, last=3)}
+    sketches = {one.variant: one for one in await sketches_of(session, case.id, "time", machines, last=3)}
     curves = {}
     for series, point in await drawn(session, found):
         curves.setdefault(series.variant, []).append((point.value, point.log_ratio))

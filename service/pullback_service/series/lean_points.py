@@ -1,0 +1,111 @@
+"""What series of a case say at commits, all reports pooled: with the few columns that the page of a case shows of a point."""
+
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, LiteralString, NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.series.pooling import pooled_value, speaker
+from pullback_service.series.windows import Place
+from pullback_service.statements import array_of
+
+
+class LeanPoint(NamedTuple):
+    """What a series says at a commit, all its reports pooled; the report is the newest."""
+
+    series_id: int
+    commit_id: int
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    dirty: bool
+    report_id: str
+
+
+_POINT: LiteralString = """
+SELECT point.series_id, point.commit_id, point.id, point.report_id::text, point.value, point.log_ratio, point.low,
+       point.high, point.n, point.outcome, point.quality
+"""
+_IN_ORDER: LiteralString = " ORDER BY point.series_id, point.ordered_at, point.commit_id, point.id"
+_POINTS_SINCE: LiteralString = f"""{_POINT}
+  FROM point
+ WHERE series_id = ANY (%(series)s) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
+{_IN_ORDER}"""
+_POINTS_OF: LiteralString = f"""{_POINT}
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) chosen(series_id, commit_id)
+  JOIN point USING (series_id, commit_id)
+{_IN_ORDER}"""
+_PROCESSES: LiteralString = """
+SELECT id, process_values, process_count, process_low, process_q25, process_q75, process_high
+  FROM point
+ WHERE id = ANY (%(ids)s::bigint[])
+"""
+_DIRTY: LiteralString = "SELECT id::text FROM report WHERE id = ANY (%(ids)s::uuid[]) AND dirty"
+
+
+class _Point(NamedTuple):
+    """A row of `_POINT` with one of `_PROCESSES`, as pooling reads it."""
+
+    series_id: int
+    commit_id: int
+    id: int
+    report_id: str
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str | None
+    quality: str
+    process_values: Sequence[float] | None
+    process_count: int | None
+    process_low: float | None
+    process_q25: float | None
+    process_q75: float | None
+    process_high: float | None
+
+
+async def lean_points_since(session: AsyncSession, series_ids: Collection[int], place: Place) -> list[LeanPoint]:
+    """Some series from a place on, series by series and then oldest first. Index: ix_point_series_history."""
+    ordered_at, commit_id = place
+    values = {"series": list(series_ids), "ordered_at": ordered_at, "commit": commit_id}
+    return await _pooled(session, await statements.rows(session, _POINTS_SINCE, values, binary=True))
+
+
+async def lean_points_of(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> list[LeanPoint]:
+    """Series at commits, series by series and then oldest first. Index: ix_point_commit_id_series_id."""
+    values = {"series": array_of(pair[0] for pair in pairs), "commits": array_of(pair[1] for pair in pairs)}
+    return await _pooled(session, await statements.rows(session, _POINTS_OF, values, binary=True))
+
+
+async def _pooled(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> list[LeanPoint]:
+    """One point for each series and commit. What processes took is read only where several points are to be pooled."""
+    reports = {"ids": array_of({row[3] for row in rows})}
+    dirty = {row[0] for row in await statements.rows(session, _DIRTY, reports)} if rows else set()
+    groups = [[*group] for _, group in groupby(rows, key=itemgetter(0, 1))]
+    several = [row[2] for group in groups if len(group) > 1 for row in group]
+    processes = (
+        {row[0]: row[1:] for row in await statements.rows(session, _PROCESSES, {"ids": array_of(several)})}
+        if several
+        else {}
+    )
+    found = []
+    for group in groups:
+        series_id, commit_id, _, report, value, log_ratio, low, high, n, outcome, quality = group[-1]
+        is_dirty = report in dirty
+        if len(group) > 1:
+            points = [_Point(*row, *processes[row[2]]) for row in group]
+            *_, log_ratio, low, high, n, outcome, quality = speaker(points)[:11]
+            value = pooled_value(points)
+            is_dirty = any(point.report_id in dirty for point in points)
+        found.append(
+            LeanPoint(series_id, commit_id, value, log_ratio, low, high, n, outcome, quality, is_dirty, report)
+        )
+    return found
