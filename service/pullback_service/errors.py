@@ -12,6 +12,7 @@
         ├── NotAcceptableError       406, a format this installation does not write
         ├── ConflictError            409
         ├── GoneError                410, it was kept for a time only
+        │   └── DamagedError         410, what was stored cannot be read any more
         ├── TooLargeError            413
         ├── OffsetError              416
         ├── TooManyRequestsError     429
@@ -124,6 +125,13 @@ class GoneError(RequestError):
     status = 410
     slug = "gone"
     title = "It was kept for a time only"
+
+
+class DamagedError(GoneError):
+    """What was stored is not what was written: a disk or a hand changed it."""
+
+    slug = "damaged"
+    title = "What was stored cannot be read any more"
 
 
 class TooLargeError(RequestError):

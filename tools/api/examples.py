@@ -29,6 +29,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(Z|\+00:00)")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _SECRET = re.compile(r"plb_(enroll_)?[\w-]{32}")
 _PREFIX = re.compile(r'"prefix": "plb_[\w-]{6}"')
+_REQUEST = re.compile(r'"request_id": "[0-9a-f]{32}"')
+_WAITING = re.compile(r'"waiting_s": [\d.]+')
 
 HYPERFINE = {
     "results": [
@@ -324,4 +326,6 @@ def _steady(text: str) -> str:
     text = _TIME.sub("2026-02-01T12:00:00Z", text)
     text = _UUID.sub(numbered, text)
     text = _SECRET.sub(lambda match: f"plb_{match[1] or ''}{'x' * 32}", text)
+    text = _REQUEST.sub('"request_id": "4c1f13f0095848e3ae08dc1e825e9a64"', text)
+    text = _WAITING.sub('"waiting_s": 0.25', text)
     return _PREFIX.sub('"prefix": "plb_xxxxxx"', text)

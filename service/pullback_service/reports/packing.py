@@ -9,17 +9,22 @@ from typing import Final
 
 from pullback_service.zstandard import zstd
 
-_LEVEL: Final = (
-    1  # times are noise in most of their digits: higher levels take two to ten times as long and find nothing more
-)
+_OPTIONS: Final = {
+    # Times are noise in most of their digits: higher levels take two to ten times as long and find nothing more.
+    zstd.CompressionParameter.compression_level: 1,
+    zstd.CompressionParameter.checksum_flag: 1,  # or a bit that a disk turned around would be read as a digit
+}
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1; no zlib stream begins so (RFC 1950: its method is 8)
 
 
 def packed(file: bytes) -> bytes:
     """A file as it is stored."""
-    return zstd.compress(file, _LEVEL)
+    return zstd.compress(file, options=_OPTIONS)
 
 
 def unpacked(stored: bytes) -> bytes:
-    """The file as it came."""
-    return zstd.decompress(stored) if stored.startswith(_ZSTD) else zlib.decompress(stored)
+    """The file as it came; ValueError where it is not as it was stored."""
+    try:
+        return zstd.decompress(stored) if stored.startswith(_ZSTD) else zlib.decompress(stored)
+    except (zstd.ZstdError, zlib.error) as error:
+        raise ValueError(f"not as it was stored: {error}") from error

@@ -13,8 +13,9 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from pullback_service import statements
 from pullback_service.commits.models import Commit
-from pullback_service.errors import GoneError, NotFoundError
+from pullback_service.errors import DamagedError, GoneError, NotFoundError
 from pullback_service.ids import MachineId
+from pullback_service.logs import logger
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import id_of
@@ -45,13 +46,13 @@ def body_of(report: Report) -> bytes:
             f"The file of report {report.id} was dropped after the time for which its project keeps files: "
             "its points and comparisons are still there."
         )
-    return unpacked(report.body)
+    return _unpacked(report, report.body)
 
 
 def document_of(report: Report) -> dict[str, Any]:
     """Our document inside the uploaded file, or the one that was made from it."""
     if report.document is not None:
-        made: dict[str, Any] = orjson.loads(unpacked(report.document))
+        made: dict[str, Any] = orjson.loads(_unpacked(report, report.document))
         return made
     return unwrap(orjson.loads(body_of(report)))[0]
 
@@ -59,7 +60,7 @@ def document_of(report: Report) -> dict[str, Any]:
 def outline_of(report: Report) -> dict[str, Any]:
     """Our document as `document_of` gives it, of its slices only how many there were, in half the time."""
     if report.document is not None:
-        made: dict[str, Any] = outline(unpacked(report.document))
+        made: dict[str, Any] = outline(_unpacked(report, report.document))
         return made
     return unwrap(outline(body_of(report)))[0]
 
@@ -74,6 +75,18 @@ def case_of(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, An
     found = next((each for each in parts.cases if _identity(each.case) == wanted), None)
     document = {**parts.head, "cases": [{"case": each.case} for each in parts.cases]}
     return None if found is None else (document, found.read())
+
+
+def _unpacked(report: Report, stored: bytes) -> bytes:
+    """A stored file; a page goes on without it, so that whoever keeps the database learns of it from the log."""
+    try:
+        return unpacked(stored)
+    except ValueError as error:
+        logger.error("stored_file_damaged", report=str(report.id), reason=str(error))
+        raise DamagedError(
+            f"The stored file of report {report.id} is damaged: its points and comparisons are still there, and a backup of "
+            "the database may have the file."
+        ) from error
 
 
 def _identity(case: Mapping[str, Any]) -> bytes:

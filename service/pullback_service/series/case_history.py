@@ -284,13 +284,20 @@ def _kept(light: Sequence[Light], oldest: Place) -> tuple[list[tuple[int, int]],
     return kept, before
 
 
-# Which reports counted is not in the index, and is read of the changes alone.
+# Of several reports at a commit the one that `pooling.counting` names speaks. Neither how well they measured nor which
+# reports they are is in the index: the one is read where there are several, the other of the changes alone.
 _CHANGES: LiteralString = """
-  WITH of_commit AS (
-       SELECT DISTINCT ON (series_id, ordered_at, commit_id) series_id, ordered_at, commit_id, value, id
+  WITH told AS (
+       SELECT series_id, ordered_at, commit_id, value, id,
+              count(*) OVER (PARTITION BY series_id, ordered_at, commit_id) AS reports
          FROM point
-        WHERE series_id = ANY (%(series)s) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
-        ORDER BY series_id, ordered_at, commit_id, id DESC),
+        WHERE series_id = ANY (%(series)s) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)),
+       of_commit AS (
+       SELECT DISTINCT ON (series_id, ordered_at, commit_id) series_id, ordered_at, commit_id, value, id
+         FROM told
+        ORDER BY series_id, ordered_at, commit_id,
+              CASE WHEN reports > 1 THEN (SELECT quality = 'contaminated' FROM point WHERE point.id = told.id) END,
+              id DESC),
        seen AS (
        SELECT *, lag(value) OVER history AS before, lag(id) OVER history AS id_before
          FROM of_commit

@@ -76,13 +76,20 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     assert str(followed.report_id) == uploads[19]["id"]
 
 
-async def test_counts_that_changed_are_told_of_all_exact_metrics(client, reports, session):
-    def counting(bytes_):
+@pytest.fixture
+def counting(reports):
+    """A report in which `fused` takes so many bytes of arrays."""
+
+    def counting(number, bytes_, **parts):
         variant = reports.variant("fused")
         variant["metrics"]["array_bytes"]["value"] = bytes_
-        return reports.case(variants=[reports.variant("unfused"), variant])
+        return reports.report(number, cases=[reports.case(variants=[reports.variant("unfused"), variant])], **parts)
 
-    uploads = [reports.report(n, cases=[counting(b)]) for n, b in ((1, 100), (2, 100), (3, 160))]
+    return counting
+
+
+async def test_counts_that_changed_are_told_of_all_exact_metrics(client, counting, session):
+    uploads = [counting(n, bytes_) for n, bytes_ in ((1, 100), (2, 100), (3, 160))]
     await upload(client, *uploads)
     found = await asked(session, metrics=("time",))
     (change,) = found.changes
@@ -94,6 +101,18 @@ async def test_counts_that_changed_are_told_of_all_exact_metrics(client, reports
     )
     assert change.commit_id == found.commits[-1].id
     assert [str(report) for report in change.reports] == [uploads[1]["id"], uploads[2]["id"]]
+
+
+async def test_what_a_contaminated_report_counted_is_no_change_where_a_clean_one_counted_too(client, counting, session):
+    clean = [counting(n, bytes_) for n, bytes_ in ((1, 100), (2, 160), (2, 170), (3, 170), (4, 170))]
+    noisy = [counting(2, 99, quality="contaminated"), counting(3, 99, quality="contaminated")]
+    await upload(client, *clean, *noisy)
+    found = await asked(session, metrics=("array_bytes",))
+    (change,) = found.changes
+    assert (change.before, change.value, change.commit_id) == (100, 170, found.commits[1].id)
+    assert [str(report) for report in change.reports] == [clean[0]["id"], clean[2]["id"]]
+    fused = [point.value for series, point in await drawn(session, found) if series.variant == "fused"]
+    assert fused == [100, 170, 170, 170]  # as the curve says
 
 
 async def test_machines_are_sketched_side_by_side(client, reports, session):
