@@ -128,6 +128,8 @@ class CaseView:
     failure: str | None
     gradient: str
     sentences: tuple[Sentence, ...]
+    moved: bool
+    """Whether anything is another than at the commit before, whatever was found by measuring both together."""
     reason: str
     """Why no count that changed is the commit's doing."""
     variants: tuple[VariantBlock, ...]
@@ -162,6 +164,7 @@ def case_view(
     unsure = any(amount.tone == "unsure" for block in variants for layer in block.layers for amount in layer.amounts)
     workload = now.entry["case"]["workload"]
     error = now.entry.get("error")
+    moved = tuple(_sentences(variants)) if before else ()
     return CaseView(
         project=project,
         workload=workload,
@@ -174,7 +177,8 @@ def case_view(
         after=steps[1],
         failure=f"{error['kind']}: {error['message']}" if error else None,
         gradient=_gradient(now.entry.get("gradient")),
-        sentences=(*_claimed(claims), *(_sentences(variants) if before else ())),
+        sentences=(*_claimed(claims), *moved),
+        moved=bool(moved),
         reason=doubt_of_change(software) if unsure else "",
         variants=variants,
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),

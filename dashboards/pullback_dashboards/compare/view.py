@@ -105,12 +105,13 @@ class Metric:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The first thing to read: one sentence, the sentence after it, and the tone of both."""
+    """The first thing to read: one sentence, the sentence after it with the command it ends in, and the tone of all."""
 
     tone: str
     mark: str
     text: str
-    then: str
+    then: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -193,30 +194,30 @@ def verdict(found: Outcomes, reference: Commit, *, across: bool = False) -> Verd
         parts = [_count(worse, "series is worse", "series are worse")] if worse else []
         parts += [_count(failed, "series fails", "series fail")] if failed else []
         parts += [_count(better, "is better", "are better")] if better else []
-        return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(found))}.", then)
+        return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(found))}.", *then)
     if better:
         told = _count(better, "series is better", "series are better")
         # Of what is ambiguous nobody knows that it is not worse.
         text = f"{told}; {ambiguous} ambiguous." if ambiguous else f"Nothing is worse, {told}."
-        return Verdict("better", "▼", text, then)
+        return Verdict("better", "▼", text, *then)
     unchanged = counts.get("same", 0) + counts.get("equal", 0)
     return _unmoved(len(found), unchanged, ambiguous, then, unpaired=unpaired)
 
 
-def _unmoved(number: int, unchanged: int, ambiguous: int, then: str, *, unpaired: int) -> Verdict:
+def _unmoved(number: int, unchanged: int, ambiguous: int, then: tuple[str, str], *, unpaired: int) -> Verdict:
     """Where nothing is better or worse: of how many series that can be said."""
     if ambiguous == number:
-        return Verdict("unsure", "?", "Nothing can be said: no series of these commits can be compared.", then)
+        return Verdict("unsure", "?", "Nothing can be said: no series of these commits can be compared.", *then)
     if unchanged == number:
-        return Verdict("plain", "=", "Nothing changed.", then)
+        return Verdict("plain", "=", "Nothing changed.", *then)
     apart = number - unchanged - ambiguous
     rest = _joined(
         [f"{count} {what}" for count, what in ((ambiguous, "ambiguous"), (apart, "not comparable")) if count]
     )
     then = then if unpaired else ""
     if not unchanged:
-        return Verdict("unsure", "?", f"Nothing can be said: {rest}.", then)
-    return Verdict("plain", "=", f"Nothing changed in {_count(unchanged, 'series', 'series')}; {rest}.", then)
+        return Verdict("unsure", "?", f"Nothing can be said: {rest}.", *then)
+    return Verdict("plain", "=", f"Nothing changed in {_count(unchanged, 'series', 'series')}; {rest}.", *then)
 
 
 def metric_rows(summaries: Iterable[MetricSummary]) -> tuple[Metric, ...]:
@@ -384,15 +385,17 @@ def _worst(found: Outcomes) -> Iterator[str]:
         yield f"and {len(together) - _CLAUSES} more kinds of change"
 
 
-def _remedy(unpaired: int, ambiguous: int, reference: Commit, *, across: bool) -> str:
+def _remedy(unpaired: int, ambiguous: int, reference: Commit, *, across: bool) -> tuple[str, str]:
+    """How to know what cannot be said: a sentence, and the command it ends in."""
     if unpaired and across:
-        return f"Of {_count(unpaired, 'series', 'series')} two machines claim nothing; their counts compare."
+        return f"Of {_count(unpaired, 'series', 'series')} two machines claim nothing; their counts compare.", ""
     if unpaired:
+        told = _count(unpaired, "series was", "series were")
         return (
-            f"{_count(unpaired, 'series was', 'series were')} measured at different times, which claims nothing; "
-            f"pullback compare --against {reference.short} measures both in the same groups."
+            f"{told} measured at different times, which claims nothing. To measure both commits in the same groups:",
+            f"pullback compare --against {reference.short}",
         )
-    return f"{_count(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""
+    return (f"{_count(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""), ""
 
 
 def _count(count: int, one: str, many: str) -> str:
@@ -405,10 +408,11 @@ def _joined(parts: "Sequence[str] | Iterator[str]") -> str:
 
 def markdown(view: CompareView) -> str:
     """Exactly what the page shows, for a pull request."""
+    command = f" `{view.verdict.command}`" if view.verdict.command else ""
     lines = [
         f"**{markdown_text(view.verdict.mark)} {markdown_text(view.verdict.text)}**".replace("** ", "**"),
         "",
-        f"`{view.reference.short}` → `{view.candidate.short}` of {markdown_text(view.project)}. {markdown_text(view.verdict.then)}".rstrip(),
+        f"`{view.reference.short}` → `{view.candidate.short}` of {markdown_text(view.project)}. {markdown_text(view.verdict.then)}{command}".rstrip(),
         "",
         "| metric | worse | better | unchanged | ambiguous | not comparable | failed |",
         "|---|---|---|---:|---:|---:|---:|",

@@ -109,6 +109,8 @@ def test_what_was_found_by_measuring_both_commits_is_told_first_and_as_it_was_sa
     assert said[0].text == "3.1 % more time than aaaaaaaaa (+2.7 % to +3.6 %, 20 groups)"
     assert said[2].text.startswith("arrays +1")
     assert len(view(told(), None, claims).sentences) == 2
+    assert view(told(arrays=4), told(), claims).moved
+    assert not view(told(), told(), claims).moved  # its counts are what they were, which the page says
 
 
 def test_the_first_measurement_has_nothing_beside_it(view):
