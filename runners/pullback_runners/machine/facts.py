@@ -7,6 +7,8 @@ import platform
 import re
 import socket
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ import psutil
 from pullback_runners.machine.nvidia import ask_driver
 
 GIB = 2**30
+PEERS = ("autograd", "jax", "jaxlib", "numba", "torch")
+"""Distributions of the peers. Their adapters are not asked: those import our engine, and a worker chooses which one that is."""
 
 
 def describe_machine(name: str | None = None) -> dict[str, Any]:
@@ -44,6 +48,7 @@ def describe_machine(name: str | None = None) -> dict[str, Any]:
         "scipy": importlib.metadata.version("scipy"),
         "llvmlite": importlib.metadata.version("llvmlite"),
         "blas": _blas(),
+        **_versions(PEERS),
         "driver": driver,
     }
     return {"fingerprint": fingerprint(hardware), "name": name or socket.gethostname(), "facts": facts}
@@ -64,6 +69,15 @@ def gpu_facts(listed: list[list[str]] | None) -> tuple[str | None, str | None]:
 def fingerprint(hardware: dict[str, Any]) -> str:
     """Return sixteen hexadecimal digits that stand for this hardware."""
     return hashlib.sha256(json.dumps(hardware, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _versions(distributions: Iterable[str]) -> dict[str, str]:
+    """Of those that are installed."""
+    found = {}
+    for name in distributions:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _cpu_model() -> str:

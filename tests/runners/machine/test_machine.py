@@ -2,7 +2,9 @@ import json
 from dataclasses import replace
 
 from pullback_runners.machine import Preflight, describe_machine, judge_preflight, take_preflight
-from pullback_runners.machine.facts import cpu_model_of, fingerprint, gpu_facts
+from pullback_runners.machine.facts import PEERS, cpu_model_of, fingerprint, gpu_facts
+from pullback_runners.peers import PEERS as PEERS_OF_TABLES
+from pullback_runners.peers import find_peer
 
 CPUINFO = """processor\t: 0
 vendor_id\t: AuthenticAMD
@@ -40,6 +42,19 @@ def test_a_machine_is_described_twice_alike():
     facts = first["facts"]
     assert {"cpu", "cores", "memory_gib", "kernel", "python", "numpy", "blas", "gpu", "driver"} <= set(facts)
     assert describe_machine("bench-1")["name"] == "bench-1"
+
+
+def test_peers_that_are_installed_are_told_with_their_versions(tmp_path, monkeypatch):
+    packages = {package for name in PEERS_OF_TABLES for package in find_peer(name).packages}
+    assert packages - {"numpy"} <= set(PEERS)
+    installed = tmp_path / "torch-99.1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99.1\n")
+    without = describe_machine()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    described = describe_machine()
+    assert described["facts"]["torch"] == "99.1"
+    assert described["fingerprint"] == without["fingerprint"]
 
 
 def test_software_splits_no_series_and_hardware_does():
