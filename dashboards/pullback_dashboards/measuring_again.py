@@ -30,7 +30,9 @@ def reproduce_command(document: Mapping[str, Any], commit: Commit, only: Mapping
         return f"{compare_command(reference, candidate)} {options} -o compared.json"
     engine = harness.get("engine") or {}
     if engine.get("sha", commit.sha) != commit.sha:  # workloads of somebody's own, which the commit is of
-        return f"{_beside(commit)}\npullback run --workloads FILE {options} -o report.json"
+        files = harness.get("workload_files") or ["FILE"]  # reports from before 2026-11-22 do not name it
+        own = shlex.join(part for file in files for part in ("--workloads", file))
+        return f"{_beside(commit)}\npullback run {own} {options} -o report.json"
     remark = "# without what was not committed:\n" if document.get("commit", {}).get("dirty") else ""
     return f"{remark}{measure_command(commit.sha)} {options} -o measured"
 

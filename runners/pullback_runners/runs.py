@@ -136,6 +136,7 @@ def run_suite(
         "harness": {
             "version": importlib.metadata.version("pullback"),
             "engine": measured.commit,
+            "workload_files": list(owner.files),
             "suite": suite,
             "quality": quality,
             "contamination": reasons,

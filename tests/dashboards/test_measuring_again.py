@@ -75,6 +75,10 @@ def test_what_belongs_to_another_repository_is_measured_in_a_worktree_of_it(kind
         assert last == "pullback upload FILE --project 'my parser'"
     else:
         assert last == "pullback run --workloads FILE --suite quick --variant external -o report.json"
+        raw["harness"]["workload_files"] = ["benchmarks/a b.py", "c.py"]
+        *_, last = reproduce_command(raw, COMMIT).splitlines()
+        options = "--workloads 'benchmarks/a b.py' --workloads c.py --suite quick --variant external"
+        assert last == f"pullback run {options} -o report.json"
 
 
 def test_the_runner_takes_the_name_of_each_of_its_cases_for_that_one():

@@ -152,6 +152,7 @@ def test_a_workload_of_ones_own_is_filed_under_its_repository_and_its_wrong_orac
     report = json.loads(path.read_text())["pullback"]
     assert (report["project"], report["commit"]["sha"], report["commit"]["dirty"]) == ("mine", sha, False)
     assert report["harness"]["engine"] != report["commit"]
+    assert report["harness"]["workload_files"] == ["squares.py"]
     assert f"written to {path}; nothing in it was timed, so pyperf cannot read it" in done.stdout
 
 

@@ -244,7 +244,7 @@ async def _held(session: AsyncSession, stored: StoredChart, number: int) -> Held
     except ValidationError:
         return Held(problem="What was pinned cannot be read any more: remove it, and pin it again.")
     return Held(
-        verdict=verdict(found.answered.judged.outcomes, found.reference),
+        verdict=verdict(found.answered.judged.outcomes, found.reference, found.candidate),
         metrics=metric_rows(summarize(found.answered.judged.outcomes)),
         reference=found.reference.short,
         candidate=found.candidate.short,

@@ -1,11 +1,12 @@
 """What the page of a case at a commit shows: the case in two reports, this one and that of the commit measured before.
 
-Every number stands beside what it was. Counts accuse at once, for they are exact, unless the software changed with them;
-times are two readings side by side, pointed at only where the intervals of their ratios lie apart.
+Every number stands beside what it was. Counts accuse at once, for they are exact, unless the software changed with them or
+they compare within one session only; times are two readings side by side, pointed at only where the intervals of their
+ratios lie apart and nothing else used the machine.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -17,6 +18,7 @@ from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, in_reading_order, metric_label
 from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.wording import factors, units
+from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.machines.software import differing_software, doubt_of_change
 
 LAYERS = (
@@ -33,7 +35,7 @@ _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FL
 class Amount:
     """A count of memory beside what it was; `change` is empty where nothing changed or nothing is known of before.
 
-    `tone` is unsure where the software changed as well.
+    `tone` is unsure where the software changed as well, and for counts that compare only where one session made both.
     """
 
     metric: str
@@ -130,8 +132,8 @@ class CaseView:
     sentences: tuple[Sentence, ...]
     moved: bool
     """Whether anything is another than at the commit before, whatever was found by measuring both together."""
-    reason: str
-    """Why no count that changed is the commit's doing."""
+    reasons: tuple[str, ...]
+    """Why what is another than before may not be the commit's doing."""
     variants: tuple[VariantBlock, ...]
     environment: tuple[Difference, ...]
     quality: str
@@ -160,8 +162,19 @@ def case_view(
 ) -> CaseView:
     """The view. `steps` are the commits measured before and after, `claims` what sessions say that measured this one too."""
     software = differing_software(_facts(before.document), _facts(now.document)) if before else ""
-    variants = tuple(_variants(now.entry, before.entry if before else None, other_software=bool(software)))
-    unsure = any(amount.tone == "unsure" for block in variants for layer in block.layers for amount in layer.amounts)
+    contaminated = before is not None and "contaminated" in {_quality(before.document), _quality(now.document)}
+    variants = tuple(
+        _variants(
+            now.entry, before.entry if before else None, other_software=bool(software), contaminated=contaminated
+        )
+    )
+    doubted = {
+        amount.metric
+        for block in variants
+        for layer in block.layers
+        for amount in layer.amounts
+        if amount.tone == "unsure"
+    }
     workload = now.entry["case"]["workload"]
     error = now.entry.get("error")
     moved = tuple(_sentences(variants)) if before else ()
@@ -179,16 +192,28 @@ def case_view(
         gradient=_gradient(now.entry.get("gradient")),
         sentences=(*_claimed(claims), *moved),
         moved=bool(moved),
-        reason=doubt_of_change(software) if unsure else "",
+        reasons=tuple(_reasons(doubted, software, contaminated=contaminated, variants=variants)),
         variants=variants,
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
-        quality=now.document["harness"].get("quality", "clean"),
+        quality=_quality(now.document),
         reproduce=reproduce_command(now.document, commit, only=now.entry),
     )
 
 
+def _reasons(
+    doubted: Collection[str], software: str, *, contaminated: bool, variants: Sequence[VariantBlock]
+) -> Iterator[str]:
+    if contaminated and any(block.since_tone for block in variants):
+        yield "Something else used the machine while one of the two was measured: how times moved claims nothing."
+    if software and doubted:
+        yield doubt_of_change(software)
+    elif doubted:
+        kinds = ", ".join(metric_label(name) for name in sorted(doubted))
+        yield f"Between two runs these change with what else the process does: {kinds}."
+
+
 def _variants(
-    now: Mapping[str, Any], before: Mapping[str, Any] | None, *, other_software: bool
+    now: Mapping[str, Any], before: Mapping[str, Any] | None, *, other_software: bool, contaminated: bool
 ) -> Iterator[VariantBlock]:
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
@@ -213,7 +238,7 @@ def _variants(
             sign=factors.mark(outcome),
             tone=factors.tone(outcome),
             since=factors.shift(spread.middle - spread_before.middle) if spread and spread_before else "",
-            since_tone=factors.tone(moved) if moved else "",
+            since_tone="" if not moved else "unsure" if contaminated else factors.tone(moved),
             samples=tuple(_processes(entry)),
             slices=_slices(entry),
             groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
@@ -241,13 +266,14 @@ def _amount(
     value, before = (metric or {}).get("value"), (old or {}).get("value")
     unit = (metric or {}).get("unit", "")
     difference = 0 if value is None or before is None else value - before
+    doubted = other_software or name in COUNTED_IN_ONE_SESSION
     return Amount(
         metric=name,
         value=value,
         shown=units.quantity(value, unit),
         exact=units.exact(value, unit),
         change=units.change(difference, unit) if difference else "",
-        tone=("unsure" if other_software else "better" if difference < 0 else "worse") if difference else "",
+        tone=("unsure" if doubted else "better" if difference < 0 else "worse") if difference else "",
         differs=bool((metric or {}).get("differs")),
     )
 
@@ -354,6 +380,11 @@ def _environment(document: Mapping[str, Any]) -> dict[str, Any]:
     told = {f"harness {name}": harness.get(name) for name in ("version", "suite", "quality")}
     uncommitted = {"uncommitted changes": "yes" if document["commit"].get("dirty") else "no"}
     return {**_facts(document), **told, **uncommitted}
+
+
+def _quality(document: Mapping[str, Any]) -> str:
+    quality: str = document["harness"].get("quality", "clean")
+    return quality
 
 
 def _facts(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,14 +9,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.compare.reading import commit_as_named
-from pullback_dashboards.history import Commit
+from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits.naming import named_commit
-from pullback_service.commits.queries import parents_of
+from pullback_service.commits.queries import parents_of, unknown_among
 from pullback_service.ids import ProjectId
 from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
@@ -59,12 +59,21 @@ class JobRow:
 
 
 @dataclass(frozen=True)
+class Parent:
+    """A commit that this one follows; the service may never have heard more of it than its hash."""
+
+    sha: str
+    short: str
+    href: str | None
+
+
+@dataclass(frozen=True)
 class CommitView:
     """A commit with its uploads, its jobs, and what the newest upload says."""
 
     project: str
     commit: Commit
-    parents: tuple[Commit, ...]
+    parents: tuple[Parent, ...]
     compare_href: str | None
     reports: tuple[ReportRow, ...]
     jobs: tuple[JobRow, ...]
@@ -82,12 +91,15 @@ async def _commit(project: str, sha: str, session: AsyncSession, *, certain: Cer
     commit = commit_as_named(found)
     certain(_title(commit))
     parents = (await parents_of(session, [found.id])).get(found.id, [])
+    unheard = await unknown_among(session, project_id, parents) if parents else ()
     stored = await list_reports(session, project=project, commit=commit.sha, before=None, limit=_MOST_REPORTS)
     jobs = await list_jobs(session, project=project, commit=commit.sha, state=None, before_id=None, limit=_MOST_JOBS)
     return CommitView(
         project=project,
         commit=commit,
-        parents=tuple(Commit(parent) for parent in parents),
+        parents=tuple(
+            Parent(sha, short_of(sha), None if sha in unheard else links.commit(project, sha)) for sha in parents
+        ),
         compare_href=links.compare(project, head=commit.sha) if parents and stored else None,
         reports=tuple(_row(report) for report in stored),
         jobs=tuple(_job_row(job) for job in jobs),

@@ -219,7 +219,7 @@ async def _view(
         reference=reference,
         candidate=candidate,
         machines=(state.base_machine or "", state.head_machine or "") if comparison.across else None,
-        verdict=verdict(found, reference, across=comparison.across),
+        verdict=verdict(found, reference, candidate, across=comparison.across),
         notes=tuple(comparison.answered.notes),
         metrics=metric_rows(summarize(found)),
         rows=rows_of(

@@ -19,6 +19,7 @@ from pullback_dashboards.choices import Question
 from pullback_dashboards.compare.expanded import Expanded
 from pullback_dashboards.explore.view import Menu, written
 from pullback_dashboards.history import Commit, metric_label
+from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.markdown import markdown_text
@@ -181,13 +182,13 @@ def _counted(column: NDArray[Any]) -> Iterator[tuple[int, int]]:
     return zip(values.tolist(), counts.tolist(), strict=True)
 
 
-def verdict(found: Outcomes, reference: Commit, *, across: bool = False) -> Verdict:
+def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bool = False) -> Verdict:
     """The whole comparison in a sentence; `across` two machines there is nothing that groups could tell."""
     counts = found.counts()
     failed, ambiguous = counts.get("failed", 0), counts.get("ambiguous", 0)
     worse, better = int(found.trending("worse").sum()) - failed, int(found.trending("better").sum())
     unpaired = int((found.kind == KIND_CODE_OF["unpaired"]).sum())
-    then = _remedy(unpaired, ambiguous, reference, across=across)
+    then = _remedy(unpaired, ambiguous, compare_command(reference.short, candidate.short), across=across)
     if not len(found):
         return Verdict("plain", "", "Nothing was measured at either commit.", "Choose other commits or other filters.")
     if failed or worse:
@@ -385,15 +386,16 @@ def _worst(found: Outcomes) -> Iterator[str]:
         yield f"and {len(together) - _CLAUSES} more kinds of change"
 
 
-def _remedy(unpaired: int, ambiguous: int, reference: Commit, *, across: bool) -> tuple[str, str]:
+def _remedy(unpaired: int, ambiguous: int, command: str, *, across: bool) -> tuple[str, str]:
     """How to know what cannot be said: a sentence, and the command it ends in."""
     if unpaired and across:
         return f"Of {_count(unpaired, 'series', 'series')} two machines claim nothing; their counts compare.", ""
     if unpaired:
         told = _count(unpaired, "series was", "series were")
         return (
-            f"{told} measured at different times, which claims nothing. To measure both commits in the same groups:",
-            f"pullback compare --against {reference.short}",
+            f"{told} measured at different times, which claims nothing. Two commits of the engine are measured in the same "
+            "groups by",
+            command,
         )
     return (f"{_count(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""), ""
 

@@ -13,7 +13,7 @@ from pullback_dashboards.wording.units import quantity
 PHASES: Mapping[str, str] = {
     "prepare": "getting the commit ready",
     "preflight": "looking at the machine",
-    "examine": "counting memory",
+    "examine": "examining",
     "measure": "measuring",
     "finished": "measuring",
     "upload": "sending the report",

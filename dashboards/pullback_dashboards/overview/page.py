@@ -17,7 +17,7 @@ from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
-from pullback_dashboards.overview.view import Cell, HeatMap, News, Row, heat_map, news
+from pullback_dashboards.overview.view import Cell, HeatMap, News, Row, heat_map, news, unjudged_ratios
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_service.ids import ProjectId
@@ -67,6 +67,7 @@ class OverviewView:
     commits: int = 0
     heat: HeatMap | None = None
     news: tuple[News, ...] = ()
+    unjudged: int = 0
     questions: tuple[Question, ...] = ()
     filters: Filters | None = None
     empty: Empty | None = None
@@ -135,6 +136,7 @@ async def _shown(session: AsyncSession, present: Present, places: _Places, state
         commits=len(found.history.commits),
         heat=_heat(found, replace(state, project=places.project)),
         news=news(found.lately, project=places.project, machine=state.machine),
+        unjudged=unjudged_ratios(found.lately),
         questions=questions(
             _which_project(places.project, places.projects), _which_metric(state, found), _which_order(state, found)
         ),

@@ -254,6 +254,22 @@ def changed_cases(lately: History) -> frozenset[str]:
     return frozenset(change.case for change in _all_changes(lately))
 
 
+def unjudged_ratios(history: History) -> int:
+    """How many ratios to the baseline moved lately of which that is no news, for something else used the machine."""
+    moves = 0
+    for line in history.lines:
+        if line.metric.name != "time" or line.variant not in TIERS:
+            continue
+        measured = [(place, reading) for place, reading in enumerate(line.readings) if reading is not None]
+        moves += any(
+            place >= len(history.commits) - LATELY
+            and (before.contaminated or now.contaminated)
+            and factors.move(before.spread, now.spread) is not None
+            for (_, before), (place, now) in pairwise(measured)
+        )
+    return moves
+
+
 def news(history: History, *, project: str, machine: str | None) -> tuple[News, ...]:
     """What changed lately, newest commit first, the largest change of a commit first; one item for the same in many cases.
 

@@ -17,10 +17,14 @@ ENGINE_PROJECT = "pullback"
 
 @dataclass(frozen=True)
 class Belonging:
-    """A project by name, and the commit; None where no repository knows of what was measured."""
+    """A project by name, and the commit; None where no repository knows of what was measured.
+
+    `files` are those of somebody's own workloads, as they are called in their repository.
+    """
 
     project: str
     commit: Mapping[str, Any] | None
+    files: tuple[str, ...] = ()
 
 
 def belonging_of_engine(package: Path) -> Belonging:
@@ -42,13 +46,13 @@ def belonging_of_workloads(files: Sequence[Path], package: Path) -> Belonging | 
         )
     ((top, file),) = tops.items()
     if top is None:
-        return Belonging(file.parent.name or ENGINE_PROJECT, None)
+        return Belonging(file.parent.name or ENGINE_PROJECT, None, tuple(each.name for each in files))
     if top in package.resolve().parents and run_git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
         return None
     commit = describe_commit(top)
     if commit is not None and any(run_git(top, "ls-files", "--error-unmatch", str(each)) is None for each in files):
         commit = {**commit, "dirty": True}  # it has not seen this file
-    return Belonging(_name_of(top), commit)
+    return Belonging(_name_of(top), commit, tuple(each.relative_to(top).as_posix() for each in files))
 
 
 def _repository(file: Path) -> Path | None:

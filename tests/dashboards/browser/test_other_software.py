@@ -105,7 +105,7 @@ def test_the_page_of_the_case_and_the_comparison_agree(updated):
     address = f"/projects/updated/commits/{SHAS[2]}/cases/{quote(CASE)}"
     for machine, tone, reason in (("updated", "unsure", SOFTWARE), ("kept", "worse", "")):
         view = httpx.get(f"{updated}{address}.json?machine={machine}").json()
-        assert view["reason"] == reason
+        assert view["reasons"] == ([reason] if reason else [])
         assert {said["tone"] for said in view["sentences"] if "arrays +1" in said["text"]} == {tone}
         amounts = {
             amount["tone"] for block in view["variants"] for layer in block["layers"] for amount in layer["amounts"]

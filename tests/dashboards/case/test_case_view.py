@@ -93,6 +93,31 @@ def test_a_ratio_moves_only_with_intervals_apart(view):
     assert page.sentences[0].text == "time against unfused +20.0 %, now 0.600×"
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_ratio_claims_nothing_where_something_else_used_the_machine(view, which):
+    reports = [told(0.6), told(0.5)]
+    reports[which].document["harness"]["quality"] = "contaminated"
+    page = view(*reports)
+    assert page.variants[1].since_tone == "unsure"
+    assert [(said.variant, said.tone, said.mark) for said in page.sentences] == [("fused", "unsure", "?")]
+    assert page.reasons == (
+        "Something else used the machine while one of the two was measured: how times moved claims nothing.",
+    )
+    counted = view(told(0.5, arrays=4), reports[1])
+    assert [said.tone for said in counted.sentences] == ["worse"]  # a count is a count, whatever else runs
+
+
+def test_counts_that_compare_within_one_session_only_accuse_nobody(view):
+    now, before = told(), told()
+    for report, value in ((now, 51), (before, 40)):
+        report.entry["variants"][1]["metrics"]["python_allocs"] = metric(value, "1")
+    page = view(now, before)
+    (amount,) = (a for layer in page.variants[1].layers for a in layer.amounts if a.metric == "python_allocs")
+    assert (amount.tone, amount.change) == ("unsure", "+11")
+    assert page.sentences == ()
+    assert page.reasons == ("Between two runs these change with what else the process does: python allocations.",)
+
+
 def test_what_was_found_by_measuring_both_commits_is_told_first_and_as_it_was_said_last(view):
     def claim(variant, outcome, ratio):
         return Claim(

@@ -60,39 +60,39 @@ def row(each, doubt=None):
 
 
 def test_an_array_more_is_said_first():
-    said = verdict(outcomes_of([exact("more"), paired("faster", -0.1, number=2)]), OLD)
+    said = verdict(outcomes_of([exact("more"), paired("faster", -0.1, number=2)]), OLD, NEW)
     assert (said.tone, said.mark) == ("worse", "▲")
     assert said.text == "1 series is worse, 1 is better: fused arrays +33.3 %."
 
 
 def test_alike_changes_are_said_together_with_the_largest():
-    said = verdict(outcomes_of([exact("more", math.log(2)), exact("more", math.log(3), number=2)]), OLD)
+    said = verdict(outcomes_of([exact("more", math.log(2)), exact("more", math.log(3), number=2)]), OLD, NEW)
     assert said.text == "2 series are worse: fused arrays up to +200.0 % in 2 series."
 
 
 def test_something_where_there_was_nothing_has_no_ratio():
-    said = verdict(outcomes_of([exact("more", None, older=0.0)]), OLD)
+    said = verdict(outcomes_of([exact("more", None, older=0.0)]), OLD, NEW)
     assert said.text == "1 series is worse: fused has arrays where it had none."
 
 
 def test_a_failure_is_worse_than_anything():
     failed = compared(Judgement("failed", reason="gradient off by 1e-3"), newer=None)
-    assert verdict(outcomes_of([failed]), OLD).text == "1 series fails: fused fails."
+    assert verdict(outcomes_of([failed]), OLD, NEW).text == "1 series fails: fused fails."
     assert row(failed).tone == "failed"
 
 
 def test_better_alone_is_told_as_nothing_worse():
-    said = verdict(outcomes_of([paired("faster", -0.2)]), OLD)
+    said = verdict(outcomes_of([paired("faster", -0.2)]), OLD, NEW)
     assert (said.tone, said.text) == ("better", "Nothing is worse, 1 series is better.")
-    said = verdict(outcomes_of([paired("faster", -0.2), unpaired(math.log(100), number=2)]), OLD)
+    said = verdict(outcomes_of([paired("faster", -0.2), unpaired(math.log(100), number=2)]), OLD, NEW)
     assert (said.tone, said.text) == ("better", "1 series is better; 1 ambiguous.")
 
 
 def test_what_was_not_paired_claims_nothing_and_says_how_to_know():
-    said = verdict(outcomes_of([unpaired(math.log(2))]), OLD)
+    said = verdict(outcomes_of([unpaired(math.log(2))]), OLD, NEW)
     assert said.tone == "unsure"
-    assert said.then.endswith("in the same groups:")
-    assert said.command == f"pullback compare --against {OLD.short}"
+    assert said.then.endswith("in the same groups by")
+    assert said.command == f"pullback compare --against {OLD.short} --candidate {NEW.short}"
     hinted = row(unpaired(math.log(2)), Doubt(0.5, 0.9, 0.1, "slower", "values"))
     assert hinted.hint == "a hint of slower, no claim"
     assert hinted.mark == "?"
@@ -100,7 +100,7 @@ def test_what_was_not_paired_claims_nothing_and_says_how_to_know():
 
 
 def test_nothing_measured_is_said_so():
-    assert verdict(outcomes_of([]), OLD).text == "Nothing was measured at either commit."
+    assert verdict(outcomes_of([]), OLD, NEW).text == "Nothing was measured at either commit."
 
 
 def test_a_row_shows_the_change_its_interval_and_how_far_beyond_doubt_it_is():
@@ -151,7 +151,7 @@ def compare_view():
 
     def made(**changes):
         parts = {
-            "project": "p", "reference": OLD, "candidate": NEW, "verdict": verdict(outcomes_of([exact("more")]), OLD), "notes": (),
+            "project": "p", "reference": OLD, "candidate": NEW, "verdict": verdict(outcomes_of([exact("more")]), OLD, NEW), "notes": (),
             "metrics": metric_rows(summarize(outcomes_of([exact("more")]))), "rows": (), "found": 1, "hidden": 3, "all_href": "", "relevant_href": "",
             "machines": None, "showing": "changed", "first": 1, "next_href": None, "turned_href": "", "commands": "",
         }  # fmt: skip
@@ -162,12 +162,12 @@ def compare_view():
 
 def test_where_nothing_can_be_said_the_counts_say_so():
     apart = [compared(Judgement("not_comparable", None), number=number) for number in (1, 2)]
-    said = verdict(outcomes_of([*apart, exact("ambiguous", number=3)]), OLD)
+    said = verdict(outcomes_of([*apart, exact("ambiguous", number=3)]), OLD, NEW)
     assert (said.tone, said.mark, said.text) == ("unsure", "?", "Nothing can be said: 1 ambiguous, 2 not comparable.")
 
 
 def test_nothing_changed_is_said_of_those_that_did_not():
     same = exact("equal", 0.0)
-    assert verdict(outcomes_of([same]), OLD).text == "Nothing changed."
+    assert verdict(outcomes_of([same]), OLD, NEW).text == "Nothing changed."
     apart = compared(Judgement("not_comparable", None), number=2)
-    assert verdict(outcomes_of([same, apart]), OLD).text == "Nothing changed in 1 series; 1 not comparable."
+    assert verdict(outcomes_of([same, apart]), OLD, NEW).text == "Nothing changed in 1 series; 1 not comparable."

@@ -60,7 +60,7 @@ def test_progress_is_shown_only_where_it_makes_sense(raw, shown):
 
 def test_phases_have_words_and_a_strange_one_is_shown_as_it_is():
     assert [phase_in_words(phase) for phase in ("examine", "building", None)] == [
-        "counting memory",
+        "examining",
         "building",
         "about to begin",
     ]

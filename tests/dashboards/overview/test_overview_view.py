@@ -5,7 +5,7 @@ import pytest
 from pullback_dashboards.history import Claim, Metric, Reading
 from pullback_dashboards.overview.ranking import Standing, means, ranked
 from pullback_dashboards.overview.state import State
-from pullback_dashboards.overview.view import bracket, changed_cases, heat_map, news
+from pullback_dashboards.overview.view import LATELY, bracket, changed_cases, heat_map, news, unjudged_ratios
 
 
 def stood(history, metric):
@@ -115,6 +115,17 @@ def test_a_ratio_that_moved_is_no_news_of_a_peer_nor_of_a_contaminated_reading(b
     for place in (0, 1):
         disturbed = [each._replace(contaminated=place == at) for at, each in enumerate(moved)]
         assert told("fused", disturbed) == []
+
+
+def test_moves_that_are_no_news_for_something_else_used_the_machine_are_counted(build):
+    def counted(*readings):
+        return unjudged_ratios(build.history(build.line("fused", readings), build.line("numpy", readings)))
+
+    steady, moved = build.paired(0.40), build.paired(0.50)
+    noisy = moved._replace(contaminated=True)
+    assert counted(steady, moved) == counted(steady, steady._replace(contaminated=True)) == 0
+    assert counted(steady, noisy) == counted(noisy, steady) == 1
+    assert counted(steady, noisy, *[noisy] * LATELY) == 0  # long ago
 
 
 def test_noise_within_the_intervals_is_no_news(build):

@@ -39,6 +39,7 @@ def test_own_workloads_are_their_repositorys_by_the_name_of_its_origin_or_folder
     files = [mine / "benchmarks" / "speed.py", mine / "benchmarks" / "memory.py"]
     own = belonging_of_workloads(files, engine)
     assert (own.project, own.commit["title"], own.commit["dirty"]) == ("gradients", "First of gradients", False)
+    assert own.files == ("benchmarks/speed.py", "benchmarks/memory.py")
     for origin in ("https://git.example/ada/network.git", "git@git.example:network.git/", "/srv/network"):
         git(mine, "config", "remote.origin.url", origin)
         assert belonging_of_workloads(files, engine).project == "network"
@@ -56,7 +57,7 @@ def test_a_commit_that_has_not_seen_the_file_is_dirty_and_one_that_ignores_it_is
 def test_a_file_outside_of_any_repository_has_a_folder_and_no_commit(tmp_path, engine):
     (tmp_path / "alone").mkdir()
     own = belonging_of_workloads([tmp_path / "alone" / "mine.py"], engine)
-    assert (own.project, own.commit) == ("alone", None)
+    assert (own.project, own.commit, own.files) == ("alone", None, ("mine.py",))
 
 
 def test_files_of_two_repositories_are_no_one_report(mine, engine, tmp_path):
