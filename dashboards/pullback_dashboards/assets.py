@@ -11,11 +11,13 @@ from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
+from pullback_dashboards.styles import sheet
+
 _MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 PLOTLY = "plotly.min.js"
+STYLES = "pullback.css"
 NAMES = frozenset(
     {
-        "pullback.css",
         "start.js",
         "theme.js",
         "figures.js",
@@ -26,6 +28,7 @@ NAMES = frozenset(
         "log.js",
         "cells.js",
         "icon.svg",
+        STYLES,
         PLOTLY,
     }
 )
@@ -66,6 +69,8 @@ def asset(name: str) -> Asset:
         raise KeyError(name)
     if name == PLOTLY:
         return Asset(name, _plotly_script().read_bytes())
+    if name == STYLES:
+        return Asset(name, sheet().encode())
     return Asset(name, files(__package__).joinpath("static", name).read_bytes())
 
 
