@@ -164,9 +164,7 @@ def case_view(
     software = differing_software(_facts(before.document), _facts(now.document)) if before else ""
     contaminated = before is not None and "contaminated" in {_quality(before.document), _quality(now.document)}
     variants = tuple(
-        _variants(
-            now.entry, before.entry if before else None, other_software=bool(software), contaminated=contaminated
-        )
+        _variants(now.entry, before.entry if before else None, other_software=bool(software), contaminated=contaminated)
     )
     doubted = {
         amount.metric

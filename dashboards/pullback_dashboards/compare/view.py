@@ -215,7 +215,7 @@ def _unmoved(number: int, unchanged: int, ambiguous: int, then: tuple[str, str],
     rest = _joined(
         [f"{count} {what}" for count, what in ((ambiguous, "ambiguous"), (apart, "not comparable")) if count]
     )
-    then = then if unpaired else ""
+    then = then if unpaired else ("", "")
     if not unchanged:
         return Verdict("unsure", "?", f"Nothing can be said: {rest}.", *then)
     return Verdict("plain", "=", f"Nothing changed in {_count(unchanged, 'series', 'series')}; {rest}.", *then)

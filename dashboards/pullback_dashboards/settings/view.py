@@ -7,7 +7,7 @@ from datetime import datetime
 import orjson
 
 from pullback_dashboards import links
-from pullback_service.access.caller import Caller, Scope
+from pullback_service.access.caller import LOCAL, Caller, Scope
 from pullback_service.audit.models import Audit
 from pullback_service.claims import LEAST_CLAIM, USUAL_MARGIN
 from pullback_service.comparisons.judging import PROVISIONAL_FLOOR
@@ -38,6 +38,8 @@ class Reader:
     of_all_projects: bool
     may_change: bool
     may_make_projects: bool
+    is_local: bool
+    """Whether the service asks nobody for a token, so that this is whoever reaches it."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ def reader_of(caller: Caller) -> Reader:
         of_all_projects=caller.projects is None,
         may_change=caller.has("admin"),
         may_make_projects=caller.has("admin") and caller.projects is None,
+        is_local=caller == LOCAL,
     )
 
 

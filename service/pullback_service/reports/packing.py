@@ -5,11 +5,12 @@ a fifth smaller (docs/decisions/0068).
 """
 
 import zlib
+from collections.abc import Mapping
 from typing import Final
 
 from pullback_service.zstandard import zstd
 
-_OPTIONS: Final = {
+_OPTIONS: Final[Mapping[int, int]] = {
     # Times are noise in most of their digits: higher levels take two to ten times as long and find nothing more.
     zstd.CompressionParameter.compression_level: 1,
     zstd.CompressionParameter.checksum_flag: 1,  # or a bit that a disk turned around would be read as a digit
