@@ -392,11 +392,8 @@ def _remedy(unpaired: int, ambiguous: int, command: str, *, across: bool) -> tup
         return f"Of {_count(unpaired, 'series', 'series')} two machines claim nothing; their counts compare.", ""
     if unpaired:
         told = _count(unpaired, "series was", "series were")
-        return (
-            f"{told} measured at different times, which claims nothing. Two commits of the engine are measured in the same "
-            "groups by",
-            command,
-        )
+        apart = f"{told} measured at different times, which claims nothing."
+        return f"{apart} Two commits of the engine are measured in the same groups by", command
     return (f"{_count(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""), ""
 
 

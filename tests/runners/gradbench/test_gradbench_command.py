@@ -14,15 +14,12 @@ COMMAND = [sys.executable, "-P", "-m", "pullback_cli", "gradbench", "--tier", "f
 SQUARE = {"kind": "evaluate", "module": "hello", "function": "square", "input": 3.0}
 
 
-def hear_interrupts():
-    """A shell that starts something in the background has it ignore interrupts, and whatever that starts: so the tests."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @pytest.fixture
 def tool():
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(COMMAND, **pipes, preexec_fn=hear_interrupts) as process:
+    # A shell that starts something in the background has it ignore interrupts, and whatever that starts: so these tests.
+    outer = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        signal.signal(signal.SIGINT, outer)
         yield process
         process.kill()
 
