@@ -23,6 +23,7 @@ from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.markdown import markdown_text
+from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import KIND_CODE_OF, OUTCOMES, Flags
 from pullback_service.comparisons.judging import UNCHANGED, Outcome, trend
 from pullback_service.comparisons.outcomes import MetricSummary, Outcomes, Span
@@ -139,6 +140,14 @@ class CompareView:
     questions: tuple[Question, ...] = ()
     menus: tuple[Menu, ...] = ()
     pin_href: str | None = None
+
+    @property
+    def more_runs_tell_more(self) -> bool:
+        """Whether a change stands there without an interval that more runs would give it."""
+        return any(
+            row.kind == _KINDS["unpaired"] and not row.doubt and row.metric not in COUNTED_IN_ONE_SESSION
+            for row in self.rows
+        )
 
 
 def shown_by(found: Outcomes, show: Show) -> Flags:

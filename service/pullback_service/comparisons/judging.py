@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import inf, log, sqrt
 from re import compile as pattern
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement
 from pullback_service.machines.software import doubt_of_change
@@ -145,6 +145,8 @@ def judge(
         return Judgement("not_comparable", reason=f"Measured by different methods, {methods}.")
     else:
         judgement = (_of_counts if exact else _of_values)(reference, candidate)
+        if counted_together is not None and judgement.kind == "unpaired":
+            judgement = judgement._replace(reason=_COUNTED_APART)
         if changed_software is not None and judgement.outcome in CHANGED_COUNTS:
             judgement = judgement._replace(outcome="ambiguous", reason=doubt_of_change(changed_software))
     if wrong_gradient is not None:
@@ -154,6 +156,12 @@ def judge(
             outcome="ambiguous", reason="Reports contradict each other: in one of them the candidate failed."
         )
     return judgement
+
+
+_COUNTED_APART: Final = (
+    "Counted in two sessions, and counts of this kind change with what else a process does: they compare only where one "
+    "session made both."
+)
 
 
 def alike(one: str | None, other: str | None) -> bool:

@@ -1,6 +1,7 @@
 """The compare page: what the service judged, in words that claim no more."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from tests.service.comparisons.rows import outcomes_of
@@ -158,6 +159,15 @@ def compare_view():
         return CompareView(**{**parts, **changes})
 
     return made
+
+
+def test_more_runs_are_asked_for_only_where_they_would_tell_more(compare_view):
+    timed = unpaired(math.log(2))
+    counted = replace(timed, key=(1, 1, "fused", "python_allocs"))
+    assert compare_view(rows=rows_of([shown(timed)], project="p", candidate=NEW)).more_runs_tell_more
+    assert not compare_view(rows=rows_of([shown(counted)], project="p", candidate=NEW)).more_runs_tell_more
+    told = Doubt(0.5, 0.9, 0.1, "slower", "values")
+    assert not compare_view(rows=rows_of([shown(timed, told)], project="p", candidate=NEW)).more_runs_tell_more
 
 
 def test_where_nothing_can_be_said_the_counts_say_so():

@@ -113,7 +113,9 @@ def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between
     judgement = judge(Side(200), Side(100), [less], exact=False, counted_together=0.0)
     assert (judgement.outcome, judgement.kind, judgement.threshold) == ("less", "exact", None)
     assert judge(Side(100), Side(200), [less], exact=False, counted_together=0.0).outcome == "less"  # another session's
-    assert judge(Side(200), Side(100), [], exact=False, counted_together=0.0).kind == "unpaired"
+    apart = judge(Side(200), Side(100), [], exact=False, counted_together=0.0)
+    assert (apart.outcome, apart.kind) == ("ambiguous", "unpaired")
+    assert apart.reason.startswith("Counted in two sessions")
     nearly = replace(less, outcome="equal", log_ratio=0.0009)
     assert judge(None, None, [nearly], exact=False, counted_together=0.001).outcome == "equal"
     assert judge(None, None, [nearly], exact=False, counted_together=0.0).outcome == "ambiguous"
