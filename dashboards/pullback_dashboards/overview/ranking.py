@@ -8,6 +8,7 @@ from functools import cached_property
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import TIERS, Metric, Reading, case_order, compared, in_reading_order
 from pullback_dashboards.wording import factors
+from pullback_dashboards.wording.counting import counted
 
 _BEYOND = 1e6  # in log ratio: counts with a zero on one side lie beyond all that have a ratio
 
@@ -168,7 +169,7 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     nothing = sum(one.reading.log_ratio is None and one.reading.outcome == "less" for one in group)
     if nothing:
         cases = len(logs) + nothing
-        words = f"none at all in {nothing} of {_count(cases)}"
+        words = f"none at all in {nothing} of {counted(cases, 'case')}"
         return Mean(variant, f"0 in {nothing} of {cases}", words, "better", 5, cases, None)
     if not logs:
         return Mean(variant, "" if variant == BASELINE else "–", "", "plain", 0, 0, None)
@@ -176,7 +177,3 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     outcome = "same" if abs(mean) < 0.005 else "faster" if (mean < 0) != metric.bigger_is_better else "slower"
     words = factors.words(mean, metric=metric.name, outcome=outcome, baseline=BASELINE)
     return Mean(variant, factors.factor(mean), words, factors.tone(outcome), factors.depth(mean), len(logs), mean)
-
-
-def _count(cases: int) -> str:
-    return "1 case" if cases == 1 else f"{cases} cases"
