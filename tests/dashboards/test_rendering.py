@@ -4,18 +4,30 @@ import io
 import json
 import re
 import weakref
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from fastapi import Request
 from markupsafe import Markup
 
+import pullback_dashboards
 from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick
 from pullback_dashboards.charts.still import Spot
 from pullback_dashboards.choices import Empty
+from pullback_dashboards.errors import ErrorView
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.rendering import _whole_words, csv_twin, json_twin, page
+
+
+def request():
+    """Somebody asks for the front page."""
+    scope = {
+        "type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": [],
+        "server": ("pages", 80), "scheme": "http",
+    }  # fmt: skip
+    return Request(scope)
 
 
 class Shown:
@@ -60,13 +72,25 @@ def test_words_of_a_command_stay_whole_and_its_text_the_same():
     assert _whole_words(Markup("a --b &lt;c")) == "a <span>--b</span> &lt;c"
 
 
+TEMPLATES = sorted(Path(pullback_dashboards.__file__).with_name("templates").glob("*.html"))
+
+
+def test_templates_are_indented_and_pages_are_not():
+    assert any(line.startswith("  ") for line in TEMPLATES[0].read_text(encoding="utf-8").splitlines())
+    body = page(request(), "error.html", title="A", view=ErrorView(404, "No", "Nothing is here.")).body.decode()
+    assert "Nothing is here." in body
+    assert [line for line in body.splitlines() if line.startswith((" ", "\t"))] == []
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_a_template_can_be_read_line_by_line(template):
+    lines = template.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 140] == []
+
+
 def test_what_a_page_showed_is_gone_when_it_is_sent():
     shown = [Shown(), Shown()]
     known = [weakref.ref(one) for one in shown]
-    scope = {
-        "type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": [],
-        "server": ("pages", 80), "scheme": "http",
-    }  # fmt: skip
     view = SimpleNamespace(
         fleet=Fleet(), heat=None, commit=None, empty=Empty("Nothing", ()), questions=(), project=None
     )
@@ -74,7 +98,7 @@ def test_what_a_page_showed_is_gone_when_it_is_sent():
     gc.disable()
     try:
         for one in shown:
-            page(Request(scope), "overview.html", title="A", view=view, state=one)
+            page(request(), "overview.html", title="A", view=view, state=one)
         del one
         shown.clear()
         assert [one() for one in known] == [None, None]

@@ -26,6 +26,11 @@ class Line:
     kind: Literal["same", "gone", "new", "skip"]
     text: str
 
+    @property
+    def sign(self) -> str:
+        """The character before it."""
+        return {"same": " ", "gone": "−", "new": "+", "skip": "⋯"}[self.kind]
+
 
 def differing_facts(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
     """Facts that differ, in the order in which the newer report tells them, then those that only the older one told."""

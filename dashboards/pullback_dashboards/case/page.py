@@ -116,7 +116,7 @@ def _page(request: Request, view: CaseView) -> Response:
         view=view,
         twins=("json", "csv", "md"),
         scripts=("copy.js",),
-        against_baseline=any(row.factor for row in view.variants),
+        against_baseline=view.compares,
     )
 
 

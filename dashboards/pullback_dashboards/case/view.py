@@ -105,6 +105,11 @@ class Sentence:
     mark: str
     text: str
 
+    @property
+    def outcome(self) -> str:
+        """The word for its tone."""
+        return {"unsure": "ambiguous", "plain": "same"}.get(self.tone, self.tone)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -138,6 +143,26 @@ class CaseView:
     environment: tuple[Difference, ...]
     quality: str
     reproduce: str
+
+    @property
+    def compares(self) -> bool:
+        """Whether any variant has a ratio to the baseline."""
+        return any(row.factor for row in self.variants)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether any variant was measured beside the baseline, group by group."""
+        return any(row.groups.log_ratios for row in self.variants)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the memory of any variant was counted."""
+        return any(row.layers for row in self.variants)
+
+    @property
+    def compilable(self) -> bool:
+        """Whether a variant is ours: another library's has no program."""
+        return any(row.kind != "external" for row in self.variants)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.wording.counting import counted
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import KIND_CODE_OF, OUTCOMES, Flags
@@ -149,6 +150,11 @@ class CompareView:
             for row in self.rows
         )
 
+    @property
+    def narrowed(self) -> bool:
+        """Whether a choice leaves out any series."""
+        return any(menu.narrows for menu in self.menus)
+
 
 def shown_by(found: Outcomes, show: Show) -> Flags:
     """Which series belong to what is to be shown."""
@@ -201,12 +207,12 @@ def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bo
     if not len(found):
         return Verdict("plain", "", "Nothing was measured at either commit.", "Choose other commits or other filters.")
     if failed or worse:
-        parts = [_count(worse, "series is worse", "series are worse")] if worse else []
-        parts += [_count(failed, "series fails", "series fail")] if failed else []
-        parts += [_count(better, "is better", "are better")] if better else []
+        parts = [counted(worse, "series is worse", "series are worse")] if worse else []
+        parts += [counted(failed, "series fails", "series fail")] if failed else []
+        parts += [counted(better, "is better", "are better")] if better else []
         return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(found))}.", *then)
     if better:
-        told = _count(better, "series is better", "series are better")
+        told = counted(better, "series is better", "series are better")
         # Of what is ambiguous nobody knows that it is not worse.
         text = f"{told}; {ambiguous} ambiguous." if ambiguous else f"Nothing is worse, {told}."
         return Verdict("better", "▼", text, *then)
@@ -227,7 +233,7 @@ def _unmoved(number: int, unchanged: int, ambiguous: int, then: tuple[str, str],
     then = then if unpaired else ("", "")
     if not unchanged:
         return Verdict("unsure", "?", f"Nothing can be said: {rest}.", *then)
-    return Verdict("plain", "=", f"Nothing changed in {_count(unchanged, 'series', 'series')}; {rest}.", *then)
+    return Verdict("plain", "=", f"Nothing changed in {counted(unchanged, 'series', 'series')}; {rest}.", *then)
 
 
 def metric_rows(summaries: Iterable[MetricSummary]) -> tuple[Metric, ...]:
@@ -329,7 +335,7 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
 
 
 def _processes(side: ShownSide) -> str:
-    return "" if side.spread is None else _count(side.spread.n, "process", "processes")
+    return "" if side.spread is None else counted(side.spread.n, "process", "processes")
 
 
 def _tone(compared: Compared) -> str:
@@ -398,16 +404,12 @@ def _worst(found: Outcomes) -> Iterator[str]:
 def _remedy(unpaired: int, ambiguous: int, command: str, *, across: bool) -> tuple[str, str]:
     """How to know what cannot be said: a sentence, and the command it ends in."""
     if unpaired and across:
-        return f"Of {_count(unpaired, 'series', 'series')} two machines claim nothing; their counts compare.", ""
+        return f"Of {counted(unpaired, 'series', 'series')} two machines claim nothing; their counts compare.", ""
     if unpaired:
-        told = _count(unpaired, "series was", "series were")
+        told = counted(unpaired, "series was", "series were")
         apart = f"{told} measured at different times, which claims nothing."
         return f"{apart} Two commits of the engine are measured in the same groups by", command
-    return (f"{_count(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""), ""
-
-
-def _count(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
+    return (f"{counted(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""), ""
 
 
 def _joined(parts: "Sequence[str] | Iterator[str]") -> str:

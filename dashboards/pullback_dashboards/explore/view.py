@@ -42,6 +42,11 @@ class Menu:
     values: tuple[MenuValue, ...]
     more: int
 
+    @property
+    def narrows(self) -> bool:
+        """Whether one of its values is chosen."""
+        return any(value.chosen for value in self.values)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -102,6 +107,11 @@ class ExploreView:
     words: str
     kept: tuple[tuple[str, str], ...]
     pin_href: str | None = None
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether words or a choice leave out anything."""
+        return bool(self.words) or any(menu.narrows for menu in self.menus)
 
 
 def charts_of(found: Sequence[Found], *, split: str, relative: bool) -> tuple[Chart, ...]:

@@ -124,7 +124,24 @@ class HeatMap:
     @property
     def compares(self) -> bool:
         """Whether there is anything to hold the variants against."""
-        return BASELINE in self.variants or any(mean.cases for mean in self.means)
+        return BASELINE in self.variants or self.has_means
+
+    @property
+    def has_means(self) -> bool:
+        """Whether any variant has a ratio to the baseline."""
+        return any(mean.cases for mean in self.means)
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+        if not self.groups:
+            return "Cases"
+        if not self.compares:
+            return self.metric.label.capitalize()
+        if self.metric.name == "time":
+            return "Speed against unfused"
+        is_memory = "bytes" in self.metric.name or "allocs" in self.metric.name
+        return f"{'Memory' if is_memory else self.metric.label.capitalize()} against unfused"
 
 
 def heat_map(

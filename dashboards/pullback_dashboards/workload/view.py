@@ -260,6 +260,21 @@ class WorkloadView:
         return any(mark.value == 0 for plot in self.plots if plot.log for track in plot.tracks for mark in track.marks)
 
     @property
+    def counts_ambiguously(self) -> bool:
+        """Whether a count changed that may be another software's doing."""
+        return any(event.lane == "counts" and event.tone == "unsure" for event in self.events)
+
+    @property
+    def named(self) -> str:
+        """The metrics that are plotted, as the beginning of a sentence."""
+        return " and ".join(plot.metric.label for plot in self.plots).capitalize()
+
+    @property
+    def columns(self) -> int:
+        """How many columns the table has behind the commits."""
+        return sum(len(plot.variants) for plot in self.plots)
+
+    @property
     def shown(self) -> tuple[TableRow, ...]:
         """The rows of the table's present page."""
         first = (self.state.page - 1) * ROWS_ON_A_PAGE

@@ -231,6 +231,7 @@ def test_a_job_is_followed_live_cancelled_and_retried(empty_base, visit):
         agent.beat("measure", 3, 6, "poly9_broadcast")
         page.locator("#log", has_text="measuring \N{MICRO SIGN}s").wait_for()
         page.locator("#state", has_text="3 of 6").wait_for()
+        assert page.locator(".way [aria-current=step]").inner_text().endswith("measuring")
         assert log.inner_text().count("building") == 1
         assert "3 of 6" in visit("/", at=empty_base).locator("main").inner_text()
         assert "lab-9" in visit("/jobs", at=empty_base).locator("table").first.inner_text()

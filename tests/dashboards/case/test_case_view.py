@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -73,6 +74,8 @@ def test_an_array_more_is_told_with_both_programs(view):
     page = view(told(arrays=4, listing=("a", "copy", "b")), told())
     assert [(said.variant, said.tone) for said in page.sentences] == [("fused", "worse")]
     assert page.sentences[0].text.startswith("arrays +1, now 4")
+    assert page.sentences[0].outcome == "worse"
+    assert replace(page.sentences[0], tone="unsure").outcome == "ambiguous"
     plan = page.variants[1].plan
     assert plan.changed
     assert [line.text for line in plan.lines if line.kind == "new"] == ["copy"]
@@ -142,6 +145,13 @@ def test_the_first_measurement_has_nothing_beside_it(view):
     page = view(told(), None)
     assert (page.sentences, page.environment) == ((), ())
     assert all(block.time_before == "" and block.groups_before is None for block in page.variants)
+
+
+def test_what_a_case_has_is_told_of_all_its_variants(view):
+    page = view(told(), None)
+    assert (page.compares, page.grouped, page.counted, page.compilable) == (True, True, True, True)
+    bare = replace(page, variants=(replace(page.variants[0], kind="external", layers=()),))
+    assert (bare.compares, bare.grouped, bare.counted, bare.compilable) == (False, False, False, False)
 
 
 def test_groups_are_ratios_inside_a_group(view):

@@ -60,5 +60,6 @@ def test_every_line_of_both_programs_is_shown_or_counted(before, now):
         return
     skipped = sum(int(line.text.split()[0]) for line in lines if line.kind == "skip")
     count = {kind: sum(line.kind == kind for line in lines) for kind in ("same", "new", "gone")}
+    assert {(line.kind, line.sign) for line in lines} <= {("same", " "), ("new", "+"), ("gone", "−"), ("skip", "⋯")}
     assert skipped + count["same"] + count["new"] == len(now)
     assert skipped + count["same"] + count["gone"] == len(before)

@@ -7,6 +7,7 @@ import pytest
 from tests.service.comparisons.rows import outcomes_of
 
 from pullback_dashboards.compare.view import markdown, metric_rows, rows_of, verdict
+from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Doubt, Judgement, Side
 from pullback_service.comparisons.outcomes import summarize
@@ -168,6 +169,14 @@ def test_more_runs_are_asked_for_only_where_they_would_tell_more(compare_view):
     assert not compare_view(rows=rows_of([shown(counted)], project="p", candidate=NEW)).more_runs_tell_more
     told = Doubt(0.5, 0.9, 0.1, "slower", "values")
     assert not compare_view(rows=rows_of([shown(timed, told)], project="p", candidate=NEW)).more_runs_tell_more
+
+
+def test_a_choice_among_values_narrows_what_is_shown(compare_view):
+    def menu(*, chosen):
+        return Menu("metric", "metric", (MenuValue("time", 2, "/", chosen=chosen),), more=0)
+
+    assert not compare_view(menus=(menu(chosen=False),)).narrowed
+    assert compare_view(menus=(menu(chosen=False), menu(chosen=True))).narrowed
 
 
 def test_where_nothing_can_be_said_the_counts_say_so():

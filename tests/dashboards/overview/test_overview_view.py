@@ -335,3 +335,12 @@ def test_what_has_no_baseline_shows_its_values_and_no_doubt_about_a_ratio(build)
 
 def test_a_heat_map_with_the_baseline_compares(history, build):
     assert heat(history, build.time).compares
+
+
+def test_a_heat_map_says_what_it_is_of(history, build):
+    time = heat(history, build.time)
+    assert time.title == "Speed against unfused"
+    assert heat(history, build.bytes).title == "Memory against unfused"
+    assert replace(time, groups=()).title == "Cases"
+    alone = build.history(build.line("pytest", [Reading(1e-3)]))
+    assert heat(alone, build.time).title == "Time"

@@ -50,6 +50,12 @@ def test_counts_of_zero_are_said_to_be_left_out_where_the_axis_is_logarithmic(hi
     assert not view_of(history).leaves_out_zeros
 
 
+def test_the_table_has_a_column_for_every_variant_in_every_metric(history):
+    view = view_of(history)
+    assert view.named == "Time and array bytes"
+    assert view.columns == sum(len(plot.variants) for plot in view.plots) == len(view.rows[0].marks)
+
+
 def test_the_sentence_says_speed_then_memory(history):
     said = {part.variant: part.words for part in view_of(history).lede}
     assert said["fused"] == "2.0× faster than unfused, array bytes 50 % less than unfused"
