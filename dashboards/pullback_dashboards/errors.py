@@ -58,7 +58,7 @@ def dressed(request: Request, answer: Response) -> Response:
 def wants_page(request: Request) -> bool:
     """Whether an error should answer as a page: a page's address, asked for by something that shows pages."""
     path = request.url.path
-    if path.startswith(_NOT_PAGES) or path.endswith((".json", ".csv", ".md", ".svg", ".png")):
+    if path.startswith(_NOT_PAGES) or path.endswith((".json", ".csv", ".md", ".svg", ".png", ".atom")):
         return False
     accepted = request.headers.get("accept", "*/*")
     return "text/html" in accepted or accepted.strip() == "*/*"

@@ -203,10 +203,14 @@ def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
+# Who asks decides what is shown: not once the reader has signed out, or in as somebody else.
+_KEPT_BY_THE_READER = {"cache-control": "private, max-age=300", "vary": "Cookie, Authorization"}
+
+
 def svg_twin(body: str) -> Response:
     """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
     headers = {
-        "cache-control": "private, max-age=300",
+        **_KEPT_BY_THE_READER,
         "content-security-policy": _CHART_POLICY,
         "x-content-type-options": "nosniff",
     }
@@ -216,7 +220,7 @@ def svg_twin(body: str) -> Response:
 async def png_twin(svg: str, width: int) -> Response:
     """The same as pixels, twice as many as it is wide for those who look closely; kept as long."""
     body = await to_thread.run_sync(png, svg, width)
-    headers = {"cache-control": "private, max-age=300", "x-content-type-options": "nosniff"}
+    headers = {**_KEPT_BY_THE_READER, "x-content-type-options": "nosniff"}
     return Response(body, media_type="image/png", headers=headers)
 
 

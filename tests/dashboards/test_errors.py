@@ -25,6 +25,7 @@ def request(path, accept="text/html"):
         ("/nothing", "*/*", True),
         ("/overview.json", "text/html", False),
         ("/jobs.csv", "text/html", False),
+        ("/feed.atom", "*/*", False),
         ("/api/v1/jobs", "text/html", False),
         ("/metrics", "text/html", False),
         ("/nothing", "application/json", False),

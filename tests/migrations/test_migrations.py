@@ -1,5 +1,7 @@
 """Migrations from zero equal the models, and every step has a way back."""
 
+import json
+
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -9,6 +11,7 @@ from pullback_service import migrating
 from pullback_service.database import sync_engine
 from pullback_service.errors import MigrationError, SetupError
 from pullback_service.models import Base
+from pullback_service.series.cases import label
 
 
 def test_migrations_from_zero_equal_the_models(bare_database_url):
@@ -68,6 +71,66 @@ def test_branches_that_were_known_before_get_their_places(bare_database_url):
     with sync_engine(bare_database_url).connect() as connection:
         rows = connection.exec_driver_sql("SELECT position, commit_id, after_gap FROM branch_commit ORDER BY 1").all()
     assert [tuple(row) for row in rows] == [(0, 1, False), (1, 2, False), (2, 3, True)]
+
+
+@pytest.mark.parametrize(
+    ("params", "dtype", "device", "before", "after"),
+    [
+        ('{"n": 100, "act": "tanh"}', "f4", "cpu", "w[n=100,act=tanh,f4,cpu]", "w[n=100,act=tanh,f4,cpu]"),
+        (
+            '{"n": "1", "act": "tanh", "m": 2}',
+            "f4",
+            "cpu",
+            "w[m=2,act=tanh,n=1,f4,cpu]",
+            'w[m=2,act=tanh,n="1",f4,cpu]',
+        ),
+        ('{"a": "1,b=2"}', None, None, "w[a=1,b=2]", 'w[a="1,b=2"]'),
+        ('{"b": "x,a=1", "a": 1}', None, None, "w[a=1,b=x,a=1]", 'w[a=1,b="x,a=1"]'),
+        ('{"n": 1.0, "big": 10000000000000000}', "f4", None, "w[n=1,big=1e16,f4]", "w[n=1,big=1e16,f4]"),
+        ("{}", None, "cpu", "w[cpu]", "w[,cpu]"),
+        ("{}", None, None, "w", "w"),
+    ],
+)
+def test_labels_that_read_alike_become_different_ones_and_go_back(
+    bare_database_url, params, dtype, device, before, after
+):
+    def stored():
+        with sync_engine(bare_database_url).connect() as connection:
+            return connection.exec_driver_sql('SELECT label FROM "case"').scalar_one()
+
+    migrating.upgrade(bare_database_url, "0017")
+    with sync_engine(bare_database_url).begin() as connection:
+        connection.exec_driver_sql("INSERT INTO project (name) VALUES ('demo')")
+        connection.exec_driver_sql(
+            'INSERT INTO "case" (project_id, identity, workload, params, dtype, device, label) '
+            "VALUES (1, '', 'w', %s, %s, %s, %s)",
+            (params, dtype, device, before),
+        )
+    migrating.upgrade(bare_database_url, "0018")
+    assert stored() == after
+    migrating.downgrade(bare_database_url, "0017")
+    assert stored() == before
+
+
+def test_labels_are_stored_as_they_are_made_now(bare_database_url):
+    """The migration has the rule as it was decided; what is uploaded behind it must read the same."""
+    cases = [("w[n=1]", {}, None, None), ("w", {"n": "1", 'q"': [1, "a"], "x": 1.5}, "f,4", None)]
+    migrating.upgrade(bare_database_url, "0017")
+    with sync_engine(bare_database_url).begin() as connection:
+        connection.exec_driver_sql("INSERT INTO project (name) VALUES ('demo')")
+        for number, (workload, params, dtype, device) in enumerate(cases):
+            connection.exec_driver_sql(
+                'INSERT INTO "case" (project_id, identity, workload, params, dtype, device, label) '
+                "VALUES (1, %s, %s, %s, %s, %s, 'lost')",
+                (bytes([number]), workload, json.dumps(params), dtype, device),
+            )
+    migrating.upgrade(bare_database_url)
+    with sync_engine(bare_database_url).connect() as connection:
+        rows = connection.exec_driver_sql('SELECT params, label FROM "case" ORDER BY id').all()
+    assert [stored for _, stored in rows] == [
+        label(workload, given, dtype, device)
+        for (workload, _, dtype, device), (given, _) in zip(cases, rows, strict=True)
+    ]
 
 
 def test_upgrading_twice_changes_nothing(database_url):

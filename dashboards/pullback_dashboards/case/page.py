@@ -21,7 +21,8 @@ from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CaseReport, place_of_case
-from pullback_service.reports.queries import StoredReport, case_of, report_by_id
+from pullback_service.reports.queries import StoredReport, report_by_id
+from pullback_service.reports.stored_files import case_of
 from pullback_service.series.models import Case
 from pullback_service.series.overviewing import comparisons_at
 from pullback_service.sessions import OpenedReading, ReadSession

@@ -364,7 +364,7 @@ def _rank(change: "_Change") -> int:
 def bracket(case: str, workload: str) -> str:
     """The case without its workload's name, which a table says once: n=100,act=tanh,f4,cpu."""
     inner = case.removeprefix(workload)
-    return inner[1:-1].replace(",", ", ") if inner.startswith("[") and inner.endswith("]") else case
+    return inner[1:-1].replace(",", ", ") if len(inner) > 2 and inner.startswith("[") and inner.endswith("]") else case
 
 
 def _unmeasured(variant: str, href: str) -> Cell:

@@ -24,8 +24,9 @@ from pullback_dashboards.report.view import (
 from pullback_dashboards.sources import as_factor
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service.errors import GoneError
-from pullback_service.reports.queries import StoredReport, outline_of, report_by_id
+from pullback_service.reports.queries import StoredReport, report_by_id
 from pullback_service.reports.remains import remains_of
+from pullback_service.reports.stored_files import outline_of
 from pullback_service.series.cases import label
 from pullback_service.sessions import OpenedReading, ReadSession
 

@@ -1,14 +1,19 @@
 """A case: a workload at one size, dtype and device. The structured form is the truth, the name is derived from it."""
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 Parameter = int | str
 
 CPU, CUDA = "cpu", "cuda"
 DEVICES = (CPU, CUDA)
 """Where a case can be computed."""
+
+_PLAIN: Final = re.compile(r"""[^,=\[\]{}"]+""")
+_OF_ANOTHER_TYPE: Final = re.compile(r"true|false|null|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -22,9 +27,9 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The derived name, for example `dense_bias_act[n=100,act=tanh,f4,cpu]`."""
-        fields = [f"{name}={value}" for name, value in self.params]
-        return f"{self.workload}[{','.join([*fields, self.dtype, self.device])}]"
+        """The derived name, for example `dense_bias_act[n=100,act=tanh,f4,cpu]`; the service's label (docs/decisions/0069)."""
+        fields = [f"{_text(name)}={_shown(value)}" for name, value in self.params]
+        return f"{self.workload}[{','.join([*fields, _text(self.dtype), _text(self.device)])}]"
 
     def document(self) -> dict[str, Any]:
         """The case as a report and a worker's orders write it."""
@@ -39,3 +44,14 @@ class Case:
             dtype=document["dtype"],
             device=document["device"],
         )
+
+
+def _shown(value: Parameter) -> str:
+    """A number as it is, and text in quotes where it would read as one or as a part of the name."""
+    if isinstance(value, str) and _OF_ANOTHER_TYPE.fullmatch(value) is None:
+        return _text(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _text(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

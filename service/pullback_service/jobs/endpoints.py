@@ -277,7 +277,7 @@ async def follow_log(
     `JobEvent`). A comment every 15 seconds says that the stream is open. Come back with `Last-Event-ID` or `after` and
     nothing is missed or sent twice; `EventSource` does that by itself.
     """
-    place = streaming.read_place(last_event_id or after, only=attempt)
+    place = streaming.read_place(last_event_id, after, only=attempt)
     async with reading() as session:
         await queries.job_by_id(session, JobId(job_id))  # it exists for this caller
         news = (await watching.news_of(session, [job_id])).get(job_id)

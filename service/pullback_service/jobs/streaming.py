@@ -67,23 +67,27 @@ class Place:
 START = Place(0, 0)
 
 
-def read_place(text: str | None, *, only: int | None) -> Place:
-    """The place that the id of an event names; without one, the beginning of an attempt."""
+def read_place(last_event_id: str | None, after: str | None, *, only: int | None) -> Place:
+    """The place that the id of an event names, in the header or else in the query; without one, the beginning of an attempt."""
+    text, where = (last_event_id, "header.last-event-id") if last_event_id else (after, "query.after")
     if text is None:
         return START if only is None else Place(only, 0)
     found = _PLACE.fullmatch(text)
     if found is None:
         raise _refused(
-            "an `id` of an earlier event is needed, as ATTEMPT:OFFSET: leave it out to begin at the beginning"
+            where,
+            "an `id` of an earlier event is needed, as ATTEMPT:OFFSET: leave it out to begin at the beginning",
         )
     place = Place(int(found["attempt"]), int(found["offset"]), ended=found["ended"] is not None)
     if only is not None and place.attempt != only:
-        raise _refused(f"attempt {place.attempt} is not the attempt {only} that was asked for: leave one of them out")
+        raise _refused(
+            where, f"attempt {place.attempt} is not the attempt {only} that was asked for: leave one of them out"
+        )
     return place
 
 
-def _refused(message: str) -> InvalidInputError:
-    return InvalidInputError(f"query.after: {message}.", errors=[FieldError(path="query.after", message=message)])
+def _refused(where: str, message: str) -> InvalidInputError:
+    return InvalidInputError(f"{where}: {message}.", errors=[FieldError(path=where, message=message)])
 
 
 class EventStream(StreamingResponse):

@@ -28,7 +28,7 @@ from pullback_service.importers.unpacking import is_archive
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
-from pullback_service.reports import queries
+from pullback_service.reports import queries, stored_files
 from pullback_service.reports.gathering import Parts
 from pullback_service.reports.growing import GrowingReport
 from pullback_service.reports.keeping import Upload
@@ -156,7 +156,7 @@ async def list_reports(asked: KnownListing, project: Name | None = None, commit:
 async def read_report(session: ReadSession, report_id: UUID) -> ReportDetail:
     """A report and its document, without the pyperf file it may have come in."""
     stored = await queries.report_by_id(session, report_id, with_body=True)
-    document = await to_thread.run_sync(queries.document_of, stored.report)
+    document = await to_thread.run_sync(stored_files.document_of, stored.report)
     return ReportDetail(**summary_of(stored).model_dump(), document=document)
 
 
@@ -171,7 +171,7 @@ async def read_report(session: ReadSession, report_id: UUID) -> ReportDetail:
 async def read_body_of_report(session: ReadSession, report_id: UUID) -> Response:
     """The uploaded file, decompressed, else byte for byte: `python -m pyperf stats` reads what pyperf wrote."""
     stored = await queries.report_by_id(session, report_id, with_body=True)
-    body = await to_thread.run_sync(queries.body_of, stored.report)
+    body = await to_thread.run_sync(stored_files.body_of, stored.report)
     media_type, ending = ("application/x-tar", "tar") if is_archive(body) else ("application/json", "json")
     return Response(
         body,

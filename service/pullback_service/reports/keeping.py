@@ -9,7 +9,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.chores.queries import defer_follow_up
-from pullback_service.errors import ConflictError
+from pullback_service.errors import ConflictError, DamagedError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import ensure_project
 from pullback_service.reports.gathering import Parts
@@ -21,6 +21,7 @@ from pullback_service.reports.placing import Place, place
 from pullback_service.reports.preparing import PreparedReport
 from pullback_service.reports.rows import ForJob, begin_row, fill, insert_rows
 from pullback_service.reports.schemas import FORMAT, ReportHead
+from pullback_service.reports.stored_files import unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,9 @@ async def _replay(session: AsyncSession, known: Report, upload: Upload) -> KeptR
         )
     # Files of tools have no id but the one that is made of them: only a key can be taken.
     body = await session.scalar(select(Report.body).where(Report.id == known.id))  # Index: pk_report
-    same = body is not None and unpacked(body) == unpacked(upload.prepared.body)
-    what = "This file was stored with other parameters" if same else "Another file was stored"
+    try:
+        same = body is not None and unpack(known.id, body) == unpacked(upload.prepared.body)
+        what = "This file was stored with other parameters" if same else "Another file was stored"
+    except DamagedError:
+        what = "A file that is damaged now was stored"
     raise ConflictError(f"{what} under {which} (report {known.id}): send a new Idempotency-Key, or none.")

@@ -17,11 +17,11 @@ _NAME: Final = "slices"
 _QUOTED: Final = b'"slices"'
 _BEGINS: Final = re.compile(rb"\s*:\s*\[")
 _BETWEEN: Final = re.compile(rb"[\s,]*")
-_OPENING, _CLOSING = b"[]"
+_OPENING, _CLOSING = b"[", b"]"
 
 
 def outline(document: bytes) -> Any:
-    """A stored document with `slice_counts` where times had `slices`."""
+    """A stored document with `slice_counts` where times had `slices`; JSONDecodeError where it is no JSON any more."""
     counted, found = _counted(document)
     content = orjson.loads(counted)
     if found == sum(COUNTS in time for time in _times(content)):
@@ -78,14 +78,14 @@ def _lists(document: bytes, after_name: int) -> _Lists | None:
         return None
     counts = []
     at = _between(document, begins.end())
-    while document[at] == _OPENING:
-        end = document.find(b"]", at)
-        if document.find(b"[", at + 1, end) >= 0 or document.find(b'"', at + 1, end) >= 0:
+    while document[at : at + 1] == _OPENING:
+        end = document.find(_CLOSING, at)
+        if end < 0 or document.find(_OPENING, at + 1, end) >= 0 or document.find(b'"', at + 1, end) >= 0:
             return None
         commas = document.count(b",", at, end)
         counts.append(commas + 1 if commas or document[at + 1 : end].strip() else 0)
         at = _between(document, end + 1)
-    return _Lists(counts, at + 1) if document[at] == _CLOSING else None
+    return _Lists(counts, at + 1) if document[at : at + 1] == _CLOSING else None
 
 
 def _between(document: bytes, at: int) -> int:

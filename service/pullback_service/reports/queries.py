@@ -3,28 +3,20 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-import orjson
 from sqlalchemy import Select, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import set_committed_value
 
 from pullback_service import statements
 from pullback_service.commits.models import Commit
-from pullback_service.errors import DamagedError, GoneError, NotFoundError
+from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId
-from pullback_service.logs import logger
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import id_of
 from pullback_service.reports.models import Report
-from pullback_service.reports.outlining import outline
-from pullback_service.reports.packing import unpacked
-from pullback_service.reports.reading import unwrap
-from pullback_service.reports.splitting import split
-from pullback_service.series.cases import identity
 
 _FILES = "SELECT body, document FROM report WHERE id = %(report)s"
 
@@ -37,60 +29,6 @@ class StoredReport:
     project: str
     commit: str
     machine: str
-
-
-def body_of(report: Report) -> bytes:
-    """The file as it was uploaded; the report must have been read with its body."""
-    if report.body is None:
-        raise GoneError(
-            f"The file of report {report.id} was dropped after the time for which its project keeps files: "
-            "its points and comparisons are still there."
-        )
-    return _unpacked(report, report.body)
-
-
-def document_of(report: Report) -> dict[str, Any]:
-    """Our document inside the uploaded file, or the one that was made from it."""
-    if report.document is not None:
-        made: dict[str, Any] = orjson.loads(_unpacked(report, report.document))
-        return made
-    return unwrap(orjson.loads(body_of(report)))[0]
-
-
-def outline_of(report: Report) -> dict[str, Any]:
-    """Our document as `document_of` gives it, of its slices only how many there were, in half the time."""
-    if report.document is not None:
-        made: dict[str, Any] = outline(_unpacked(report, report.document))
-        return made
-    return unwrap(outline(body_of(report)))[0]
-
-
-def case_of(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """The entry of the case of this identity, and our document with nothing of its cases but what they are."""
-    parts = None if report.document is not None else split(body_of(report))
-    if parts is None or unwrap(parts.head)[0] is not parts.head:
-        document = document_of(report)
-        entry = next((entry for entry in document["cases"] if _identity(entry["case"]) == wanted), None)
-        return None if entry is None else (document, entry)
-    found = next((each for each in parts.cases if _identity(each.case) == wanted), None)
-    document = {**parts.head, "cases": [{"case": each.case} for each in parts.cases]}
-    return None if found is None else (document, found.read())
-
-
-def _unpacked(report: Report, stored: bytes) -> bytes:
-    """A stored file; a page goes on without it, so that whoever keeps the database learns of it from the log."""
-    try:
-        return unpacked(stored)
-    except ValueError as error:
-        logger.error("stored_file_damaged", report=str(report.id), reason=str(error))
-        raise DamagedError(
-            f"The stored file of report {report.id} is damaged: its points and comparisons are still there, and a backup of "
-            "the database may have the file."
-        ) from error
-
-
-def _identity(case: Mapping[str, Any]) -> bytes:
-    return identity(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device"))
 
 
 async def report_by_id(session: AsyncSession, report_id: UUID, *, with_body: bool = False) -> StoredReport:

@@ -47,9 +47,12 @@ class SplitDocument:
 
 
 def split(document: bytes) -> SplitDocument | None:
-    """The cases of a valid JSON object apart from the rest; None where its `cases` are not objects with a `case` each."""
+    """The cases of a JSON object apart from the rest; None where its `cases` are not objects with a `case` each.
+
+    Of what is not valid JSON some part raises JSONDecodeError when it is read, or this is None.
+    """
     brackets = _Brackets(document)
-    listed = brackets.list_of_cases(document)
+    listed = brackets.list_of_cases(document) if brackets.are_balanced() else None
     if listed is None:
         return None
     head = brackets.read_without(*listed)
@@ -148,9 +151,10 @@ class _Brackets:
         """The brackets of the member of this name of an object; of several the last one, which counts."""
         found = None
         for inner in self.inside(at, end):
-            # What stands before a bracket that opens a value of an object is the name of that member.
+            # What stands before a bracket that opens a value of an object is the name of that member; if nothing does,
+            # it is no JSON.
             quote = int(np.searchsorted(self._quotes, self.place[inner[0]]))
-            if _is_name(self._document[self._quotes[quote - 2] : self._quotes[quote - 1] + 1], name):
+            if quote and _is_name(self._document[self._quotes[quote - 2] : self._quotes[quote - 1] + 1], name):
                 found = inner
         return found
 

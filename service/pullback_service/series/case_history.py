@@ -12,7 +12,8 @@ from operator import attrgetter
 from typing import Any, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import Integer, Row, Select, bindparam, lateral, select, true
+from sqlalchemy import Integer, Row, Select, bindparam, func, lateral, select, true
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -206,36 +207,55 @@ async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> 
 
 
 async def _light(session: AsyncSession, series_ids: Collection[int], last: int) -> Sequence[Light]:
-    """The newest points of series, series by series and then oldest first; one row for each commit."""
+    """Points of the newest `last` commits of series, series by series and then oldest first; one row for each commit.
+
+    One row more than commits are wanted is read of each series: of those that have several reports at a commit, and so may
+    go further back, Postgres then says which report speaks, so that what is read never is more than that.
+    """
     if not series_ids:
         return []
-    newest = lateral(
-        select(
-            Point.id,
-            Point.ordered_at,
-            Point.commit_id,
-            Point.report_id,
-            Point.value,
-            Point.log_ratio,
-            Point.low,
-            Point.high,
-            Point.n,
-            Point.quality,
-        )
-        .where(Point.series_id == Series.id)
-        .order_by(*history.newest_first(Point), Point.id.desc())
-        .limit(last)
-    )
-    rows = await session.execute(
-        select(Series.id.label("series_id"), newest)
-        .join_from(Series, newest, true())
+    rows = (await session.execute(_newest_points(series_ids, last + 1))).all()
+    by_series = [list(group) for _, group in groupby(rows, key=attrgetter("series_id"))]
+    spoken = [[_speaker(list(same)) for _, same in groupby(group, key=attrgetter("commit_id"))] for group in by_series]
+    cut = {group[0].series_id for group, said in zip(by_series, spoken, strict=True) if len(said) <= last < len(group)}
+    whole = [row for said in spoken if said[0].series_id not in cut for row in said[-last:]]
+    if not cut:
+        return whole
+    one_each = await session.execute(_newest_points(cut, last, one_each=True))
+    return sorted([*whole, *one_each], key=lambda row: (row.series_id, *_place(row)))
+
+
+def _newest_points(series_ids: Collection[int], limit: int, *, one_each: bool = False) -> Select[Any]:
+    """The newest points of series, or of the newest commits the `one_each` that `pooling.speaker` names."""
+    newest = select(
+        Point.id,
+        Point.ordered_at,
+        Point.commit_id,
+        Point.report_id,
+        Point.value,
+        Point.log_ratio,
+        Point.low,
+        Point.high,
+        Point.n,
+        Point.quality,
+    ).where(Point.series_id == Series.id)
+    order = history.newest_first(Point)
+    if one_each:
+        speaks_first = (Point.quality != "clean", func.coalesce(Point.n, 0).desc())
+        newest = newest.ext(distinct_on(*history.place(Point))).order_by(*order, *speaks_first, Point.id.desc())
+    else:
+        newest = newest.order_by(*order, Point.id.desc())
+    found = lateral(newest.limit(limit))
+    return (
+        select(Series.id.label("series_id"), found)
+        .join_from(Series, found, true())
         .where(among(Series.id, series_ids))
-        .order_by(Series.id, newest.c.ordered_at, newest.c.commit_id, newest.c.id)
+        .order_by(Series.id, found.c.ordered_at, found.c.commit_id, found.c.id)
     )
-    return [
-        group[0] if len(group) == 1 else speaker(group)
-        for group in (list(same) for _, same in groupby(rows, key=attrgetter("series_id", "commit_id")))
-    ]
+
+
+def _speaker(of_commit: list[Light]) -> Light:
+    return of_commit[0] if len(of_commit) == 1 else speaker(of_commit)
 
 
 async def _failures(session: AsyncSession, case_id: int, machine_id: MachineId, last: int) -> Sequence[FailedCase]:

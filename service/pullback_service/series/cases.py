@@ -1,10 +1,18 @@
-"""The identity of a case and the label people see. Pure."""
+"""The identity of a case and the label people see. Pure.
+
+Pages are found by labels, so different cases have different ones (docs/decisions/0069): a label could be read back, but for
+the order of parameters.
+"""
 
 import hashlib
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import orjson
+
+_PLAIN: Final = re.compile(r"""[^,=\[\]{}"]+""")
+_OF_ANOTHER_TYPE: Final = re.compile(r"true|false|null|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def identity(workload: str, params: Mapping[str, Any], dtype: str | None, device: str | None) -> bytes:
@@ -14,10 +22,19 @@ def identity(workload: str, params: Mapping[str, Any], dtype: str | None, device
 
 
 def label(workload: str, params: Mapping[str, Any], dtype: str | None, device: str | None) -> str:
-    """`dense_bias_act[n=100,act=tanh,f4,cpu]`, parameters in the order given."""
-    parts = [f"{name}={_shown(value)}" for name, value in params.items()]
-    parts += [part for part in (dtype, device) if part is not None]
-    return f"{workload}[{','.join(parts)}]" if parts else workload
+    """`dense_bias_act[n=100,act=tanh,f4,cpu]`, parameters in the order given; equal for no two different cases.
+
+    Text is in quotes where it would read as a number or as a part of the label. Where only one of dtype and device is
+    given, the place of the other stays empty, unless it is the last one behind parameters: `w[n=1,f4]`, `w[n=1,,cpu]`,
+    `w[f4,]`. A workload without any of them whose own name reads like a label has empty brackets behind it.
+    """
+    parts = [f"{_text(name)}={_shown(value)}" for name, value in params.items()]
+    if device is not None or (dtype is not None and not parts):
+        parts += ["" if part is None else _text(part) for part in (dtype, device)]
+    elif dtype is not None:
+        parts.append(_text(dtype))
+    reads_like_a_label = workload.endswith("]") and ("=" in workload or "," in workload)
+    return f"{workload}[{','.join(parts)}]" if parts or reads_like_a_label else workload
 
 
 def _canonical(value: Any) -> Any:
@@ -31,4 +48,10 @@ def _canonical(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else orjson.dumps(_canonical(value)).decode()
+    if isinstance(value, str) and _OF_ANOTHER_TYPE.fullmatch(value) is None:
+        return _text(value)
+    return orjson.dumps(_canonical(value)).decode()
+
+
+def _text(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else orjson.dumps(text).decode()

@@ -5,6 +5,9 @@ import psycopg
 import pytest
 from tests.dashboards.browser.conftest import made_report
 
+from pullback_dashboards import links
+from pullback_service.reports.packing import packed
+
 
 @pytest.fixture
 def damaged(empty_base, database_url):
@@ -47,3 +50,30 @@ def test_programs_are_told_with_a_status_of_its_own(damaged):
         answer = httpx.get(f"{base}/api/v1/reports/{report['id']}{path}")
         assert answer.status_code == 410
         assert answer.json()["type"].endswith("damaged")
+
+
+@pytest.mark.parametrize(
+    "content", [b"{not json", b"", b"{}", b"[]", b'"\xff"', b'{"cases": null}', b'{"cases": [{"case": {}}]}']
+)
+def test_a_file_that_unpacks_to_no_report_is_told_like_any_damage(empty_base, database_url, content):
+    reports = [made_report(place) for place in (0, 1, 2)]
+    for report in reports:
+        httpx.post(f"{empty_base}/api/v1/reports", json=report).raise_for_status()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE report SET body = %s WHERE id = %s", [packed(content), reports[1]["id"]])
+    _, here, after = reports
+    label = httpx.get(f"{empty_base}/reports/{after['id']}.json").json()["cases"][0]["case"]
+    report, case, next_case = (
+        f"/reports/{here['id']}",
+        links.case("pullback", here["commit"]["sha"], label),
+        links.case("pullback", after["commit"]["sha"], label),
+    )
+    answers = {
+        **{report + twin: 200 for twin in ("", ".json", ".csv", ".md")},
+        **{case + twin: 410 for twin in (".json", ".csv", ".md")},
+        **{next_case + twin: 200 for twin in ("", ".json", ".csv", ".md")},
+        f"/projects/pullback/commits/{here['commit']['sha']}": 200,
+        f"/api/v1/reports/{here['id']}": 410,
+        f"/api/v1/reports/{here['id']}/body": 200,
+    }
+    assert {path: httpx.get(empty_base + path).status_code for path in answers} == answers

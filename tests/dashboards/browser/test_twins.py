@@ -100,6 +100,14 @@ def _size(answer):
     return int.from_bytes(answer.content[16:20]), int.from_bytes(answer.content[20:24])
 
 
+def test_an_image_that_was_kept_is_shown_to_nobody_else(base):
+    """A project may be private: what a browser keeps of it counts for the one who asked."""
+    for twin in (".svg", ".png", ".badge.svg"):
+        headers = httpx.get(f"{base}{DENSE}{twin}").headers
+        assert headers["cache-control"].startswith("private")
+        assert {"cookie", "authorization"} <= {name.strip().lower() for name in headers["vary"].split(",")}
+
+
 def test_pages_tell_feed_readers_and_previews_what_they_are(base):
     page = httpx.get(base + DENSE).text
     preview = re.search(r'<meta property="og:image" content="(.*?)">', page)[1]

@@ -193,6 +193,7 @@ def test_a_new_failure_comes_first(build):
 def test_the_case_label_repeats_the_workload_only_where_it_must():
     assert bracket("dense[n=100,f4,cpu]", "dense") == "n=100, f4, cpu"
     assert bracket("something else", "dense") == "something else"
+    assert bracket("dense[n=1][]", "dense[n=1]") == "dense[n=1][]"
 
 
 def test_a_move_two_commits_ago_is_still_lately_and_one_of_long_ago_is_not(build):

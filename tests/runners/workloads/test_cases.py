@@ -1,8 +1,11 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pullback_runners.errors import UsageError
 from pullback_runners.suites import SUITES
 from pullback_runners.workloads import Case, grid, known_workloads, registry, select_cases
+from pullback_service.series.cases import label
 
 QUICK = [
     "dense_bias_act[n=32,act=tanh,f4,cpu]",
@@ -46,6 +49,24 @@ def test_a_size_that_is_not_there_is_answered_with_those_that_are():
 def test_a_larger_suite_holds_the_headline_of_the_smaller_one():
     assert set(QUICK) < set(names("standard"))
     assert set(QUICK) < set(names("full"))
+
+
+@given(st.dictionaries(st.text(max_size=4), st.integers(-99, 99) | st.text('a1,=[]"\\\n\x7fé', max_size=4), max_size=3))
+def test_a_case_has_the_name_by_which_the_service_knows_it(params):
+    case = Case("w", tuple(params.items()), "f4")
+    assert case.name == label("w", params, "f4", "cpu")
+
+
+def test_a_case_is_asked_for_by_its_name_however_it_reads(monkeypatch):
+    monkeypatch.setattr(registry, "_workloads", {each.name: each for each in known_workloads()})
+
+    @registry.workload(wrt="x", quick=grid(n=(1, "1", "1,f8")))
+    def mine(n):
+        """A user's own."""
+
+    assert names("quick", "mine") == ["mine[n=1,f8,cpu]", 'mine[n="1",f8,cpu]', 'mine[n="1,f8",f8,cpu]']
+    for name in names("quick", "mine"):
+        assert names("quick", name) == [name]
 
 
 def test_a_case_is_the_same_after_a_trip_through_its_document():

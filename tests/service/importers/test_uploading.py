@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from pullback_service.importers import compression
 from pullback_service.models import Commit, Point, Project, Report, Series
@@ -202,3 +202,15 @@ async def test_a_key_that_is_taken_says_what_differs(client, sample):
     other = await client.post(URL, content=body + b"\n", params=SAID, headers=key)
     assert other.json()["detail"].startswith("Another file was stored under Idempotency-Key 'nightly'")
     assert other.json()["detail"].endswith("send a new Idempotency-Key, or none.")
+
+
+async def test_a_key_that_is_taken_by_a_file_that_is_damaged_is_a_conflict_all_the_same(client, sample, session):
+    body, key = sample("google-benchmark/repetitions.json"), {"Idempotency-Key": "nightly"}
+    assert (await client.post(URL, content=body, params=SAID, headers=key)).status_code == 201
+    await session.execute(text("UPDATE report SET body = substr(body, 1, length(body) - 7)"))
+    await session.commit()
+    again = await client.post(URL, content=body, params=SAID, headers=key)
+    assert again.status_code == 200
+    other = await client.post(URL, content=body, params={**SAID, "machine": "other"}, headers=key)
+    assert other.status_code == 409
+    assert other.json()["detail"].startswith("A file that is damaged now was stored under Idempotency-Key 'nightly'")

@@ -186,6 +186,16 @@ async def test_a_place_that_is_not_there_is_refused_before_the_stream_begins(cli
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("last_event_id", ["nonsense", "1:0"])
+async def test_a_place_that_is_refused_is_named_where_it_was_said(client, lease, last_event_id):
+    asked = {"params": {"after": "0:0", "attempt": 2}, "headers": {"Last-Event-ID": last_event_id}}
+    answer = await client.get(url(lease.claim["job"]), **asked)
+    assert answer.status_code == 422
+    assert [error["path"] for error in answer.json()["errors"]] == ["header.last-event-id"]
+    assert answer.json()["detail"].startswith("header.last-event-id: ")
+
+
+@pytest.mark.anyio
 async def test_an_unknown_job_has_no_stream(client):
     assert (await client.get(url({"id": 7}))).status_code == 404
 

@@ -105,6 +105,13 @@ def test_of_several_cases_the_last_one_counts_although_it_is_no_list(last):
     assert take_apart(b'{"cases": [{"n": 1.0000000000}], "padding": 0.000000000000, ' + last + b"}") is None
 
 
+@pytest.mark.parametrize("body", [b"{[" + b"1," * 20 + b"1]}", b'{[1, "a"]}', b"{{}}"])
+def test_brackets_without_a_name_before_them_are_no_members(body):
+    with mock.patch.object(splitting, "MOST_MARKS", 10**9):
+        assert take_apart(body) is None
+    assert split(body) is None
+
+
 def test_a_name_may_be_written_with_escapes():
     head, entries = take_apart(
         b'{"cases": [{"n": 1.0000000000}], "padding": 0.0000000, "c\\u0061ses": [{"n": 2.0000000}]}'

@@ -76,6 +76,42 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     assert str(followed.report_id) == uploads[19]["id"]
 
 
+async def test_several_reports_at_a_commit_leave_no_other_commit_out(client, reports, session, monkeypatch):
+    """What is asked for are commits: three times as many reports must not make two thirds of them disappear, unsaid."""
+    for number in range(1, 21):
+        for place in range(3):
+            fused = reports.case(log_ratio=-0.01 * number - 0.001 * place)
+            fused["paired"][0]["n"] = 20 + place % 2  # so that neither the oldest nor the newest speaks
+            quality = "contaminated" if place == 1 and number == 5 else "clean"
+            await upload(client, reports.report(number, cases=[fused], quality=quality))
+    monkeypatch.setattr(queries, "MOST_MARKS", 16)
+    found = await asked(session, last=18, metrics=("time",))
+    assert [commit.sha for commit in found.commits] == [reports.sha(number) for number in range(3, 21)]
+    assert found.thinned
+    number_of = {commit.id: number for number, commit in enumerate(found.commits, 3)}
+    fused = [point for series, point in await drawn(session, found) if series.variant == "fused"]
+    followed = {
+        number_of[point.commit_id]: found.before[point.series_id, point.commit_id].log_ratio for point in fused[1:]
+    }
+    said = {number: -0.01 * number - (0.002 if number == 5 else 0.001) for number in range(3, 21)}
+    assert followed == {number: pytest.approx(said[number - 1]) for number in followed}
+
+
+async def test_the_oldest_commit_of_a_window_speaks_with_all_of_its_reports(client, reports, session, monkeypatch):
+    for groups in (30, 20):  # the first, which speaks, lies one row further back than there are commits
+        fused = reports.case(log_ratio=-0.01 * groups)
+        fused["paired"][0]["n"] = groups
+        await upload(client, reports.report(1, cases=[fused]))
+    await upload(client, reports.report(2, cases=[reports.case(log_ratio=0.5)]))  # a mark, for it is the highest
+    await upload(client, *(reports.report(number) for number in range(3, 18)))
+    monkeypatch.setattr(queries, "MOST_MARKS", 16)
+    found = await asked(session, last=17, metrics=("time",))
+    assert len(found.commits) == 17
+    second = found.commits[1].id
+    said = [before.log_ratio for (_, commit), before in found.before.items() if commit == second]
+    assert [ratio for ratio in said if ratio is not None] == [pytest.approx(-0.3)]
+
+
 @pytest.fixture
 def counting(reports):
     """A report in which `fused` takes so many bytes of arrays."""

@@ -1,0 +1,102 @@
+"""Reading a stored file: as it was uploaded, our document in it, or one case of that.
+
+What is stored was valid when it came. What cannot be read now, or lacks what readers count on, was changed where it is
+stored: readers get a DamagedError and go on with what rows say, and whoever keeps the database learns of it from the log.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from pullback_service.errors import DamagedError, GoneError
+from pullback_service.logs import logger
+from pullback_service.reports.models import Report
+from pullback_service.reports.outlining import outline
+from pullback_service.reports.packing import unpacked
+from pullback_service.reports.reading import unwrap
+from pullback_service.reports.shapes import check_case, check_document, check_entry, check_head
+from pullback_service.reports.splitting import split
+from pullback_service.series.cases import identity
+
+
+def body_of(report: Report) -> bytes:
+    """The file as it was uploaded; the report must have been read with its body."""
+    if report.body is None:
+        raise GoneError(
+            f"The file of report {report.id} was dropped after the time for which its project keeps files: "
+            "its points and comparisons are still there."
+        )
+    return unpack(report.id, report.body)
+
+
+def unpack(report_id: UUID, stored: bytes) -> bytes:
+    """What is stored of a report as it came."""
+    with _reading(report_id):
+        return unpacked(stored)
+
+
+def document_of(report: Report) -> dict[str, Any]:
+    """Our document inside the uploaded file, or the one that was made from it."""
+    return _document(report, orjson.loads)
+
+
+def outline_of(report: Report) -> dict[str, Any]:
+    """Our document as `document_of` gives it, of its slices only how many there were, in half the time."""
+    return _document(report, outline)
+
+
+def case_of(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The entry of the case of this identity, and our document with nothing of its cases but what they are."""
+    found = _case_apart(report, wanted) if report.document is None else None
+    if found is not None:
+        return found
+    document = document_of(report)
+    entry = next((entry for entry in document["cases"] if _identity(entry["case"]) == wanted), None)
+    return None if entry is None else (document, entry)
+
+
+def _document(report: Report, read: Callable[[bytes], Any]) -> dict[str, Any]:
+    with _reading(report.id):
+        content = read(body_of(report) if report.document is None else unpacked(report.document))
+        document: dict[str, Any] = (
+            unwrap(content)[0] if report.document is None and isinstance(content, dict) else content
+        )
+        check_document(document)
+    return document
+
+
+def _case_apart(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The same with no other entry read; None where our document is not the whole file, or the case is not found so."""
+    body = body_of(report)
+    with _reading(report.id):
+        parts = split(body)
+        if parts is None or unwrap(parts.head)[0] is not parts.head:
+            return None
+        check_head(parts.head)
+        for each in parts.cases:
+            check_case(each.case)
+        found = next((each for each in parts.cases if _identity(each.case) == wanted), None)
+        if found is None:
+            return None
+        entry = found.read()
+        check_entry(entry)
+    return {**parts.head, "cases": [{"case": each.case} for each in parts.cases]}, entry
+
+
+@contextmanager
+def _reading(report_id: UUID) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        logger.error("stored_file_damaged", report=str(report_id), reason=str(error))
+        raise DamagedError(
+            f"The stored file of report {report_id} is damaged: its points and comparisons are still there, and a backup of "
+            "the database may have the file."
+        ) from error
+
+
+def _identity(case: Mapping[str, Any]) -> bytes:
+    return identity(case["workload"], case.get("params", {}), case.get("dtype"), case.get("device"))

@@ -1,0 +1,135 @@
+"""Stored files read back: the same case however the file holds our document, and what was changed where it is stored."""
+
+import zlib
+from copy import deepcopy
+from functools import partial
+from uuid import UUID
+
+import orjson
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+from tests.service.conftest import make_case, make_report
+from tests.service.reports.mutations import mutated
+
+from pullback_service.errors import DamagedError, RequestError
+from pullback_service.reports.models import Report
+from pullback_service.reports.packing import packed
+from pullback_service.reports.reading import read_report
+from pullback_service.reports.stored_files import body_of, case_of, document_of, outline_of
+from pullback_service.series.cases import identity
+
+DOCUMENT = make_report(cases=[make_case("a"), make_case("b")])
+CASES = DOCUMENT["cases"]
+WANTED = identity("b", {"n": 100.0, "act": "tanh"}, "f4", "cpu")
+READERS = [document_of, outline_of, partial(case_of, wanted=WANTED)]
+
+
+def file_of(content):
+    return Report(id=UUID(DOCUMENT["id"]), body=packed(orjson.dumps(content)), document=None)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        file_of(DOCUMENT),
+        file_of({"version": "1.0", "pullback": DOCUMENT}),  # a pyperf file
+        file_of({"cases": [{"case": {}}], "pullback": DOCUMENT}),
+        Report(body=packed(b'{"another": "tool"}'), document=packed(orjson.dumps(DOCUMENT))),
+    ],
+)
+def test_a_case_is_found_by_what_it_is(stored):
+    document, entry = case_of(stored, WANTED)
+    assert entry == CASES[1]
+    assert document["harness"] == DOCUMENT["harness"]
+    assert [each["case"] for each in document["cases"]] == [each["case"] for each in CASES]
+    assert case_of(stored, identity("c", {}, None, None)) is None
+
+
+def changed(*place, to):
+    """The document with another value at a place."""
+    document = deepcopy(DOCUMENT)
+    inner = document
+    for step in place[:-1]:
+        inner = inner[step]
+    if to is None:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = to
+    return orjson.dumps(document)
+
+
+RAW = orjson.dumps(DOCUMENT)
+DAMAGE = {
+    "no JSON": b"{not json",
+    "half of it": RAW[: len(RAW) // 2],
+    "half of the slices": RAW[: RAW.index(b'"slices"') + 12],
+    "empty": b"",
+    "no UTF-8": RAW.replace(b"dense", b"\xff\xfe") + b"\xff",
+    "an empty object": b"{}",
+    "a list": b"[]",
+    "a list of slices that does not end": b'[["slices":[[1,',
+    "a number": b"1",
+    "brackets without names": b"{[1]}",
+    "no cases": changed("cases", to=None),
+    "cases that are none": orjson.dumps({**DOCUMENT, "cases": None}),
+    "entries that are none": changed("cases", to=[None]),
+    "no name of a case": changed("cases", 1, "case", "workload", to=None),
+    "no name of a variant": changed("cases", 1, "variants", 0, "variant", to=None),
+    "a metric that is a number": changed("cases", 1, "variants", 0, "metrics", "time", to=1),
+    "text instead of times": changed("cases", 1, "variants", 0, "metrics", "time", "processes", to=["1"]),
+    "a ratio without outcome": changed("cases", 1, "paired", 0, "outcome", to=None),
+    "no hash of the commit": changed("commit", "sha", to=None),
+    "no version of the harness": changed("harness", "version", to=None),
+    "another machine": changed("machine", to="box"),
+}
+
+
+@pytest.mark.parametrize("content", DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("column", ["body", "document"])
+@pytest.mark.parametrize("read", READERS, ids=["document_of", "outline_of", "case_of"])
+def test_what_does_not_read_as_a_document_any_more_is_damage(content, column, read):
+    stored = Report(**{"id": UUID(DOCUMENT["id"]), "body": packed(RAW), "document": None, column: packed(content)})
+    with capture_logs() as logs, pytest.raises(DamagedError, match=f"The stored file of report {stored.id} is damaged"):
+        read(stored)
+    (line,) = logs
+    assert (line["event"], line["report"]) == ("stored_file_damaged", DOCUMENT["id"])
+
+
+@pytest.mark.parametrize("read", [body_of, *READERS])
+def test_what_cannot_be_unpacked_is_damage(read):
+    stored = Report(id=UUID(DOCUMENT["id"]), body=zlib.compress(RAW)[:-9], document=None)
+    with capture_logs() as logs, pytest.raises(DamagedError):
+        read(stored)
+    assert [line["event"] for line in logs] == ["stored_file_damaged"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_whatever_is_stored_it_is_read_or_damaged(data):
+    content = RAW
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content)))
+        put = data.draw(st.sampled_from([b"", *(bytes([one]) for one in b'{}[]",:\\ 1\xff')]))
+        content = content[:at] + put + content[at + data.draw(st.sampled_from([0, 1, 1, 20, len(content)])) :]
+    stored = Report(id=UUID(DOCUMENT["id"]), body=packed(content), document=None)
+    for read in READERS:
+        try:
+            read(stored)
+        except DamagedError:
+            continue
+        if read is document_of:  # the others do not look at times of slices and at other cases
+            orjson.loads(content)
+
+
+@settings(max_examples=300, deadline=None)
+@given(mutated(make_report))
+@example(make_report(cases=[]))
+def test_what_was_accepted_is_no_damage(document):
+    try:
+        body = orjson.dumps(document)
+        read_report(body)
+    except (RequestError, TypeError):  # orjson writes no integers beyond 64 bits
+        return
+    assert document_of(Report(id=UUID(DOCUMENT["id"]), body=packed(body), document=None)) == orjson.loads(body)
