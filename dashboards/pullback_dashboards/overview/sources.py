@@ -164,7 +164,7 @@ async def _drawn_history(
         for standing in drawn
         if standing.series_id is not None
     }
-    for series_id, commit_id, value, log_ratio, low, high, outcome in (
+    for series_id, commit_id, _, value, log_ratio, low, high, outcome in (
         await overviewing.sparks_of(session, list(of_series), commits[0]) if commits else ()
     ):
         place = places.get(commit_id)

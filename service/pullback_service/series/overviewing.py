@@ -3,12 +3,10 @@
 Every function takes as long as there are cases or series in its answer, however many commits there are behind them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
-from operator import itemgetter
-from typing import LiteralString, NamedTuple, TypeAlias
+from typing import LiteralString, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, exists, func, lateral, or_, select, true, tuple_
@@ -22,7 +20,7 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.reports.models import Failure, Report
 from pullback_service.series.choosing import says
 from pullback_service.series.models import Case, Point, Series
-from pullback_service.series.pooling import speaker
+from pullback_service.series.one_of_each_commit import one_of_each_commit
 from pullback_service.series.queries import (
     MOST_FAILURES,
     MOST_HISTORY_POINTS,
@@ -80,6 +78,7 @@ class StandingPoint(NamedTuple):
     series_id: int
     case_id: int
     variant: str
+    id: int
     commit_id: int
     ordered_at: datetime
     value: float
@@ -91,8 +90,17 @@ class StandingPoint(NamedTuple):
     quality: str
 
 
-SparkPoint: TypeAlias = tuple[int, int, float, float | None, float | None, float | None, str | None]
-"""A point of a series as a line a few pixels high needs it: series, commit, value, log ratio with its interval, outcome."""
+class SparkPoint(NamedTuple):
+    """What a series says at a commit, as a line a few pixels high needs it."""
+
+    series_id: int
+    commit_id: int
+    id: int
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    outcome: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +209,8 @@ async def standings(
 ) -> Sequence[StandingPoint]:
     """Every series of a metric at its newest commit.
 
-    Index: uq_series_case_id_variant_metric_machine_id, then two probes of ix_point_series_history for each series.
+    Index: uq_series_case_id_variant_metric_machine_id, then two probes of ix_point_series_history for each series; as
+    `one_of_each_commit`.
     """
     newest = (
         select(*history.place(Point))
@@ -233,27 +242,7 @@ async def standings(
         .where(among(Series.case_id, case_ids), Series.machine_id == machine_id, Series.metric == metric)
         .order_by(Series.id, there.c.id)
     )
-    found = []
-    for _, group in groupby(rows.all(), key=itemgetter(0)):
-        points = list(group)
-        spoken = points[0] if len(points) == 1 else speaker(points)
-        found.append(
-            StandingPoint(
-                series_id=spoken.series_id,
-                case_id=spoken.case_id,
-                variant=spoken.variant,
-                commit_id=spoken.commit_id,
-                ordered_at=spoken.ordered_at,
-                value=points[-1].value,
-                log_ratio=spoken.log_ratio,
-                low=spoken.low,
-                high=spoken.high,
-                n=spoken.n,
-                outcome=spoken.outcome,
-                quality=spoken.quality,
-            )
-        )
-    return found
+    return await one_of_each_commit(session, [*map(StandingPoint._make, rows.all())])
 
 
 async def lines_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[MeasuredCell]:
@@ -270,7 +259,7 @@ async def lines_of(session: AsyncSession, series_ids: Collection[int], since: Co
 
 
 _SPARKS: LiteralString = """
-SELECT series_id, commit_id, value, log_ratio, low, high, outcome
+SELECT series_id, commit_id, id, value, log_ratio, low, high, outcome
   FROM point
  WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
  ORDER BY ordered_at, commit_id, id
@@ -279,9 +268,9 @@ SELECT series_id, commit_id, value, log_ratio, low, high, outcome
 
 
 async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[SparkPoint]:
-    """Some series, of projects that were found, from a commit on; of several reports at a commit the newest comes last.
+    """Some series, of projects that were found, from a commit on, the reports of a commit pooled.
 
-    Index: ix_point_series_history. As plain rows, a tenth of the time of whole points.
+    Index: ix_point_series_history; as `one_of_each_commit`. As plain rows, a tenth of the time of whole points.
     """
     if not series_ids:
         return []
@@ -289,7 +278,8 @@ async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: C
         "series": statements.array_of(series_ids), "ordered_at": since.ordered_at, "commit": since.id,
         "most": MOST_HISTORY_POINTS,
     }  # fmt: skip
-    return await statements.rows(session, _SPARKS, values, binary=True)
+    rows = await statements.rows(session, _SPARKS, values, binary=True)
+    return await one_of_each_commit(session, [*map(SparkPoint._make, rows)])
 
 
 async def failures_at(

@@ -76,6 +76,89 @@ async def test_all_cases_stand_in_one_statement(client, reports, session, count_
     assert len(stood) == 16
 
 
+@pytest.fixture
+def measured(reports):
+    """A report in which `fused` took so many seconds in each process and so many bytes of arrays."""
+
+    def measured(number, *, log_ratio=-0.5, groups=20, seconds=(0.6,), array_bytes=100.0, **parts):
+        variants = [reports.variant("unfused"), reports.variant("fused", seconds=seconds, array_bytes=array_bytes)]
+        case = reports.case(log_ratio=log_ratio or 0.0, variants=variants)
+        case["paired"] = [] if log_ratio is None else [case["paired"][0] | {"n": groups}]
+        return reports.report(number, cases=[case], **parts)
+
+    return measured
+
+
+async def standing(session, metric, variant="fused"):
+    project, machine = await here(session)
+    known = await overviewing.cases_of(session, project, machine, CaseChoice())
+    stood = await overviewing.standings(session, machine, [case.id for case in known], metric)
+    return next(one for one in stood if one.variant == variant)
+
+
+async def test_a_case_stands_where_its_reports_pooled_do(client, measured, session):
+    """Two clean reports, and a contaminated one that came last and says otherwise."""
+    await upload(
+        client,
+        measured(1, log_ratio=-0.4, groups=20, seconds=(0.1, 0.5), array_bytes=300),
+        measured(1, log_ratio=-0.3, groups=5, seconds=(0.3, 0.4, 0.9), array_bytes=200),
+        measured(1, log_ratio=0.7, groups=40, seconds=(8.0,), array_bytes=900, quality="contaminated"),
+    )
+    timed = await standing(session, "time")
+    assert (timed.value, timed.log_ratio, timed.n) == (0.4, -0.4, 20)
+    assert (timed.low, timed.high) == pytest.approx((-0.41, -0.39))
+    assert (timed.outcome, timed.quality) == ("faster", "clean")
+    counted = await standing(session, "array_bytes")
+    assert (counted.value, counted.quality) == (200, "clean")
+
+
+async def test_contaminated_reports_stand_for_a_commit_that_has_no_others(client, measured, session):
+    await upload(client, measured(1), measured(2, array_bytes=300, seconds=(7.0,), quality="contaminated"))
+    timed, counted = await standing(session, "time"), await standing(session, "array_bytes")
+    assert (timed.value, timed.quality, counted.value) == (7.0, "contaminated", 300)
+
+
+@pytest.mark.parametrize("metric", ["time", "array_bytes"])
+async def test_sparks_say_of_several_reports_what_the_curves_say(client, measured, session, metric):
+    await upload(
+        client,
+        measured(1),
+        measured(2, log_ratio=-0.2, groups=20, seconds=(0.2,), array_bytes=50),
+        measured(2, log_ratio=-0.1, groups=10, seconds=(0.4,), array_bytes=60),
+        measured(2, log_ratio=0.9, groups=30, seconds=(9.0,), array_bytes=70, quality="contaminated"),
+        measured(3, log_ratio=-0.7),
+        measured(3, log_ratio=None, seconds=(0.8,), array_bytes=80),  # a gap for whom the newest report speaks
+    )
+    project, machine = await here(session)
+    commits = await overviewing.measured_commits(session, project, machine, limit=30)
+    drawn = [(await standing(session, metric, variant)).series_id for variant in ("unfused", "fused")]
+    cells = await overviewing.lines_of(session, drawn, commits[0])
+    sparks = await overviewing.sparks_of(session, drawn, commits[0])
+    assert {(one.series_id, one.commit_id, *one[3:]) for one in sparks} == {
+        (cell.series_id, cell.commit.id, cell.value, cell.log_ratio, cell.low, cell.high, cell.outcome)
+        for cell in cells
+    }
+    assert len(sparks) == len(cells) == 6
+    fused = [(spark.value, spark.log_ratio) for spark in sorted(sparks) if spark.series_id == drawn[1]]
+    expected = {
+        "time": [(0.6, -0.5), (pytest.approx(0.3), -0.2), (pytest.approx(0.7), -0.7)],
+        "array_bytes": [(100, None), (60, None), (80, None)],
+    }
+    assert fused == expected[metric]
+
+
+async def test_commits_of_one_report_cost_sparks_and_standings_no_statement_more(
+    client, measured, session, count_statements
+):
+    await upload(client, *(measured(number) for number in (1, 2, 3)))
+    project, machine = await here(session)
+    commits = await overviewing.measured_commits(session, project, machine, limit=30)
+    series = (await standing(session, "time")).series_id
+    async with count_statements() as statements:
+        assert len(await overviewing.sparks_of(session, [series], commits[0])) == 3
+    assert len(statements) == 1
+
+
 async def test_commits_that_a_machine_measured_come_oldest_first(client, reports, session):
     await upload(client, *(reports.report(number) for number in (3, 1, 2)), reports.report(4, machine="other"))
     project, machine = await here(session, "box")

@@ -1,0 +1,118 @@
+"""A commit with several reports says one thing, on whichever page: what its clean reports say, pooled.
+
+Over the real application; no browser is needed for that.
+"""
+
+import csv
+import io
+import math
+import uuid
+from statistics import median
+
+import httpx
+import pytest
+from tests.dashboards.browser.conftest import CASES, fresh_database, made_report, serving
+
+CASE = "dense_bias_act[n=100,act=tanh,f4,cpu]"
+    "Counted with other software (numpy 2.3.4, then 2.4.0): compare both commits in one installation to tell."
+)
+
+
+@pytest.fixture(scope="module")
+def address(postgres_server, migrated_template):
+    """A service of its own."""
+    with serving(fresh_database(postgres_server, migrated_template)) as address:
+        yield address
+
+
+@pytest.fixture
+def upload(address):
+    """Uploads a report of `fused` at a commit, of a project of this test's own, whose name it has."""
+
+    def upload(
+        place, *, quality="clean", numpy="2.3.4", ratio=0.5, groups=20, processes=None, array_bytes=600, baseline=1000,
+        variants=("unfused", "fused"),
+    ):  # fmt: skip
+        report = made_report(place, project=upload.project, cases=CASES[:1])
+        report["id"] = str(uuid.uuid4())
+        report["harness"]["quality"] = quality
+        report["machine"]["facts"]["numpy"] = numpy
+        (case,) = report["cases"]
+        case["variants"] = [variant for variant in case["variants"] if variant["variant"] in variants]
+        case["paired"] = []
+        for variant in case["variants"]:
+            counted = baseline if variant["variant"] == "unfused" else array_bytes
+            timed = variant["metrics"]["time"] | ({} if processes is None else {"processes": processes, "slices": None})
+            variant["metrics"] = {
+                "time": {name: value for name, value in timed.items() if value is not None},
+                "array_bytes": {"unit": "B", "value": counted, "method": "nep49"},
+            }
+        if ratio is not None and "fused" in variants:
+            log = math.log(ratio)
+            case["paired"] = [
+                {
+                    "variant": "fused", "baseline": "unfused", "metric": "time", "log_ratio": log, "low": log - 0.001,
+                    "high": log + 0.001, "n": groups, "outcome": "faster" if ratio < 1 else "slower",
+                }
+            ]  # fmt: skip
+        httpx.post(f"{address}/api/v1/reports", json=report).raise_for_status()
+        return report["id"]
+
+    upload.project = f"several-{uuid.uuid4().hex[:8]}"
+    return upload
+
+
+@pytest.fixture
+def ask(address, upload):
+    """Asks for an address of the project; `{project}` stands for its name."""
+
+    def ask(path, **asked):
+        answer = httpx.get(address + path.format(project=upload.project), params=asked)
+        answer.raise_for_status()
+        return answer
+
+    return ask
+
+
+def rows_of(answer):
+    return list(csv.DictReader(io.StringIO(answer.text)))
+
+
+def overview(ask, upload, metric):
+    """The cells of the overview, by variant."""
+    return {row["variant"]: row for row in rows_of(ask("/overview.csv", project=upload.project, metric=metric))}
+
+
+def test_every_page_says_what_the_clean_reports_say_whichever_came_last(upload, ask):
+    upload(1, ratio=0.4, groups=20, processes=[1.0, 5.0], array_bytes=300)
+    upload(1, ratio=0.6, groups=5, processes=[2.0, 3.0, 9.0], array_bytes=200)
+    upload(1, ratio=2.0, groups=40, processes=[80.0], array_bytes=9000, baseline=10, quality="contaminated")
+    timed, counted = overview(ask, upload, "time"), overview(ask, upload, "array_bytes")
+    assert float(timed["unfused"]["value"]) == float(timed["fused"]["value"]) == median([1.0, 2.0, 3.0, 5.0, 9.0])
+    assert (float(timed["fused"]["factor"]), timed["fused"]["outcome"]) == (pytest.approx(0.4), "faster")
+    assert (float(counted["unfused"]["value"]), float(counted["fused"]["value"])) == (1000, 200)
+    assert (float(counted["fused"]["factor"]), counted["fused"]["outcome"]) == (pytest.approx(0.2), "less")
+    workload = rows_of(ask("/projects/{project}/workloads/dense_bias_act.csv", case=CASE))
+    explored = rows_of(ask("/projects/{project}/explore.csv"))
+    for told in (workload, explored):
+        for row in told:
+            cell = (timed if row["metric"] == "time" else counted)[row["variant"]]
+            assert float(row["value"]) == float(cell["value"])
+            if row["factor"]:
+                assert (row["factor"], row["outcome"]) == (cell["factor"], cell["outcome"])
+
+
+@pytest.mark.parametrize(
+    "newest",
+    [{"quality": "contaminated", "ratio": 3.0}, {"ratio": None}, {"ratio": 3.0, "groups": 5}],
+    ids=["contaminated", "without a ratio", "of fewer groups"],
+)
+def test_a_spark_line_tells_the_ratio_that_stands_for_all(upload, ask, newest):
+    upload(1, ratio=0.5)
+    upload(1, **newest)
+    upload(2, ratio=0.5)
+    heat = ask("/overview.json", project=upload.project, metric="time").json()["heat"]
+    (cell,) = [
+        cell for group in heat["groups"] for row in group["rows"] for cell in row["cells"] if cell["variant"] == "fused"
+    ]
+    assert [tick["log_ratio"] for tick in cell["ticks"]] == pytest.approx([math.log(0.5)] * 2)
