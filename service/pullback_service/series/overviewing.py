@@ -19,6 +19,7 @@ from pullback_service.commits.models import Commit
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.reports.models import Failure, Report
 from pullback_service.series.choosing import says
+from pullback_service.series.lean_points import lean_points_of
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.one_of_each_commit import one_of_each_commit
 from pullback_service.series.queries import (
@@ -243,6 +244,12 @@ async def standings(
         .order_by(Series.id, there.c.id)
     )
     return await one_of_each_commit(session, [*map(StandingPoint._make, rows.all())])
+
+
+async def values_of(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Mapping[tuple[int, int], float]:
+    """What series gave at commits, by these (series, commit) pairs. Index: ix_point_commit_id_series_id."""
+    points = await lean_points_of(session, pairs) if pairs else []
+    return {(point.series_id, point.commit_id): point.value for point in points}
 
 
 async def lines_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[MeasuredCell]:

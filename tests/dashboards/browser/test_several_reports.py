@@ -11,7 +11,7 @@ from statistics import median
 
 import httpx
 import pytest
-from tests.dashboards.browser.conftest import CASES, fresh_database, made_report, serving
+from tests.dashboards.browser.conftest import CASES, SHAS, fresh_database, made_report, serving
 
 CASE = "dense_bias_act[n=100,act=tanh,f4,cpu]"
     "Counted with other software (numpy 2.3.4, then 2.4.0): compare both commits in one installation to tell."
@@ -116,3 +116,13 @@ def test_a_spark_line_tells_the_ratio_that_stands_for_all(upload, ask, newest):
         cell for group in heat["groups"] for row in group["rows"] for cell in row["cells"] if cell["variant"] == "fused"
     ]
     assert [tick["log_ratio"] for tick in cell["ticks"]] == pytest.approx([math.log(0.5)] * 2)
+
+
+def test_a_count_of_an_older_commit_stands_against_the_baseline_of_that_commit(upload, ask):
+    """As its line and its workload's page say, though the baseline was counted since."""
+    upload(1, array_bytes=300, baseline=600)
+    upload(2, baseline=900, variants=("unfused",))
+    counted = overview(ask, upload, "array_bytes")
+    assert [counted[variant]["commit"] for variant in ("unfused", "fused")] == [SHAS[2], SHAS[1]]
+    assert (counted["fused"]["outcome"], float(counted["fused"]["factor"])) == ("less", pytest.approx(0.5))
+    assert counted["fused"]["doubt"] == "from an older commit"

@@ -110,6 +110,8 @@ async def test_a_case_stands_where_its_reports_pooled_do(client, measured, sessi
     assert (timed.outcome, timed.quality) == ("faster", "clean")
     counted = await standing(session, "array_bytes")
     assert (counted.value, counted.quality) == (200, "clean")
+    (said,) = await overviewing.values_of(session, [(counted.series_id, counted.commit_id)])
+    assert said == (counted.series_id, counted.commit_id)
 
 
 async def test_contaminated_reports_stand_for_a_commit_that_has_no_others(client, measured, session):
