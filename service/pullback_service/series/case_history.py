@@ -26,7 +26,7 @@ from pullback_service.reports.models import Failure
 from pullback_service.series.lean_points import LeanPoint, lean_points_of, lean_points_since
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.overviewing import KnownCase
-from pullback_service.series.pooling import speaker
+from pullback_service.series.pooling import counting, speaker
 from pullback_service.series.queries import (
     MOST_FAILURES,
     CommitFacts,
@@ -206,7 +206,11 @@ async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> 
 
 
 async def _light(session: AsyncSession, series_ids: Collection[int], last: int) -> Sequence[Light]:
-    """The newest points of series, series by series and then oldest first; one row for each commit."""
+    """The newest points of series, series by series and then oldest first; one row for each commit.
+
+    Of several reports at a commit the one speaks whose ratio stands for all, or whose count does. What processes took is
+    not read for that: of what is timed, values only choose which points are drawn.
+    """
     if not series_ids:
         return []
     newest = lateral(
@@ -227,13 +231,13 @@ async def _light(session: AsyncSession, series_ids: Collection[int], last: int) 
         .limit(last)
     )
     rows = await session.execute(
-        select(Series.id.label("series_id"), newest)
+        select(Series.id.label("series_id"), Series.exact, newest)
         .join_from(Series, newest, true())
         .where(among(Series.id, series_ids))
         .order_by(Series.id, newest.c.ordered_at, newest.c.commit_id, newest.c.id)
     )
     return [
-        group[0] if len(group) == 1 else speaker(group)
+        group[0] if len(group) == 1 else counting(group) if group[0].exact else speaker(group)
         for group in (list(same) for _, same in groupby(rows, key=attrgetter("series_id", "commit_id")))
     ]
 

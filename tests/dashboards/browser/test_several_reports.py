@@ -12,8 +12,10 @@ from statistics import median
 import httpx
 import pytest
 from tests.dashboards.browser.conftest import CASES, SHAS, fresh_database, made_report, serving
+from tests.dashboards.browser.test_twins import text_of
 
 CASE = "dense_bias_act[n=100,act=tanh,f4,cpu]"
+OTHER_SOFTWARE = (
     "Counted with other software (numpy 2.3.4, then 2.4.0): compare both commits in one installation to tell."
 )
 
@@ -83,6 +85,10 @@ def overview(ask, upload, metric):
     return {row["variant"]: row for row in rows_of(ask("/overview.csv", project=upload.project, metric=metric))}
 
 
+def news(ask, upload):
+    return ask("/overview.json", project=upload.project).json()["news"]
+
+
 def test_every_page_says_what_the_clean_reports_say_whichever_came_last(upload, ask):
     upload(1, ratio=0.4, groups=20, processes=[1.0, 5.0], array_bytes=300)
     upload(1, ratio=0.6, groups=5, processes=[2.0, 3.0, 9.0], array_bytes=200)
@@ -116,6 +122,39 @@ def test_a_spark_line_tells_the_ratio_that_stands_for_all(upload, ask, newest):
         cell for group in heat["groups"] for row in group["rows"] for cell in row["cells"] if cell["variant"] == "fused"
     ]
     assert [tick["log_ratio"] for tick in cell["ticks"]] == pytest.approx([math.log(0.5)] * 2)
+
+
+def since_of(ask):
+    """What the table of the workload and its events tell of the newest commit."""
+    answer = ask("/projects/{project}/workloads/dense_bias_act.json", case=CASE).json()
+    (mark,) = [row["marks"]["fused array_bytes"] for row in answer["view"]["rows"] if row["place"] == 1]
+    (event,) = answer["view"]["events"]
+    return (mark["since_tone"], mark["since_reason"]), (event["tone"], event["sentences"])
+
+
+def test_a_contaminated_report_of_other_software_excuses_no_count(upload, ask):
+    upload(1, array_bytes=50)
+    upload(2, array_bytes=60)
+    upload(2, array_bytes=60, numpy="2.4.0", quality="contaminated")
+    (item,) = news(ask, upload)
+    assert (item["tone"], item["note"]) == ("worse", "")
+    mark, (tone, sentences) = since_of(ask)
+    assert mark == ("worse", "")
+    assert (tone, len(sentences)) == ("worse", 1)
+
+
+def test_a_contaminated_report_of_the_same_software_blames_no_commit(upload, ask):
+    upload(1, array_bytes=50)
+    counted = upload(2, array_bytes=60, numpy="2.4.0")
+    upload(2, array_bytes=60, quality="contaminated")
+    (item,) = news(ask, upload)
+    assert (item["tone"], item["note"]) == ("unsure", OTHER_SOFTWARE)
+    assert OTHER_SOFTWARE in text_of(ask("/projects/{project}/feed.atom").text)
+    mark, (tone, sentences) = since_of(ask)
+    assert mark == ("unsure", OTHER_SOFTWARE)
+    assert (tone, sentences[0]) == ("unsure", OTHER_SOFTWARE)
+    marks = ask("/projects/{project}/workloads/dense_bias_act.json", case=CASE).json()["view"]["rows"][0]["marks"]
+    assert {mark["report_href"] for mark in marks.values()} == {f"/reports/{counted}"}
 
 
 def test_a_count_of_an_older_commit_stands_against_the_baseline_of_that_commit(upload, ask):
