@@ -32,7 +32,7 @@ def upload(address):
     """Uploads a report of `fused` at a commit, of a project of this test's own, whose name it has."""
 
     def upload(
-        place, *, quality="clean", numpy="2.3.4", ratio=0.5, groups=20, processes=None, array_bytes=600, baseline=1000,
+        place, *, quality="clean", numpy="2.3.4", ratio=0.5, doubt=0.001, groups=20, processes=None, array_bytes=600, baseline=1000,
         variants=("unfused", "fused"),
     ):  # fmt: skip
         report = made_report(place, project=upload.project, cases=CASES[:1])
@@ -53,8 +53,8 @@ def upload(address):
             log = math.log(ratio)
             case["paired"] = [
                 {
-                    "variant": "fused", "baseline": "unfused", "metric": "time", "log_ratio": log, "low": log - 0.001,
-                    "high": log + 0.001, "n": groups, "outcome": "faster" if ratio < 1 else "slower",
+                    "variant": "fused", "baseline": "unfused", "metric": "time", "log_ratio": log, "low": log - doubt,
+                    "high": log + doubt, "n": groups, "outcome": "faster" if ratio < 1 else "slower",
                 }
             ]  # fmt: skip
         httpx.post(f"{address}/api/v1/reports", json=report).raise_for_status()
@@ -122,6 +122,20 @@ def test_a_spark_line_tells_the_ratio_that_stands_for_all(upload, ask, newest):
         cell for group in heat["groups"] for row in group["rows"] for cell in row["cells"] if cell["variant"] == "fused"
     ]
     assert [tick["log_ratio"] for tick in cell["ticks"]] == pytest.approx([math.log(0.5)] * 2)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [{"quality": "contaminated", "ratio": 0.55, "doubt": 0.12}, {"ratio": None}],
+    ids=["contaminated", "without a ratio"],
+)
+def test_a_step_is_news_whatever_was_measured_beside_it(upload, ask, between):
+    upload(1, ratio=0.5)
+    upload(1, **between)
+    upload(2, ratio=0.6)
+    assert [item["text"] for item in news(ask, upload)] == ["time against unfused moved 0.50× → 0.60×"]
+    rows = rows_of(ask("/overview.csv", project=upload.project, changed="1"))
+    assert {row["variant"] for row in rows} == {"unfused", "fused"}
 
 
 def since_of(ask):

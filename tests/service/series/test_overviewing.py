@@ -80,10 +80,11 @@ async def test_all_cases_stand_in_one_statement(client, reports, session, count_
 def measured(reports):
     """A report in which `fused` took so many seconds in each process and so many bytes of arrays."""
 
-    def measured(number, *, log_ratio=-0.5, groups=20, seconds=(0.6,), array_bytes=100.0, **parts):
+    def measured(number, *, log_ratio=-0.5, doubt=0.01, groups=20, seconds=(0.6,), array_bytes=100.0, **parts):
         variants = [reports.variant("unfused"), reports.variant("fused", seconds=seconds, array_bytes=array_bytes)]
         case = reports.case(log_ratio=log_ratio or 0.0, variants=variants)
-        case["paired"] = [] if log_ratio is None else [case["paired"][0] | {"n": groups}]
+        interval = {"low": (log_ratio or 0.0) - doubt, "high": (log_ratio or 0.0) + doubt}
+        case["paired"] = [] if log_ratio is None else [case["paired"][0] | interval | {"n": groups}]
         return reports.report(number, cases=[case], **parts)
 
     return measured
@@ -181,6 +182,49 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
     assert {(cell.case.workload, cell.variant, cell.metric) for cell in cells} == {("moved", "fused", "time")}
     assert len(cells) == 2
     assert await overviewing.changed_series(session, machine, ids[-1:], floor=0.02) == []
+
+
+async def changed(session):
+    """What changed of `fused`, by metric."""
+    project, machine = await here(session)
+    commits = await overviewing.measured_commits(session, project, machine, limit=6)
+    series = await overviewing.changed_series(session, machine, [commit.id for commit in commits], floor=0.02)
+    return {cell.metric for cell in await overviewing.lines_of(session, series, commits[0]) if cell.variant == "fused"}
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        {"log_ratio": -0.3, "doubt": 0.25, "quality": "contaminated"},
+        {"log_ratio": None, "quality": "contaminated"},
+        {"log_ratio": None},
+        {"log_ratio": -0.3, "doubt": 0.25, "groups": 5},
+    ],
+    ids=["contaminated", "contaminated and without a ratio", "without a ratio", "fewer groups"],
+)
+async def test_a_step_is_told_whatever_another_report_of_the_commit_before_says(client, measured, session, between):
+    await upload(client, measured(1, log_ratio=-0.5), measured(1, **between), measured(2, log_ratio=-0.1))
+    assert await changed(session) == {"time"}
+
+
+async def test_what_pooling_takes_away_is_no_change(client, measured, session):
+    await upload(
+        client,
+        measured(1, log_ratio=-0.5, array_bytes=100),
+        measured(1, log_ratio=-0.1, array_bytes=900, quality="contaminated"),
+        measured(2, log_ratio=-0.1, array_bytes=900, quality="contaminated"),
+        measured(2, log_ratio=-0.5, array_bytes=700),
+        measured(2, log_ratio=-0.1, array_bytes=100, groups=5),
+    )
+    assert await changed(session) == set()
+
+
+async def test_a_count_that_only_clean_reports_tell_apart_is_a_change(client, measured, session):
+    await upload(
+        client, measured(1, array_bytes=100), measured(1, array_bytes=160, quality="contaminated"),
+        measured(2, array_bytes=160),
+    )  # fmt: skip
+    assert await changed(session) == {"array_bytes"}
 
 
 async def test_sessions_speak_of_their_candidate(client, reports, session):
