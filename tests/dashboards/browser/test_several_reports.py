@@ -8,6 +8,7 @@ import io
 import math
 import uuid
 from statistics import median
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -179,3 +180,12 @@ def test_a_count_of_an_older_commit_stands_against_the_baseline_of_that_commit(u
     assert [counted[variant]["commit"] for variant in ("unfused", "fused")] == [SHAS[2], SHAS[1]]
     assert (counted["fused"]["outcome"], float(counted["fused"]["factor"])) == ("less", pytest.approx(0.5))
     assert counted["fused"]["doubt"] == "from an older commit"
+
+
+def test_the_page_of_a_case_shows_the_clean_report_though_a_contaminated_one_came_last(upload, ask):
+    upload(1, array_bytes=50)
+    clean = upload(2, array_bytes=60)
+    upload(2, array_bytes=90, quality="contaminated")
+    page = f"/projects/{{project}}/commits/{SHAS[2]}/cases/{quote(CASE)}"
+    assert ask(page + ".json").json()["report_href"] == f"/reports/{clean}"
+    assert "contaminated" not in text_of(ask(page).text)
