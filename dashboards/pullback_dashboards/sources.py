@@ -143,7 +143,7 @@ def _reading(cell: MeasuredCell) -> Reading:
         cell.outcome,
         cell.quality != "clean",
         cell.dirty,
-        report=str(cell.report_ids[-1]),
+        report=str(cell.report_id),
     )
 
 

@@ -94,12 +94,17 @@ class Mean:
     log_ratio: float | None
 
 
-def against_baseline(found: Iterable[Standing], metric: Metric) -> tuple[Standing, ...]:
-    """Counts get their ratio to the baseline of the same commit; times come with theirs."""
+def against_baseline(
+    found: Iterable[Standing], metric: Metric, earlier: Mapping[tuple[str, int], Reading]
+) -> tuple[Standing, ...]:
+    """Counts get their ratio to the baseline of the same commit; times come with theirs.
+
+    `earlier` is what baselines said at commits at which they do not stand any more, by case and commit.
+    """
     known = tuple(found)
     if not metric.exact:
         return known
-    base = {(one.case, one.commit_id): one.reading for one in known if one.variant == BASELINE}
+    base = {**earlier, **{(one.case, one.commit_id): one.reading for one in known if one.variant == BASELINE}}
     return tuple(
         one
         if one.variant == BASELINE

@@ -32,7 +32,7 @@ from pullback_dashboards.wording.factors import FLOOR
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
-from pullback_service.series.overviewing import CaseChoice
+from pullback_service.series.overviewing import CaseChoice, StandingPoint
 from pullback_service.series.queries import CommitFacts, FailedCase
 
 _Place: TypeAlias = tuple[datetime, int]
@@ -164,7 +164,7 @@ async def _drawn_history(
         for standing in drawn
         if standing.series_id is not None
     }
-    for series_id, commit_id, value, log_ratio, low, high, outcome in (
+    for series_id, commit_id, _, value, log_ratio, low, high, outcome in (
         await overviewing.sparks_of(session, list(of_series), commits[0]) if commits else ()
     ):
         place = places.get(commit_id)
@@ -238,7 +238,9 @@ async def _standings(
     labels = {case.id: case.label for case in cases}
     found: dict[tuple[str, str], tuple[_Place, Standing]] = {}
     variants: dict[str, list[str]] = {}
-    for point in await overviewing.standings(session, machine_id, list(labels), metric.name):
+    points = await overviewing.standings(session, machine_id, list(labels), metric.name)
+    earlier = await _earlier_baselines(session, points) if metric.exact else {}
+    for point in points:
         reading = Reading(
             point.value, point.log_ratio, point.low, point.high, point.n, point.outcome, point.quality != "clean"
         )
@@ -258,7 +260,20 @@ async def _standings(
                 reading = Reading(failure=failure.message, report=str(failure.report_id))
                 series_id = known[1].series_id if known else None
                 found[struck, variant] = place, Standing(struck, variant, failure.commit.id, reading, series_id)
-    return tuple((standing.case, standing) for standing in against_baseline((one for _, one in found.values()), metric))
+    base = {(labels[case_id], commit_id): Reading(value) for (case_id, commit_id), value in earlier.items()}
+    stood = against_baseline((one for _, one in found.values()), metric, base)
+    return tuple((standing.case, standing) for standing in stood)
+
+
+async def _earlier_baselines(session: AsyncSession, points: Sequence[StandingPoint]) -> Mapping[tuple[int, int], float]:
+    """What the baseline of a case counted at older commits than its newest, by both: where another variant stands at one."""
+    newest = {point.case_id: point for point in points if point.variant == BASELINE}
+    asked = {
+        (base.series_id, point.commit_id): (point.case_id, point.commit_id)
+        for point in points
+        if (base := newest.get(point.case_id)) is not None and base.commit_id != point.commit_id
+    }
+    return {asked[pair]: value for pair, value in (await overviewing.values_of(session, asked)).items()}
 
 
 def _page(workloads: Sequence[Ranked], page: int) -> tuple[tuple[Ranked, ...], Paging]:

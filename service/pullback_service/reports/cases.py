@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, lateral, select, true, tuple_, union
+from sqlalchemy import ColumnElement, func, lateral, select, true, tuple_, union
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
@@ -17,7 +17,7 @@ from pullback_service.series.models import Case, Point, Series
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """The newest upload that speaks of a case at a commit on a machine."""
+    """The newest clean upload that speaks of a case at a commit on a machine; a contaminated one where none is clean."""
 
     report_id: UUID
     machine: Machine
@@ -45,7 +45,7 @@ async def place_of_case(
     case = await session.scalar(select(Case).where(Case.project_id == project_id, Case.label == label).limit(1))
     if case is None:
         raise NotFoundError(f"No upload of this project has a case {label!r}.")
-    here = await _newest_report(session, case, commit, machine=machine)
+    here = await _speaking_report(session, case, commit, machine=machine)
     if here is None:
         on = "" if machine is None else f" on machine {machine!r}"
         raise NotFoundError(f"No upload measured {label!r} at {commit.sha[:9]}{on}.")
@@ -57,7 +57,7 @@ async def place_of_case(
     )
 
 
-async def _newest_report(
+async def _speaking_report(
     session: AsyncSession, case: Case, commit: Commit, *, machine: str | None
 ) -> CaseReport | None:
     series = select(Series.id).where(Series.case_id == case.id).subquery("series_of_case")
@@ -66,11 +66,14 @@ async def _newest_report(
         select(point.c.report_id).join_from(series, point, true()),
         select(Failure.report_id).where(Failure.case_id == case.id, _at(Failure, commit)),
     ).subquery("speaking")
+    last_came = func.max(Report.received_at).over(partition_by=Report.machine_id)
     statement = (
         select(Report.id, Machine)
         .join(speaking, speaking.c.report_id == Report.id)
         .join(Machine, Machine.id == Report.machine_id)
-        .order_by(Report.received_at.desc(), Report.id.desc())
+        .order_by(
+            last_came.desc(), Machine.id, Report.quality == "contaminated", Report.received_at.desc(), Report.id.desc()
+        )
         .limit(1)
     )
     if machine is not None:
@@ -105,7 +108,7 @@ async def _neighbour(session: AsyncSession, case: Case, here: CaseReport, *, lat
         .order_by(*order(Commit))
         .limit(1)
     )
-    return None if commit is None else await _newest_report(session, case, commit, machine=here.machine.name)
+    return None if commit is None else await _speaking_report(session, case, commit, machine=here.machine.name)
 
 
 def _at(of: type[Point] | type[Failure], commit: Commit) -> ColumnElement[bool]:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import Integer, Row, Select, bindparam, func, lateral, select, true
+from sqlalchemy import Integer, Row, Select, bindparam, case, func, lateral, select, true
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -27,7 +27,7 @@ from pullback_service.reports.models import Failure
 from pullback_service.series.lean_points import LeanPoint, lean_points_of, lean_points_since
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.overviewing import KnownCase
-from pullback_service.series.pooling import speaker
+from pullback_service.series.pooling import counting, speaker
 from pullback_service.series.queries import (
     MOST_FAILURES,
     CommitFacts,
@@ -209,6 +209,9 @@ async def machine_names(session: AsyncSession, machine_ids: Collection[int]) -> 
 async def _light(session: AsyncSession, series_ids: Collection[int], last: int) -> Sequence[Light]:
     """Points of the newest `last` commits of series, series by series and then oldest first; one row for each commit.
 
+    Of several reports at a commit the one speaks whose ratio stands for all, or whose count does. What processes took is
+    not read for that: of what is timed, values only choose which points are drawn.
+
     One row more than commits are wanted is read of each series: of those that have several reports at a commit, and so may
     go further back, Postgres then says which report speaks, so that what is read never is more than that.
     """
@@ -226,7 +229,7 @@ async def _light(session: AsyncSession, series_ids: Collection[int], last: int) 
 
 
 def _newest_points(series_ids: Collection[int], limit: int, *, one_each: bool = False) -> Select[Any]:
-    """The newest points of series, or of the newest commits the `one_each` that `pooling.speaker` names."""
+    """The newest points of series, or of the newest commits the `one_each` that `_speaker` names."""
     newest = select(
         Point.id,
         Point.ordered_at,
@@ -241,13 +244,14 @@ def _newest_points(series_ids: Collection[int], limit: int, *, one_each: bool = 
     ).where(Point.series_id == Series.id)
     order = history.newest_first(Point)
     if one_each:
-        speaks_first = (Point.quality != "clean", func.coalesce(Point.n, 0).desc())
-        newest = newest.ext(distinct_on(*history.place(Point))).order_by(*order, *speaks_first, Point.id.desc())
+        groups = case((Series.exact, 0), else_=func.coalesce(Point.n, 0))
+        newest = newest.ext(distinct_on(*history.place(Point)))
+        newest = newest.order_by(*order, Point.quality != "clean", groups.desc(), Point.id.desc())
     else:
         newest = newest.order_by(*order, Point.id.desc())
     found = lateral(newest.limit(limit))
     return (
-        select(Series.id.label("series_id"), found)
+        select(Series.id.label("series_id"), Series.exact, found)
         .join_from(Series, found, true())
         .where(among(Series.id, series_ids))
         .order_by(Series.id, found.c.ordered_at, found.c.commit_id, found.c.id)
@@ -255,7 +259,8 @@ def _newest_points(series_ids: Collection[int], limit: int, *, one_each: bool = 
 
 
 def _speaker(of_commit: list[Light]) -> Light:
-    return of_commit[0] if len(of_commit) == 1 else speaker(of_commit)
+    first = of_commit[0]
+    return first if len(of_commit) == 1 else counting(of_commit) if first.exact else speaker(of_commit)
 
 
 async def _failures(session: AsyncSession, case_id: int, machine_id: MachineId, last: int) -> Sequence[FailedCase]:

@@ -18,7 +18,7 @@ SELECT series.id, point.*
       FROM point
      WHERE series_id = series.id
      ORDER BY ordered_at DESC, commit_id DESC, id DESC
-     LIMIT %(last)s) point
+     LIMIT %(most)s) point
 """
 _COMMITS = "SELECT id, ordered_at, sha FROM commit WHERE id = ANY (%(commits)s)"
 
@@ -44,10 +44,11 @@ async def newest_marks(
     reports at a commit is read by `marks_in`, which pools them. Index: ix_point_series_history, pk_commit.
     """
     rows: dict[SeriesId, list[tuple[Any, ...]]] = defaultdict(list)
-    for row in await statements.rows(session, _NEWEST, {"series": list(series), "last": last}):
+    # One more than wanted: it may be another report of the oldest commit.
+    for row in await statements.rows(session, _NEWEST, {"series": list(series), "most": last + 1}):
         rows[row[0]].append(row)
     kept = {
-        id_: _thinned(newest[::-1], at_most)
+        id_: _thinned(newest[last - 1 :: -1], at_most)
         for id_, newest in rows.items()
         if len({row[1] for row in newest}) == len(newest)
     }

@@ -8,13 +8,13 @@ from typing import Any, LiteralString, NamedTuple
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.series.pooling import pooled_value, speaker
+from pullback_service.series.pooling import counting, pooled_value, speaker
 from pullback_service.series.windows import Place
 from pullback_service.statements import array_of
 
 
 class LeanPoint(NamedTuple):
-    """What a series says at a commit, all its reports pooled; the report is the newest."""
+    """What a series says at a commit, all its reports pooled; the report is the newest usable one, which counted."""
 
     series_id: int
     commit_id: int
@@ -103,7 +103,7 @@ async def _pooled(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> lis
         if len(group) > 1:
             points = [_Point(*row, *processes[row[2]]) for row in group]
             *_, log_ratio, low, high, n, outcome, quality = speaker(points)[:11]
-            value = pooled_value(points)
+            value, report = pooled_value(points), counting(points).report_id
             is_dirty = any(point.report_id in dirty for point in points)
         found.append(
             LeanPoint(series_id, commit_id, value, log_ratio, low, high, n, outcome, quality, is_dirty, report)

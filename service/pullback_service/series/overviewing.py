@@ -3,15 +3,13 @@
 Every function takes as long as there are cases or series in its answer, however many commits there are behind them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
-from operator import itemgetter
-from typing import LiteralString, NamedTuple, TypeAlias
+from typing import LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, exists, func, lateral, or_, select, true, tuple_
+from sqlalchemy import ColumnElement, exists, lateral, or_, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -21,8 +19,9 @@ from pullback_service.commits.models import Commit
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.reports.models import Failure, Report
 from pullback_service.series.choosing import says
+from pullback_service.series.lean_points import lean_points_of
 from pullback_service.series.models import Case, Point, Series
-from pullback_service.series.pooling import speaker
+from pullback_service.series.one_of_each_commit import one_of_each_commit
 from pullback_service.series.queries import (
     MOST_FAILURES,
     MOST_HISTORY_POINTS,
@@ -80,6 +79,7 @@ class StandingPoint(NamedTuple):
     series_id: int
     case_id: int
     variant: str
+    id: int
     commit_id: int
     ordered_at: datetime
     value: float
@@ -91,8 +91,17 @@ class StandingPoint(NamedTuple):
     quality: str
 
 
-SparkPoint: TypeAlias = tuple[int, int, float, float | None, float | None, float | None, str | None]
-"""A point of a series as a line a few pixels high needs it: series, commit, value, log ratio with its interval, outcome."""
+class SparkPoint(NamedTuple):
+    """What a series says at a commit, as a line a few pixels high needs it."""
+
+    series_id: int
+    commit_id: int
+    id: int
+    value: float
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    outcome: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +210,8 @@ async def standings(
 ) -> Sequence[StandingPoint]:
     """Every series of a metric at its newest commit.
 
-    Index: uq_series_case_id_variant_metric_machine_id, then two probes of ix_point_series_history for each series.
+    Index: uq_series_case_id_variant_metric_machine_id, then two probes of ix_point_series_history for each series; as
+    `one_of_each_commit`.
     """
     newest = (
         select(*history.place(Point))
@@ -233,27 +243,13 @@ async def standings(
         .where(among(Series.case_id, case_ids), Series.machine_id == machine_id, Series.metric == metric)
         .order_by(Series.id, there.c.id)
     )
-    found = []
-    for _, group in groupby(rows.all(), key=itemgetter(0)):
-        points = list(group)
-        spoken = points[0] if len(points) == 1 else speaker(points)
-        found.append(
-            StandingPoint(
-                series_id=spoken.series_id,
-                case_id=spoken.case_id,
-                variant=spoken.variant,
-                commit_id=spoken.commit_id,
-                ordered_at=spoken.ordered_at,
-                value=points[-1].value,
-                log_ratio=spoken.log_ratio,
-                low=spoken.low,
-                high=spoken.high,
-                n=spoken.n,
-                outcome=spoken.outcome,
-                quality=spoken.quality,
-            )
-        )
-    return found
+    return await one_of_each_commit(session, [*map(StandingPoint._make, rows.all())])
+
+
+async def values_of(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Mapping[tuple[int, int], float]:
+    """What series gave at commits, by these (series, commit) pairs. Index: ix_point_commit_id_series_id."""
+    points = await lean_points_of(session, pairs) if pairs else []
+    return {(point.series_id, point.commit_id): point.value for point in points}
 
 
 async def lines_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[MeasuredCell]:
@@ -270,7 +266,7 @@ async def lines_of(session: AsyncSession, series_ids: Collection[int], since: Co
 
 
 _SPARKS: LiteralString = """
-SELECT series_id, commit_id, value, log_ratio, low, high, outcome
+SELECT series_id, commit_id, id, value, log_ratio, low, high, outcome
   FROM point
  WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
  ORDER BY ordered_at, commit_id, id
@@ -279,9 +275,9 @@ SELECT series_id, commit_id, value, log_ratio, low, high, outcome
 
 
 async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[SparkPoint]:
-    """Some series, of projects that were found, from a commit on; of several reports at a commit the newest comes last.
+    """Some series, of projects that were found, from a commit on, the reports of a commit pooled.
 
-    Index: ix_point_series_history. As plain rows, a tenth of the time of whole points.
+    Index: ix_point_series_history; as `one_of_each_commit`. As plain rows, a tenth of the time of whole points.
     """
     if not series_ids:
         return []
@@ -289,7 +285,8 @@ async def sparks_of(session: AsyncSession, series_ids: Collection[int], since: C
         "series": statements.array_of(series_ids), "ordered_at": since.ordered_at, "commit": since.id,
         "most": MOST_HISTORY_POINTS,
     }  # fmt: skip
-    return await statements.rows(session, _SPARKS, values, binary=True)
+    rows = await statements.rows(session, _SPARKS, values, binary=True)
+    return await one_of_each_commit(session, [*map(SparkPoint._make, rows)])
 
 
 async def failures_at(
@@ -305,52 +302,55 @@ async def failures_at(
     return [failed_case(row) for row in rows.all()]
 
 
+# Few of thousands of series change. Which do not stir at all is seen without an order, in half the time of putting the
+# points of all of them in order. At a commit then speaks whom `pooling` names: of counts the newest usable report, of ratios
+# the one with the most groups.
+_CHANGED: LiteralString = """
+  WITH stirred AS (
+       SELECT point.series_id
+         FROM point
+         JOIN series ON series.id = point.series_id
+        WHERE point.commit_id = ANY (%(commits)s::bigint[]) AND series.machine_id = %(machine)s
+          AND (series.exact OR series.metric = 'time')
+        GROUP BY point.series_id, series.exact
+       HAVING CASE WHEN series.exact THEN max(point.value) != min(point.value)
+                   ELSE max(point.log_ratio) - min(point.log_ratio) >= %(floor)s AND max(point.low) > min(point.high)
+              END),
+       said AS (
+       SELECT DISTINCT ON (series_id, point.ordered_at, commit_id)
+              series_id, point.ordered_at, commit_id, exact, point.value, point.log_ratio, point.low, point.high
+         FROM point
+         JOIN series ON series.id = point.series_id
+        WHERE commit_id = ANY (%(commits)s::bigint[]) AND series_id = ANY (ARRAY (SELECT series_id FROM stirred))
+        ORDER BY series_id, point.ordered_at, commit_id, point.quality = 'contaminated',
+              CASE WHEN NOT exact THEN coalesce(point.n, 0) END DESC, point.id DESC),
+       followed AS (
+       SELECT *, lag(value) OVER history AS value_before, lag(log_ratio) OVER history AS log_ratio_before,
+              lag(low) OVER history AS low_before, lag(high) OVER history AS high_before
+         FROM said
+       WINDOW history AS (PARTITION BY series_id ORDER BY ordered_at, commit_id))
+SELECT series_id
+  FROM followed
+ WHERE CASE WHEN exact THEN value != value_before
+            ELSE log_ratio - log_ratio_before >= %(floor)s AND low > high_before
+              OR log_ratio_before - log_ratio >= %(floor)s AND high < low_before
+       END
+ GROUP BY series_id
+ ORDER BY max(ordered_at) DESC, series_id
+ LIMIT %(most)s
+"""
+
+
 async def changed_series(
     session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, floor: float
 ) -> Sequence[int]:
     """Series that differ between two of some commits, newest first: a count that is another, or a ratio that moved.
 
-    A ratio moved when it is at least `floor` away and the intervals are apart. Several reports of a commit may be told
-    as a change that pooling takes away again: whoever tells of changes looks at the pooled points once more.
+    A ratio moved when it is at least `floor` away and the intervals are apart. The commits are of a project that was found.
     Index: ix_point_commit_id_series_id, pk_series.
     """
-
-    def before(column: ColumnElement[float] | ColumnElement[float | None]) -> ColumnElement[float | None]:
-        return func.lag(column).over(partition_by=Point.series_id, order_by=(*history.oldest_first(Point), Point.id))
-
-    seen = (
-        select(
-            Point.series_id,
-            Point.ordered_at,
-            Series.exact,
-            Point.value,
-            Point.log_ratio,
-            Point.low,
-            Point.high,
-            before(Point.value.expression).label("value_before"),
-            before(Point.log_ratio.expression).label("log_ratio_before"),
-            before(Point.low.expression).label("low_before"),
-            before(Point.high.expression).label("high_before"),
-        )
-        .join(Series, Series.id == Point.series_id)
-        .where(
-            among(Point.commit_id, commit_ids),
-            Series.machine_id == machine_id,
-            or_(Series.exact, Series.metric == "time"),
-        )
-        .subquery("seen")
-    )
-    counted = and_(seen.c.exact, seen.c.value != seen.c.value_before)
-    slower = and_(seen.c.log_ratio - seen.c.log_ratio_before >= floor, seen.c.low > seen.c.high_before)
-    faster = and_(seen.c.log_ratio_before - seen.c.log_ratio >= floor, seen.c.high < seen.c.low_before)
-    statement = (
-        select(seen.c.series_id)
-        .where(or_(counted, and_(~seen.c.exact, or_(slower, faster))))
-        .group_by(seen.c.series_id)
-        .order_by(func.max(seen.c.ordered_at).desc(), seen.c.series_id)
-        .limit(MOST_CHANGED)
-    )
-    return list(await session.scalars(statement))
+    values = {"commits": list(commit_ids), "machine": machine_id, "floor": floor, "most": MOST_CHANGED}
+    return [series_id for (series_id,) in await statements.rows(session, _CHANGED, values)]
 
 
 async def series_named(

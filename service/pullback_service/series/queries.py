@@ -22,7 +22,7 @@ from pullback_service.ids import MachineId, ProjectId, SeriesId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure
 from pullback_service.series.models import ROLLED_UP, Case, Point, Series
-from pullback_service.series.pooling import Spread, point_spread, pooled_spread, pooled_value, speaker
+from pullback_service.series.pooling import Spread, counting, point_spread, pooled_spread, pooled_value, speaker
 
 MOST_MATRIX_POINTS = 50_000
 MOST_HISTORY_POINTS = 200_000
@@ -66,7 +66,8 @@ class MeasuredCell(NamedTuple):
     """What one variant of a case gave for one metric at one commit on one machine, all its reports pooled.
 
     `value` is in `unit`; `spread` is over processes, None for exact metrics. The ratio is natural-log variant/baseline,
-    None where nothing was paired. `reports` counts the uploads behind the cell, newest last in `report_ids`.
+    None where nothing was paired. `report_ids` are all uploads behind the cell, newest last; `report_id` is the newest usable
+    one, which counted.
     """
 
     series_id: int
@@ -91,6 +92,7 @@ class MeasuredCell(NamedTuple):
     dirty: bool
     method: str | None
     program_hash: str | None
+    report_id: UUID
     report_ids: tuple[UUID, ...]
 
 
@@ -436,6 +438,7 @@ async def pooled_cells(session: AsyncSession, rows: Sequence[MeasuredPoint]) -> 
                 bool(dirty) and any(point.report_id in dirty for point in points),
                 spoken.method,
                 spoken.program_hash,
+                spoken.report_id if alone else counting(points).report_id,
                 (spoken.report_id,) if alone else tuple(point.report_id for point in points),
             )
         )

@@ -1,5 +1,7 @@
 """Which case of a workload is the worst, and in which order workloads come."""
 
+from dataclasses import replace
+
 import pytest
 
 from pullback_dashboards.history import Metric, Reading
@@ -17,11 +19,21 @@ def test_counts_have_their_ratio_to_the_baseline_of_the_same_commit():
     base, half, none = against_baseline(
         [standing("a", "unfused", value=8.0), standing("a", "fused", value=4.0), standing("a", "native", value=0.0)],
         BYTES,
+        {},
     )
     assert base.reading.log_ratio is None
     assert half.reading.log_ratio == pytest.approx(-0.693, abs=1e-3)
     assert (none.reading.log_ratio, none.reading.outcome) == (None, "less")
     assert none.badness(BYTES) < half.badness(BYTES)
+
+
+def test_a_count_at_an_older_commit_has_its_ratio_to_what_the_baseline_was_there():
+    newer = replace(standing("a", "unfused", value=8.0), commit_id=2)
+    counted = [newer, standing("a", "fused", value=4.0)]
+    _, alone = against_baseline(counted, BYTES, {})
+    assert (alone.reading.log_ratio, alone.reading.outcome) == (None, None)
+    _, fused = against_baseline(counted, BYTES, {("a", 1): Reading(4.0)})
+    assert (fused.reading.log_ratio, fused.reading.outcome) == (0.0, "equal")
 
 
 def test_workloads_come_with_the_worst_tier_first_whatever_peers_say():

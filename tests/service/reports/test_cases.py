@@ -49,6 +49,26 @@ async def test_the_machine_can_be_chosen_else_the_newest_upload_speaks(at, repor
     assert (await at(2, machine="one")).here.machine.name == "one"
 
 
+async def test_a_clean_upload_speaks_before_contaminated_ones_that_came_later(at, reports):
+    clean, first = reports.report(2), reports.report(2)
+    place = await at(
+        2,
+        *(reports.report(1, quality="contaminated"), first, clean, reports.report(2, quality="contaminated")),
+        *(reports.report(3), reports.report(3, quality="contaminated")),
+    )
+    assert str(place.here.report_id) == clean["id"]
+    assert (place.before is not None, place.after is not None) == (True, True)
+    assert (await at(3)).before == place.here
+
+
+async def test_a_contaminated_upload_chooses_the_machine_that_came_last(at, reports):
+    place = await at(
+        2, reports.report(2, machine="one"), reports.report(2, machine="two"),
+        reports.report(2, machine="one", quality="contaminated"),
+    )  # fmt: skip
+    assert place.here.machine.name == "one"
+
+
 async def test_a_case_that_failed_is_found_but_is_no_neighbour(at, reports):
     failed = reports.case(error=FAILED, variants=[], paired=[])
     place = await at(2, reports.report(1), reports.report(2, cases=[failed]), reports.report(3))

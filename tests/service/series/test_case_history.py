@@ -185,7 +185,42 @@ async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports
             cell.high,
         )
         assert (point.n, point.outcome, point.quality, point.dirty) == (cell.n, cell.outcome, cell.quality, cell.dirty)
-        assert point.report_id == str(cell.report_ids[-1])
+        assert point.report_id == str(cell.report_id)
+
+
+async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(client, counting, session):
+    """Which software a count was made with is looked up for it."""
+    clean, newer = counting(1, 100), counting(1, 110)
+    last = counting(2, 120)
+    await upload(client, clean, newer, counting(1, 999, quality="contaminated"), last)
+    found = await asked(session)
+    counts = [
+        (point.report_id, point.value)
+        for series, point in await drawn(session, found)
+        if (series.variant, series.metric) == ("fused", "array_bytes")
+    ]
+    assert counts == [(newer["id"], 110), (last["id"], 120)]
+    ids = {point.series_id for point in found.points}
+    cells = await lines_of(session, ids, found.commits[0])
+    assert {(str(cell.report_id), cell.commit.id) for cell in cells} == {
+        (newer["id"], found.commits[0].id),
+        (last["id"], found.commits[1].id),
+    }
+
+
+async def test_a_mark_of_a_thinned_history_follows_the_count_that_stands_for_all(
+    client, counting, session, monkeypatch
+):
+    several = [counting(1, 100), counting(1, 110), counting(1, 999, quality="contaminated")]
+    for report, groups in zip(several, (40, 20, 40), strict=True):  # a ratio of more groups, of an older count
+        report["cases"][0]["paired"][1] |= {"n": groups}
+    await upload(client, *several, *(counting(number, 120) for number in range(2, 20)))
+    monkeypatch.setattr(queries, "MOST_MARKS", 16)
+    found = await asked(session, metrics=("array_bytes",))
+    assert found.thinned
+    series = next(series for series, _ in await drawn(session, found) if series.variant == "fused")
+    followed = found.before[series.id, found.commits[1].id]
+    assert (followed.value, str(followed.report_id)) == (110, several[1]["id"])
 
 
 async def test_a_sketch_says_of_several_reports_what_the_curve_says(client, reports, session):

@@ -29,3 +29,16 @@ async def test_the_newest_marks_of_many_series_are_those_of_each(client, reports
         assert [tuple(mark) for mark in found[id_]] == [tuple(getattr(mark, name) for name in names) for mark in each]
         assert len(each) == min(last, len(each))
     assert any(len(found[id_]) > 1 for id_ in ids) == (last > 1)
+
+
+@pytest.mark.parametrize("last", [1, 2])
+async def test_the_oldest_mark_is_of_all_reports_of_its_commit(client, reports, session, last):
+    contaminated = reports.report(1, quality="contaminated")
+    contaminated["cases"][0]["variants"][1]["metrics"]["time"]["processes"] = [9.0]
+    for report in [reports.report(1), contaminated, *(reports.report(number) for number in range(2, last + 1))]:
+        assert (await client.post("/api/v1/reports", json=report)).status_code == 201
+    chosen = {"metric": "time", "variant": "fused"}
+    (series,) = (await client.get("/api/v1/series", params=chosen)).json()["items"]
+    id_ = SeriesId(series["id"])
+    drawn = (await newest_marks(session, [id_], last=last, at_most=FEWEST_MARKS))[id_]
+    assert [mark.value for mark in drawn] == [0.6] * last

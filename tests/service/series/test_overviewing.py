@@ -76,6 +76,92 @@ async def test_all_cases_stand_in_one_statement(client, reports, session, count_
     assert len(stood) == 16
 
 
+@pytest.fixture
+def measured(reports):
+    """A report in which `fused` took so many seconds in each process and so many bytes of arrays."""
+
+    def measured(number, *, log_ratio=-0.5, doubt=0.01, groups=20, seconds=(0.6,), array_bytes=100.0, **parts):
+        variants = [reports.variant("unfused"), reports.variant("fused", seconds=seconds, array_bytes=array_bytes)]
+        case = reports.case(log_ratio=log_ratio or 0.0, variants=variants)
+        interval = {"low": (log_ratio or 0.0) - doubt, "high": (log_ratio or 0.0) + doubt}
+        case["paired"] = [] if log_ratio is None else [case["paired"][0] | interval | {"n": groups}]
+        return reports.report(number, cases=[case], **parts)
+
+    return measured
+
+
+async def standing(session, metric, variant="fused"):
+    project, machine = await here(session)
+    known = await overviewing.cases_of(session, project, machine, CaseChoice())
+    stood = await overviewing.standings(session, machine, [case.id for case in known], metric)
+    return next(one for one in stood if one.variant == variant)
+
+
+async def test_a_case_stands_where_its_reports_pooled_do(client, measured, session):
+    """Two clean reports, and a contaminated one that came last and says otherwise."""
+    await upload(
+        client,
+        measured(1, log_ratio=-0.4, groups=20, seconds=(0.1, 0.5), array_bytes=300),
+        measured(1, log_ratio=-0.3, groups=5, seconds=(0.3, 0.4, 0.9), array_bytes=200),
+        measured(1, log_ratio=0.7, groups=40, seconds=(8.0,), array_bytes=900, quality="contaminated"),
+    )
+    timed = await standing(session, "time")
+    assert (timed.value, timed.log_ratio, timed.n) == (0.4, -0.4, 20)
+    assert (timed.low, timed.high) == pytest.approx((-0.41, -0.39))
+    assert (timed.outcome, timed.quality) == ("faster", "clean")
+    counted = await standing(session, "array_bytes")
+    assert (counted.value, counted.quality) == (200, "clean")
+    (said,) = await overviewing.values_of(session, [(counted.series_id, counted.commit_id)])
+    assert said == (counted.series_id, counted.commit_id)
+
+
+async def test_contaminated_reports_stand_for_a_commit_that_has_no_others(client, measured, session):
+    await upload(client, measured(1), measured(2, array_bytes=300, seconds=(7.0,), quality="contaminated"))
+    timed, counted = await standing(session, "time"), await standing(session, "array_bytes")
+    assert (timed.value, timed.quality, counted.value) == (7.0, "contaminated", 300)
+
+
+@pytest.mark.parametrize("metric", ["time", "array_bytes"])
+async def test_sparks_say_of_several_reports_what_the_curves_say(client, measured, session, metric):
+    await upload(
+        client,
+        measured(1),
+        measured(2, log_ratio=-0.2, groups=20, seconds=(0.2,), array_bytes=50),
+        measured(2, log_ratio=-0.1, groups=10, seconds=(0.4,), array_bytes=60),
+        measured(2, log_ratio=0.9, groups=30, seconds=(9.0,), array_bytes=70, quality="contaminated"),
+        measured(3, log_ratio=-0.7),
+        measured(3, log_ratio=None, seconds=(0.8,), array_bytes=80),  # a gap for whom the newest report speaks
+    )
+    project, machine = await here(session)
+    commits = await overviewing.measured_commits(session, project, machine, limit=30)
+    drawn = [(await standing(session, metric, variant)).series_id for variant in ("unfused", "fused")]
+    cells = await overviewing.lines_of(session, drawn, commits[0])
+    sparks = await overviewing.sparks_of(session, drawn, commits[0])
+    assert {(one.series_id, one.commit_id, *one[3:]) for one in sparks} == {
+        (cell.series_id, cell.commit.id, cell.value, cell.log_ratio, cell.low, cell.high, cell.outcome)
+        for cell in cells
+    }
+    assert len(sparks) == len(cells) == 6
+    fused = [(spark.value, spark.log_ratio) for spark in sorted(sparks) if spark.series_id == drawn[1]]
+    expected = {
+        "time": [(0.6, -0.5), (pytest.approx(0.3), -0.2), (pytest.approx(0.7), -0.7)],
+        "array_bytes": [(100, None), (60, None), (80, None)],
+    }
+    assert fused == expected[metric]
+
+
+async def test_commits_of_one_report_cost_sparks_and_standings_no_statement_more(
+    client, measured, session, count_statements
+):
+    await upload(client, *(measured(number) for number in (1, 2, 3)))
+    project, machine = await here(session)
+    commits = await overviewing.measured_commits(session, project, machine, limit=30)
+    series = (await standing(session, "time")).series_id
+    async with count_statements() as statements:
+        assert len(await overviewing.sparks_of(session, [series], commits[0])) == 3
+    assert len(statements) == 1
+
+
 async def test_commits_that_a_machine_measured_come_oldest_first(client, reports, session):
     await upload(client, *(reports.report(number) for number in (3, 1, 2)), reports.report(4, machine="other"))
     project, machine = await here(session, "box")
@@ -96,6 +182,49 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
     assert {(cell.case.workload, cell.variant, cell.metric) for cell in cells} == {("moved", "fused", "time")}
     assert len(cells) == 2
     assert await overviewing.changed_series(session, machine, ids[-1:], floor=0.02) == []
+
+
+async def changed(session):
+    """What changed of `fused`, by metric."""
+    project, machine = await here(session)
+    commits = await overviewing.measured_commits(session, project, machine, limit=6)
+    series = await overviewing.changed_series(session, machine, [commit.id for commit in commits], floor=0.02)
+    return {cell.metric for cell in await overviewing.lines_of(session, series, commits[0]) if cell.variant == "fused"}
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        {"log_ratio": -0.3, "doubt": 0.25, "quality": "contaminated"},
+        {"log_ratio": None, "quality": "contaminated"},
+        {"log_ratio": None},
+        {"log_ratio": -0.3, "doubt": 0.25, "groups": 5},
+    ],
+    ids=["contaminated", "contaminated and without a ratio", "without a ratio", "fewer groups"],
+)
+async def test_a_step_is_told_whatever_another_report_of_the_commit_before_says(client, measured, session, between):
+    await upload(client, measured(1, log_ratio=-0.5), measured(1, **between), measured(2, log_ratio=-0.1))
+    assert await changed(session) == {"time"}
+
+
+async def test_what_pooling_takes_away_is_no_change(client, measured, session):
+    await upload(
+        client,
+        measured(1, log_ratio=-0.5, array_bytes=100),
+        measured(1, log_ratio=-0.1, array_bytes=900, quality="contaminated"),
+        measured(2, log_ratio=-0.1, array_bytes=900, quality="contaminated"),
+        measured(2, log_ratio=-0.5, array_bytes=700),
+        measured(2, log_ratio=-0.1, array_bytes=100, groups=5),
+    )
+    assert await changed(session) == set()
+
+
+async def test_a_count_that_only_clean_reports_tell_apart_is_a_change(client, measured, session):
+    await upload(
+        client, measured(1, array_bytes=100), measured(1, array_bytes=160, quality="contaminated"),
+        measured(2, array_bytes=160),
+    )  # fmt: skip
+    assert await changed(session) == {"array_bytes"}
 
 
 async def test_sessions_speak_of_their_candidate(client, reports, session):

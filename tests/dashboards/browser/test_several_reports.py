@@ -1,0 +1,191 @@
+"""A commit with several reports says one thing, on whichever page: what its clean reports say, pooled.
+
+Over the real application; no browser is needed for that.
+"""
+
+import csv
+import io
+import math
+import uuid
+from statistics import median
+from urllib.parse import quote
+
+import httpx
+import pytest
+from tests.dashboards.browser.conftest import CASES, SHAS, fresh_database, made_report, serving
+from tests.dashboards.browser.test_twins import text_of
+
+CASE = "dense_bias_act[n=100,act=tanh,f4,cpu]"
+OTHER_SOFTWARE = (
+    "Counted with other software (numpy 2.3.4, then 2.4.0): compare both commits in one installation to tell."
+)
+
+
+@pytest.fixture(scope="module")
+def address(postgres_server, migrated_template):
+    """A service of its own."""
+    with serving(fresh_database(postgres_server, migrated_template)) as address:
+        yield address
+
+
+@pytest.fixture
+def upload(address):
+    """Uploads a report of `fused` at a commit, of a project of this test's own, whose name it has."""
+
+    def upload(
+        place, *, quality="clean", numpy="2.3.4", ratio=0.5, doubt=0.001, groups=20, processes=None, array_bytes=600, baseline=1000,
+        variants=("unfused", "fused"),
+    ):  # fmt: skip
+        report = made_report(place, project=upload.project, cases=CASES[:1])
+        report["id"] = str(uuid.uuid4())
+        report["harness"]["quality"] = quality
+        report["machine"]["facts"]["numpy"] = numpy
+        (case,) = report["cases"]
+        case["variants"] = [variant for variant in case["variants"] if variant["variant"] in variants]
+        case["paired"] = []
+        for variant in case["variants"]:
+            counted = baseline if variant["variant"] == "unfused" else array_bytes
+            timed = variant["metrics"]["time"] | ({} if processes is None else {"processes": processes, "slices": None})
+            variant["metrics"] = {
+                "time": {name: value for name, value in timed.items() if value is not None},
+                "array_bytes": {"unit": "B", "value": counted, "method": "nep49"},
+            }
+        if ratio is not None and "fused" in variants:
+            log = math.log(ratio)
+            case["paired"] = [
+                {
+                    "variant": "fused", "baseline": "unfused", "metric": "time", "log_ratio": log, "low": log - doubt,
+                    "high": log + doubt, "n": groups, "outcome": "faster" if ratio < 1 else "slower",
+                }
+            ]  # fmt: skip
+        httpx.post(f"{address}/api/v1/reports", json=report).raise_for_status()
+        return report["id"]
+
+    upload.project = f"several-{uuid.uuid4().hex[:8]}"
+    return upload
+
+
+@pytest.fixture
+def ask(address, upload):
+    """Asks for an address of the project; `{project}` stands for its name."""
+
+    def ask(path, **asked):
+        answer = httpx.get(address + path.format(project=upload.project), params=asked)
+        answer.raise_for_status()
+        return answer
+
+    return ask
+
+
+def rows_of(answer):
+    return list(csv.DictReader(io.StringIO(answer.text)))
+
+
+def overview(ask, upload, metric):
+    """The cells of the overview, by variant."""
+    return {row["variant"]: row for row in rows_of(ask("/overview.csv", project=upload.project, metric=metric))}
+
+
+def news(ask, upload):
+    return ask("/overview.json", project=upload.project).json()["news"]
+
+
+def test_every_page_says_what_the_clean_reports_say_whichever_came_last(upload, ask):
+    upload(1, ratio=0.4, groups=20, processes=[1.0, 5.0], array_bytes=300)
+    upload(1, ratio=0.6, groups=5, processes=[2.0, 3.0, 9.0], array_bytes=200)
+    upload(1, ratio=2.0, groups=40, processes=[80.0], array_bytes=9000, baseline=10, quality="contaminated")
+    timed, counted = overview(ask, upload, "time"), overview(ask, upload, "array_bytes")
+    assert float(timed["unfused"]["value"]) == float(timed["fused"]["value"]) == median([1.0, 2.0, 3.0, 5.0, 9.0])
+    assert (float(timed["fused"]["factor"]), timed["fused"]["outcome"]) == (pytest.approx(0.4), "faster")
+    assert (float(counted["unfused"]["value"]), float(counted["fused"]["value"])) == (1000, 200)
+    assert (float(counted["fused"]["factor"]), counted["fused"]["outcome"]) == (pytest.approx(0.2), "less")
+    workload = rows_of(ask("/projects/{project}/workloads/dense_bias_act.csv", case=CASE))
+    explored = rows_of(ask("/projects/{project}/explore.csv"))
+    for told in (workload, explored):
+        for row in told:
+            cell = (timed if row["metric"] == "time" else counted)[row["variant"]]
+            assert float(row["value"]) == float(cell["value"])
+            if row["factor"]:
+                assert (row["factor"], row["outcome"]) == (cell["factor"], cell["outcome"])
+
+
+@pytest.mark.parametrize(
+    "newest",
+    [{"quality": "contaminated", "ratio": 3.0}, {"ratio": None}, {"ratio": 3.0, "groups": 5}],
+    ids=["contaminated", "without a ratio", "of fewer groups"],
+)
+def test_a_spark_line_tells_the_ratio_that_stands_for_all(upload, ask, newest):
+    upload(1, ratio=0.5)
+    upload(1, **newest)
+    upload(2, ratio=0.5)
+    heat = ask("/overview.json", project=upload.project, metric="time").json()["heat"]
+    (cell,) = [
+        cell for group in heat["groups"] for row in group["rows"] for cell in row["cells"] if cell["variant"] == "fused"
+    ]
+    assert [tick["log_ratio"] for tick in cell["ticks"]] == pytest.approx([math.log(0.5)] * 2)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [{"quality": "contaminated", "ratio": 0.55, "doubt": 0.12}, {"ratio": None}],
+    ids=["contaminated", "without a ratio"],
+)
+def test_a_step_is_news_whatever_was_measured_beside_it(upload, ask, between):
+    upload(1, ratio=0.5)
+    upload(1, **between)
+    upload(2, ratio=0.6)
+    assert [item["text"] for item in news(ask, upload)] == ["time against unfused moved 0.50× → 0.60×"]
+    rows = rows_of(ask("/overview.csv", project=upload.project, changed="1"))
+    assert {row["variant"] for row in rows} == {"unfused", "fused"}
+
+
+def since_of(ask):
+    """What the table of the workload and its events tell of the newest commit."""
+    answer = ask("/projects/{project}/workloads/dense_bias_act.json", case=CASE).json()
+    (mark,) = [row["marks"]["fused array_bytes"] for row in answer["view"]["rows"] if row["place"] == 1]
+    (event,) = answer["view"]["events"]
+    return (mark["since_tone"], mark["since_reason"]), (event["tone"], event["sentences"])
+
+
+def test_a_contaminated_report_of_other_software_excuses_no_count(upload, ask):
+    upload(1, array_bytes=50)
+    upload(2, array_bytes=60)
+    upload(2, array_bytes=60, numpy="2.4.0", quality="contaminated")
+    (item,) = news(ask, upload)
+    assert (item["tone"], item["note"]) == ("worse", "")
+    mark, (tone, sentences) = since_of(ask)
+    assert mark == ("worse", "")
+    assert (tone, len(sentences)) == ("worse", 1)
+
+
+def test_a_contaminated_report_of_the_same_software_blames_no_commit(upload, ask):
+    upload(1, array_bytes=50)
+    counted = upload(2, array_bytes=60, numpy="2.4.0")
+    upload(2, array_bytes=60, quality="contaminated")
+    (item,) = news(ask, upload)
+    assert (item["tone"], item["note"]) == ("unsure", OTHER_SOFTWARE)
+    assert OTHER_SOFTWARE in text_of(ask("/projects/{project}/feed.atom").text)
+    mark, (tone, sentences) = since_of(ask)
+    assert mark == ("unsure", OTHER_SOFTWARE)
+    assert (tone, sentences[0]) == ("unsure", OTHER_SOFTWARE)
+    marks = ask("/projects/{project}/workloads/dense_bias_act.json", case=CASE).json()["view"]["rows"][0]["marks"]
+    assert {mark["report_href"] for mark in marks.values()} == {f"/reports/{counted}"}
+
+
+def test_a_count_of_an_older_commit_stands_against_the_baseline_of_that_commit(upload, ask):
+    """As its line and its workload's page say, though the baseline was counted since."""
+    upload(1, array_bytes=300, baseline=600)
+    upload(2, baseline=900, variants=("unfused",))
+    counted = overview(ask, upload, "array_bytes")
+    assert [counted[variant]["commit"] for variant in ("unfused", "fused")] == [SHAS[2], SHAS[1]]
+    assert (counted["fused"]["outcome"], float(counted["fused"]["factor"])) == ("less", pytest.approx(0.5))
+    assert counted["fused"]["doubt"] == "from an older commit"
+
+
+def test_the_page_of_a_case_shows_the_clean_report_though_a_contaminated_one_came_last(upload, ask):
+    upload(1, array_bytes=50)
+    clean = upload(2, array_bytes=60)
+    upload(2, array_bytes=90, quality="contaminated")
+    page = f"/projects/{{project}}/commits/{SHAS[2]}/cases/{quote(CASE)}"
+    assert ask(page + ".json").json()["report_href"] == f"/reports/{clean}"
+    assert "contaminated" not in text_of(ask(page).text)
