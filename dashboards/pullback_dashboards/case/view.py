@@ -16,6 +16,7 @@ from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, in_reading_order, metric_label
 from pullback_dashboards.measuring_again import reproduce_command
+from pullback_dashboards.report.view import bigger_is_better
 from pullback_dashboards.wording import factors, units
 from pullback_service.machines.software import differing_software, doubt_of_change
 
@@ -199,7 +200,8 @@ def _variants(
         said, said_before = paired.get(name), paired_before.get(name)
         error = entry.get("error")
         spread, spread_before = _spread(said), _spread(said_before)
-        moved = factors.move(spread_before, spread)
+        is_bigger = bigger_is_better(entry.get("metrics", {}).get("time", {}))
+        moved = factors.move(spread_before, spread, bigger_is_better=is_bigger)
         outcome = said.get("outcome") if said else None
         yield VariantBlock(
             variant=name,
@@ -210,10 +212,10 @@ def _variants(
             factor=factors.factor(spread.middle, spread.low, spread.high) if spread else "",
             doubt=factors.interval(spread.low, spread.high) if spread else "",
             words=factors.words(spread.middle, metric="time", outcome=outcome, baseline=BASELINE) if spread else "",
-            sign=factors.mark(outcome),
-            tone=factors.tone(outcome),
+            sign=factors.mark(outcome, bigger_is_better=is_bigger),
+            tone=factors.tone(outcome, bigger_is_better=is_bigger),
             since=factors.shift(spread.middle - spread_before.middle) if spread and spread_before else "",
-            since_tone=factors.tone(moved) if moved else "",
+            since_tone=factors.tone(moved, bigger_is_better=is_bigger) if moved else "",
             samples=tuple(_processes(entry)),
             slices=_slices(entry),
             groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
@@ -241,13 +243,16 @@ def _amount(
     value, before = (metric or {}).get("value"), (old or {}).get("value")
     unit = (metric or {}).get("unit", "")
     difference = 0 if value is None or before is None else value - before
+    outcome = "less" if difference < 0 else "more"
     return Amount(
         metric=name,
         value=value,
         shown=units.quantity(value, unit),
         exact=units.exact(value, unit),
         change=units.change(difference, unit) if difference else "",
-        tone=("unsure" if other_software else "better" if difference < 0 else "worse") if difference else "",
+        tone=("unsure" if other_software else factors.tone(outcome, bigger_is_better=bigger_is_better(metric or {})))
+        if difference
+        else "",
         differs=bool((metric or {}).get("differs")),
     )
 
@@ -299,7 +304,7 @@ def _sentences(variants: Sequence[VariantBlock]) -> Iterator[Sentence]:
 def _claimed(claims: Sequence[Claim]) -> Iterator[Sentence]:
     """What was found by measuring two commits in the same groups, as it was said last; the gravest first."""
     newest = {(claim.variant, claim.metric, claim.reference): claim for claim in claims}
-    said = [(factors.tone(claim.outcome), claim) for claim in newest.values()]
+    said = [(claim.tone, claim) for claim in newest.values()]
     for tone, claim in sorted(said, key=lambda one: _GRAVITY.index(one[0])):
         yield Sentence(claim.variant, tone, factors.sign(tone), claim.words)
 

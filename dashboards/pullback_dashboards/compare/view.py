@@ -23,9 +23,9 @@ from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_service.comparisons.at_once import KIND_CODE_OF, OUTCOMES, Flags
-from pullback_service.comparisons.judging import UNCHANGED, Outcome, trend
+from pullback_service.comparisons.judging import UNCHANGED, Outcome
 from pullback_service.comparisons.outcomes import MetricSummary, Outcomes, Span
-from pullback_service.comparisons.queries import Compared, Names, Shown, ShownSide
+from pullback_service.comparisons.queries import Names, Shown, ShownSide
 from pullback_service.series.choosing import PARAM
 
 RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "faster", "less")
@@ -290,8 +290,8 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         variant=variant,
         metric=metric,
         machine=shown.machine.name,
-        mark=factors.mark(judgement.outcome),
-        tone=_tone(compared),
+        mark=factors.mark(judgement.outcome, bigger_is_better=compared.bigger_is_better),
+        tone=factors.tone(judgement.outcome, bigger_is_better=compared.bigger_is_better),
         outcome=judgement.outcome.replace("_", " "),
         reference=units.quantity(older, unit),
         candidate=units.quantity(newer, unit),
@@ -320,15 +320,6 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
 
 def _processes(side: ShownSide) -> str:
     return "" if side.spread is None else _count(side.spread.n, "process", "processes")
-
-
-def _tone(compared: Compared) -> str:
-    if compared.judgement.outcome == "failed":
-        return "failed"
-    moved = trend(compared.judgement.outcome, bigger_is_better=compared.bigger_is_better)
-    if moved != "neither":
-        return moved
-    return factors.tone("ambiguous" if compared.judgement.outcome == "ambiguous" else None)
 
 
 def _change(log_ratio: float | None, older: float | None, newer: float | None, unit: str, *, exact: bool) -> str:
@@ -376,7 +367,9 @@ def _worst(found: Outcomes) -> Iterator[str]:
         if outcome == "failed":
             yield f"{variant} fails{where}"
         elif signed is None:
-            yield f"{variant} has {metric_label(metric)} where it had none{where}"
+            has = "has no" if outcome == "less" else "has"
+            then = "any more" if outcome == "less" else "where it had none"
+            yield f"{variant} {has} {metric_label(metric)} {then}{where}"
         else:
             upto = "" if len(places) == 1 else "up to "
             signed = -signed if worse.bigger_is_better[places[0]] else signed

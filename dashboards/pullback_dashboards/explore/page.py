@@ -24,7 +24,7 @@ from pullback_dashboards.explore.view import (
     knows_split,
     rows_of,
 )
-from pullback_dashboards.history import case_order, metric_label
+from pullback_dashboards.history import Metric, better_above, case_order, metric_label
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routing import WholeNames
@@ -170,7 +170,18 @@ async def explore_page(request: Request, view: AskedView) -> Response:
     """The page."""
     twins = ("json", "csv", "md", "svg", "png", "card.png") if view.charts else ("json", "md")
     title = f"{view.series} series of {view.project}"
-    return page(request, "explore.html", title=title, project=view.project, view=view, most=MOST_DRAWN, twins=twins)
+    compared = (row for row in view.rows if row.log_ratio is not None)
+    metrics = [Metric(row.metric, row.unit, exact=False, bigger_is_better=row.bigger_is_better) for row in compared]
+    return page(
+        request,
+        "explore.html",
+        title=title,
+        project=view.project,
+        view=view,
+        most=MOST_DRAWN,
+        twins=twins,
+        above_is_better=better_above(metrics),
+    )
 
 
 def _check(split: str) -> None:

@@ -12,7 +12,7 @@ from pullback_dashboards import links, sources
 from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, questions
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
-from pullback_dashboards.history import Commit, Metric, in_reading_order
+from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
 from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
@@ -187,6 +187,7 @@ def _page(request: Request, view: OverviewView, state: State) -> Response:
         project=view.project,
         machine=state.machine,
         against_baseline=view.heat is None or not view.heat.groups or view.heat.compares,
+        above_is_better=better_above([view.heat.metric]) if view.heat and view.heat.compares else "",
         scripts=("live.js", "swap.js", "cells.js", *(["copy.js"] if view.empty else [])),
     )
 

@@ -175,7 +175,15 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     mean = sum(logs) / len(logs)
     outcome = "same" if abs(mean) < 0.005 else "faster" if (mean < 0) != metric.bigger_is_better else "slower"
     words = factors.words(mean, metric=metric.name, outcome=outcome, baseline=BASELINE)
-    return Mean(variant, factors.factor(mean), words, factors.tone(outcome), factors.depth(mean), len(logs), mean)
+    return Mean(
+        variant,
+        factors.factor(mean),
+        words,
+        factors.tone(outcome, bigger_is_better=metric.bigger_is_better),
+        factors.depth(mean),
+        len(logs),
+        mean,
+    )
 
 
 def _count(cases: int) -> str:

@@ -15,6 +15,7 @@ from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.view import (
     ReportView,
+    better_bigger,
     case_blocks,
     comparison_row,
     facts_of,
@@ -106,6 +107,7 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
     blocks = tuple(case_blocks(document, project=stored.project, labels=labels))
     commit = commit_of(document["commit"])
     harness = document["harness"]
+    bigger = better_bigger(document)
     return ReportView(
         id=str(report.id),
         project=stored.project,
@@ -127,7 +129,7 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
         dropped=dropped,
         left_out=left_out(document),
         comparisons=tuple(
-            comparison_row(_label(raw["case"]), raw, Commit(raw["reference"]), Commit(raw["candidate"]))
+            comparison_row(_label(raw["case"]), raw, Commit(raw["reference"]), Commit(raw["candidate"]), bigger)
             for raw in document.get("comparisons", [])
         ),
         reproduce=reproduce_command(document, commit),

@@ -1,6 +1,6 @@
 """What the report page shows, out of the outline of the report as it was stored. Keys that are missing are left out, never made up."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -196,8 +196,34 @@ def left_out(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(sentence) for sentences in lists if isinstance(sentences, list) for sentence in sentences)
 
 
-def comparison_row(label: str, raw: Mapping[str, Any], reference: Commit, candidate: Commit) -> ComparisonRow:
-    """One comparison in words."""
+def bigger_is_better(metric: Mapping[str, Any]) -> bool:
+    """The better direction of a metric, as a report tells it."""
+    return metric.get("direction") == "bigger"
+
+
+def value_of(metric: Mapping[str, Any]) -> float | None:
+    """What a report tells of a metric: the median of its processes, or one count."""
+    processes = metric.get("processes")
+    value: float | None = median(processes) if processes else metric.get("value")
+    return value
+
+
+def better_bigger(document: Mapping[str, Any]) -> frozenset[str]:
+    """The metrics of a report of which more is better: its comparisons only name theirs."""
+    return frozenset(
+        name
+        for entry in document.get("cases", [])
+        for variant in entry.get("variants", [])
+        for name, metric in variant.get("metrics", {}).items()
+        if bigger_is_better(metric)
+    )
+
+
+def comparison_row(
+    label: str, raw: Mapping[str, Any], reference: Commit, candidate: Commit, better_bigger: Collection[str]
+) -> ComparisonRow:
+    """One comparison in words. `better_bigger` are the metrics of which more is better."""
+    is_bigger = raw["metric"] in better_bigger
     ratio, outcome = raw.get("log_ratio"), raw["outcome"]
     return ComparisonRow(
         case=label,
@@ -207,8 +233,8 @@ def comparison_row(label: str, raw: Mapping[str, Any], reference: Commit, candid
         candidate=candidate,
         factor="–" if ratio is None else factors.factor(ratio, raw.get("low"), raw.get("high")),
         doubt=_interval(raw),
-        sign=factors.mark(outcome),
-        tone=factors.tone(outcome),
+        sign=factors.mark(outcome, bigger_is_better=is_bigger),
+        tone=factors.tone(outcome, bigger_is_better=is_bigger),
         outcome=outcome,
     )
 
@@ -231,8 +257,8 @@ def _variant(variant: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Va
         words=""
         if ratio is None or paired is None
         else factors.words(ratio, metric="time", outcome=outcome, baseline=paired["baseline"]),
-        sign=factors.mark(outcome),
-        tone=factors.tone(outcome),
+        sign=factors.mark(outcome, bigger_is_better=bigger_is_better(time)),
+        tone=factors.tone(outcome, bigger_is_better=bigger_is_better(time)),
         samples=_samples(processes, time.get(COUNTS), paired),
         amounts=tuple(_amount(name, metric) for name, metric in metrics.items() if name != "time"),
         plan=_plan(variant.get("plan")),

@@ -1,6 +1,7 @@
 """Ratios to the baseline in figures and words: ln(variant / baseline) in, "0.42×" and "2.4× faster than unfused" out.
 
-A ratio is kept as its logarithm and shown as the factor variant / baseline; below one is better for every metric of ours.
+A ratio is kept as its logarithm and shown as the factor variant / baseline. Below one is better for every metric of ours;
+where more is better, as of operations a second, whoever asks for a tone or a mark has to say so.
 """
 
 import math
@@ -8,15 +9,14 @@ from dataclasses import dataclass
 
 from pullback_dashboards.wording import units
 
-BETTER: frozenset[str] = frozenset({"faster", "less"})
-WORSE: frozenset[str] = frozenset({"slower", "more"})
+DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})
+"""Outcomes that say that two are not the same."""
 
-_MARKS = {
-    "faster": "▼", "less": "▼",
-    "slower": "▲", "more": "▲",
-    "same": "=", "equal": "=",
-    "ambiguous": "?",
-    "failed": "✕",
+_TONES = {
+    "faster": "better", "slower": "worse",
+    "same": "plain", "equal": "plain",
+    "ambiguous": "unsure",
+    "failed": "failed",
 }  # fmt: skip
 _SIGNS = {"better": "▼", "worse": "▲", "unsure": "?", "failed": "✕", "plain": "="}
 FLOOR = 0.02  # ln: the provisional noise floor of a machine; a smaller move of a ratio is not pointed at
@@ -87,7 +87,7 @@ def without_ratio(outcome: str, *, baseline: str) -> str:
     return f"none at all, unlike {baseline}" if outcome == "less" else f"some, where {baseline} has none"
 
 
-def move(before: Spread | None, now: Spread | None) -> str | None:
+def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -> str | None:
     """Whether a ratio moved, faster or slower, by more than the floor with its intervals apart.
 
     This is two readings side by side, not a paired comparison of two commits: enough to point at, not to accuse.
@@ -95,9 +95,9 @@ def move(before: Spread | None, now: Spread | None) -> str | None:
     if before is None or now is None:
         return None
     if now.middle - before.middle >= FLOOR and now.low > before.high:
-        return "slower"
+        return "faster" if bigger_is_better else "slower"
     if before.middle - now.middle >= FLOOR and now.high < before.low:
-        return "faster"
+        return "slower" if bigger_is_better else "faster"
     return None
 
 
@@ -118,7 +118,7 @@ def against_commit(
     doubts = [f"{shift(spread.low)} to {shift(spread.high)}"] if isinstance(spread, Spread) else []
     doubts += [f"{groups} groups"] if groups else []
     doubt = f" ({', '.join(doubts)})" if doubts else ""
-    if outcome in BETTER | WORSE:
+    if outcome in DIFFERENT:
         percent = abs(math.expm1(middle)) * 100
         return f"{percent:.1f} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
     if outcome in {"same", "equal"}:
@@ -126,24 +126,20 @@ def against_commit(
     return f"{metric} {outcome} against {reference[:9]}: {shift(middle)}{doubt}"
 
 
-def mark(outcome: str | None) -> str:
-    """The sign beside a number that says its outcome without any colour."""
-    return _MARKS.get(outcome or "", "")
+def tone(outcome: str | None, *, bigger_is_better: bool) -> str:
+    """What a style sheet needs to know of an outcome: better, worse, unsure, failed or plain.
+
+    Less and more say how two values lie, faster and slower already which is the better one.
+    """
+    if outcome in {"less", "more"}:
+        return "better" if (outcome == "more") == bigger_is_better else "worse"
+    return _TONES.get(outcome or "", "plain")
 
 
-def tone(outcome: str | None, *, bigger_is_better: bool = False) -> str:
-    """What a style sheet needs to know of an outcome: better, worse, unsure, failed or plain."""
-    if outcome in {"less", "more"} and bigger_is_better:
-        return "better" if outcome == "more" else "worse"
-    if outcome in BETTER:
-        return "better"
-    if outcome in WORSE:
-        return "worse"
-    if outcome == "ambiguous":
-        return "unsure"
-    if outcome == "failed":
-        return "failed"
-    return "plain"
+def mark(outcome: str | None, *, bigger_is_better: bool) -> str:
+    """The sign beside a number that says its outcome without any colour; none where it has none."""
+    has_one = outcome in DIFFERENT or outcome in _TONES
+    return sign(tone(outcome, bigger_is_better=bigger_is_better)) if has_one else ""
 
 
 def sign(tone: str) -> str:

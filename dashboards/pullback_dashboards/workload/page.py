@@ -12,6 +12,7 @@ from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.still import WIDTH
 from pullback_dashboards.choices import Question, question, questions
+from pullback_dashboards.history import better_above
 from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
@@ -180,6 +181,7 @@ def _page(request: Request, asked: WorkloadPage) -> Response:
         pins=_pins(asked.view, asked.machine),
         badge_of=spoken_of(asked.view),
         against_baseline=asked.view.compares,
+        above_is_better=better_above(plot.metric for plot in asked.view.plots) if asked.view.compares else "",
         scripts=("copy.js",),
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),

@@ -122,12 +122,12 @@ class Mark(NamedTuple):
     @property
     def tone(self) -> str:
         """Better, worse or neither."""
-        return factors.tone(self.outcome)
+        return factors.tone(self.outcome, bigger_is_better=self.line.metric.bigger_is_better)
 
     @property
     def sign(self) -> str:
         """The same without colour."""
-        return factors.mark(self.outcome)
+        return factors.mark(self.outcome, bigger_is_better=self.line.metric.bigger_is_better)
 
     @property
     def shown(self) -> str:
@@ -394,12 +394,13 @@ def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:
     """Whether it is better or worse, where the change since the commit before is more than its doubt; else empty."""
     if before is None or now.failure:
         return ""
+    bigger_is_better = metric.bigger_is_better
     if not metric.exact:
-        moved = factors.move(before.spread, now.spread)
-        return factors.tone(moved) if moved else ""
+        moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
+        return factors.tone(moved, bigger_is_better=bigger_is_better) if moved else ""
     if now.value is None or before.value is None or now.value == before.value:
         return ""
-    return "better" if now.value < before.value else "worse"
+    return factors.tone("less" if now.value < before.value else "more", bigger_is_better=bigger_is_better)
 
 
 def _rows(

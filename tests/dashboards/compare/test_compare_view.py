@@ -117,7 +117,13 @@ def test_counts_show_their_difference():
 
 
 def test_more_is_better_where_the_metric_says_so():
-    assert row(exact("more", direction="bigger")).tone == "better"
+    more, less = (row(exact(outcome, direction="bigger")) for outcome in ("more", "less"))
+    assert [(more.tone, more.mark), (less.tone, less.mark)] == [("better", "▼"), ("worse", "▲")]
+
+
+def test_nothing_where_more_is_better_is_told_as_what_is_gone():
+    said = verdict(outcomes_of([exact("less", None, older=5.0, newer=0.0, direction="bigger")]), OLD)
+    assert said.text == "1 series is worse: fused has no arrays any more."
 
 
 def test_metrics_are_summed_up_one_by_one():

@@ -277,6 +277,22 @@ def test_a_session_that_found_no_difference_takes_back_a_ratio_that_moved(histor
     assert all(item.variant != "fused" for item in told)
 
 
+def test_what_a_session_says_of_a_metric_follows_its_direction(history):
+    claim = Claim(
+        3, "dense", "dense[n=100,f4,cpu]", "fused", "hits", "a" * 40, "less", -0.7, bigger_is_better=True
+    )  # fmt: skip
+    told = {item.text: item for item in news(replace(history, claims=(claim,)), project="p", machine=None)}
+    item = told["50.3 % less hits than aaaaaaaaa"]
+    assert (item.tone, item.mark) == ("worse", "▲")
+
+
+def test_bytes_and_hits_that_both_rose_are_two_items(build):
+    hits = Metric("hits", "1", exact=True, bigger_is_better=True)
+    lines = [build.line("fused", [Reading(2.0), Reading(4.0)], metric) for metric in (build.bytes, hits)]
+    told = news(build.history(*lines), project="p", machine=None)
+    assert [(item.mark, item.text.split()[0]) for item in told] == [("▲", "array"), ("▼", "hits")]
+
+
 def test_changed_cases_are_those_of_the_news(history):
     assert changed_cases(history) == {"dense[n=100,f4,cpu]"}
 
