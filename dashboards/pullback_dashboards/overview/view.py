@@ -126,6 +126,15 @@ class HeatMap:
         """Whether there is anything to hold the variants against."""
         return BASELINE in self.variants or any(mean.cases for mean in self.means)
 
+    @property
+    def averaged(self) -> str:
+        """What the means are of: those of variants that failed or were not measured somewhere are over fewer cases."""
+        over = sorted({mean.cases for mean in self.means if mean.log_ratio is not None})
+        if not over:
+            return self.metric.label
+        span = f"{over[0]} to {over[-1]}" if len(over) > 1 else f"{over[0]}"
+        return f"{self.metric.label}, geometric mean over {span} {'case' if over[-1] == 1 else 'cases'}"
+
 
 def heat_map(
     workloads: Sequence[Ranked],

@@ -91,6 +91,22 @@ def test_the_mean_is_geometric(build):
     assert (mean.value, mean.cases) == ("0.50×", 2)
 
 
+def test_means_say_over_how_many_cases_they_are(build):
+    def line(variant, case, reading):
+        return build.line(variant, [reading], case=f"dense[n={case}]")
+
+    failed = Reading(failure="wrong")
+    lines = [line("unfused", case, Reading(1.0)) for case in (1, 2, 3)]
+    lines += [line("fused", case, reading) for case, reading in ((1, build.paired(0.5)), (2, failed), (3, failed))]
+    assert heat(build.history(*lines), build.time).averaged == "time, geometric mean over 1 case"
+    lines += [line("native", case, build.paired(0.5)) for case in (1, 2, 3)]
+    assert heat(build.history(*lines), build.time).averaged == "time, geometric mean over 1 to 3 cases"
+    lines = [
+        build.line(variant, [Reading(value)], build.bytes) for variant, value in (("unfused", 1.0), ("fused", 0.0))
+    ]
+    assert heat(build.history(*lines), build.bytes).averaged == "array bytes"
+
+
 def test_sparklines_follow_the_ratio_with_failures(history, build):
     ticks = cells(history, build.time)["fused"].ticks
     assert [tick.failed for tick in ticks] == [False, True, False, False]
