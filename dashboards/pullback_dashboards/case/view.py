@@ -7,7 +7,6 @@ times are two readings side by side, pointed at only where the intervals of thei
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 from pullback_dashboards import links
@@ -16,9 +15,10 @@ from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, in_reading_order, metric_label
 from pullback_dashboards.measuring_again import reproduce_command
-from pullback_dashboards.report.view import bigger_is_better
+from pullback_dashboards.report.view import bigger_is_better, value_of
 from pullback_dashboards.wording import factors, units
 from pullback_service.machines.software import differing_software, doubt_of_change
+from pullback_service.reports.parts import EXACT_METRICS
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -92,7 +92,14 @@ class VariantBlock:
     groups: Groups
     groups_before: Groups | None
     layers: tuple[Layer, ...]
+    others: tuple[Amount, ...]
+    """Neither time nor memory. What is measured, not counted, has no change: values of different moments drift."""
     plan: PlanChange | None
+
+    @property
+    def amounts(self) -> tuple[Amount, ...]:
+        """All but time."""
+        return (*(amount for layer in self.layers for amount in layer.amounts), *self.others)
 
 
 @dataclass(frozen=True)
@@ -162,7 +169,7 @@ def case_view(
     """The view. `steps` are the commits measured before and after, `claims` what sessions say that measured this one too."""
     software = differing_software(_facts(before.document), _facts(now.document)) if before else ""
     variants = tuple(_variants(now.entry, before.entry if before else None, other_software=bool(software)))
-    unsure = any(amount.tone == "unsure" for block in variants for layer in block.layers for amount in layer.amounts)
+    unsure = any(amount.tone == "unsure" for block in variants for amount in block.amounts)
     workload = now.entry["case"]["workload"]
     error = now.entry.get("error")
     moved = tuple(_sentences(variants)) if before else ()
@@ -221,6 +228,7 @@ def _variants(
             groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
             groups_before=_groups(_processes(old), base_before, spread_before) if name != BASELINE and old else None,
             layers=tuple(_layers(entry, old, other_software=other_software)),
+            others=tuple(_others(entry, old, other_software=other_software)),
             plan=_plan(entry, old),
         )
 
@@ -237,10 +245,26 @@ def _layers(entry: Mapping[str, Any], old: Mapping[str, Any] | None, *, other_so
             yield Layer(name, method, amounts)
 
 
+def _others(entry: Mapping[str, Any], old: Mapping[str, Any] | None, *, other_software: bool) -> Iterator[Amount]:
+    earlier = (old or {}).get("metrics", {})
+    in_layers = {metric for _, *metrics in LAYERS for metric in metrics}
+    for name, metric in entry.get("metrics", {}).items():
+        if name != "time" and name not in in_layers:
+            before = earlier.get(name) if _is_exact(name, metric) else None
+            amount = _amount(name, metric, before, other_software=other_software)
+            if amount.value is not None:
+                yield amount
+
+
+def _is_exact(name: str, metric: Mapping[str, Any]) -> bool:
+    kind = metric.get("kind")
+    return name in EXACT_METRICS if kind is None else kind == "exact"
+
+
 def _amount(
     name: str, metric: Mapping[str, Any] | None, old: Mapping[str, Any] | None, *, other_software: bool
 ) -> Amount:
-    value, before = (metric or {}).get("value"), (old or {}).get("value")
+    value, before = value_of(metric or {}), value_of(old or {})
     unit = (metric or {}).get("unit", "")
     difference = 0 if value is None or before is None else value - before
     outcome = "less" if difference < 0 else "more"
@@ -287,12 +311,15 @@ def _plan_counts(plan: Mapping[str, Any]) -> dict[str, str]:
 def _sentences(variants: Sequence[VariantBlock]) -> Iterator[Sentence]:
     """One for each variant that changed: what its counts did, and where the ratio of its time moved."""
     for block in variants:
-        parts = [
-            (amount.tone, f"{_told(amount, layer)} {amount.change}, now {amount.shown}")
+        told = [
+            (_told(amount, layer), amount)
             for layer in block.layers
             if layer.name in {"arrays", "GPU"}
             for amount in layer.amounts
-            if amount.change
+        ]
+        told += [(metric_label(amount.metric), amount) for amount in block.others]
+        parts = [
+            (amount.tone, f"{label} {amount.change}, now {amount.shown}") for label, amount in told if amount.change
         ]
         if block.since_tone:
             parts.append((block.since_tone, f"time against {BASELINE} {block.since}, now {block.factor}"))
@@ -337,8 +364,7 @@ def _processes(entry: Mapping[str, Any] | None) -> list[float]:
 
 def _time(entry: Mapping[str, Any]) -> str:
     time = entry.get("metrics", {}).get("time", {})
-    processes = _processes(entry)
-    return units.quantity(median(processes) if processes else time.get("value"), time.get("unit", "s"))
+    return units.quantity(value_of(time), time.get("unit", "s"))
 
 
 def _slices(entry: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.view import (
+    Numbers,
     ReportView,
     better_bigger,
     case_blocks,
@@ -147,29 +148,27 @@ def table_of(view: ReportView) -> Iterator[dict[str, Any]]:
             if row.failure or row.numbers is None:
                 yield told | {"failure": row.failure}
                 continue
-            numbers = row.numbers
-            if numbers.time is not None:
-                yield told | {
-                    "metric": "time",
-                    "value": numbers.time,
-                    "unit": numbers.unit,
-                    "factor": as_factor(numbers.log_ratio),
-                    "low": as_factor(numbers.low),
-                    "high": as_factor(numbers.high),
-                    "groups": numbers.groups,
-                    "outcome": numbers.outcome,
-                }
+            if row.numbers.value is not None:
+                yield told | _columns_of("time", row.numbers)
             for amount in row.amounts:
-                yield told | {
-                    "metric": amount.metric,
-                    "value": amount.number,
-                    "unit": amount.unit,
-                    "method": amount.method,
-                }
+                yield told | _columns_of(amount.metric, amount.numbers) | {"method": amount.method}
         if block.failure and not block.variants:
             yield {
                 "commit": view.commit.sha, "machine": view.machine, "case": block.case, "failure": block.failure,
             }  # fmt: skip
+
+
+def _columns_of(metric: str, numbers: Numbers) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "value": numbers.value,
+        "unit": numbers.unit,
+        "factor": as_factor(numbers.log_ratio),
+        "low": as_factor(numbers.low),
+        "high": as_factor(numbers.high),
+        "groups": numbers.groups,
+        "outcome": numbers.outcome,
+    }
 
 
 def commit_of(raw: Mapping[str, Any]) -> Commit:

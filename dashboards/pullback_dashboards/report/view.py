@@ -23,6 +23,19 @@ class Fact:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """A metric as numbers: the median of its processes or the count, and the paired ratio where there is one."""
+
+    value: float | None
+    unit: str
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    groups: int | None
+    outcome: str | None
+
+
+@dataclass(frozen=True)
 class Amount:
     """A metric other than time of one variant."""
 
@@ -30,26 +43,12 @@ class Amount:
     value: str
     exact: str
     method: str | None
-    number: float | None = None
-    unit: str = ""
+    numbers: Numbers
 
     @property
     def words(self) -> str:
         """The value without rounding, and how it was counted."""
         return f"{self.exact}, by {self.method}" if self.method else self.exact
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A time as numbers: the median of its processes, and the paired ratio where there is one."""
-
-    time: float | None
-    unit: str
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    groups: int | None
-    outcome: str | None
 
 
 @dataclass(frozen=True)
@@ -177,10 +176,15 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
                     m
                     for v in variants.values()
                     for m, told in v.get("metrics", {}).items()
-                    if m != "time" and told.get("value") is not None
+                    if m != "time" and value_of(told) is not None
                 )
             ),
-            variants=tuple(_variant(variants[name], paired.get((name, "time"))) for name in in_reading_order(variants)),
+            variants=tuple(
+                _variant(
+                    variants[name], {metric: pair for (variant, metric), pair in paired.items() if variant == name}
+                )
+                for name in in_reading_order(variants)
+            ),
         )
 
 
@@ -239,39 +243,45 @@ def comparison_row(
     )
 
 
-def _variant(variant: Mapping[str, Any], paired: Mapping[str, Any] | None) -> VariantRow:
+def _variant(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]]) -> VariantRow:
     metrics = variant.get("metrics", {})
     time = metrics.get("time", {})
     processes = time.get("processes") or []
+    paired = pairs.get("time")
     ratio = paired.get("log_ratio") if paired else None
     outcome = paired.get("outcome") if paired else None
     error = variant.get("error")
-    value, unit = median(processes) if processes else time.get("value"), time.get("unit", "s")
-    told = paired or {}
+    numbers = _numbers(time, paired, unit=time.get("unit", "s"))
     return VariantRow(
         variant=variant["variant"],
         kind=variant.get("kind", "external"),
-        time=units.quantity(value, unit),
-        factor="" if ratio is None else factors.factor(ratio, told.get("low"), told.get("high")),
-        doubt=_interval(told),
+        time=units.quantity(numbers.value, numbers.unit),
+        factor="" if ratio is None else factors.factor(ratio, numbers.low, numbers.high),
+        doubt=_interval(paired or {}),
         words=""
         if ratio is None or paired is None
         else factors.words(ratio, metric="time", outcome=outcome, baseline=paired["baseline"]),
         sign=factors.mark(outcome, bigger_is_better=bigger_is_better(time)),
         tone=factors.tone(outcome, bigger_is_better=bigger_is_better(time)),
         samples=_samples(processes, time.get(COUNTS), paired),
-        amounts=tuple(_amount(name, metric) for name, metric in metrics.items() if name != "time"),
+        amounts=tuple(_amount(name, metric, pairs.get(name)) for name, metric in metrics.items() if name != "time"),
         plan=_plan(variant.get("plan")),
         program_hash=variant.get("program_hash"),
         failure=f"{error['kind']}: {error['message']}" if error else None,
-        numbers=Numbers(value, unit, ratio, told.get("low"), told.get("high"), told.get("n"), outcome),
+        numbers=numbers,
     )
 
 
-def _amount(name: str, metric: Mapping[str, Any]) -> Amount:
-    value = metric.get("value")
-    unit = metric.get("unit", "")
-    return Amount(name, units.quantity(value, unit), units.exact(value, unit), metric.get("method"), value, unit)
+def _amount(name: str, metric: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Amount:
+    numbers = _numbers(metric, paired, unit=metric.get("unit", ""))
+    shown, exact = (write(numbers.value, numbers.unit) for write in (units.quantity, units.exact))
+    return Amount(name, shown, exact, metric.get("method"), numbers)
+
+
+def _numbers(metric: Mapping[str, Any], paired: Mapping[str, Any] | None, *, unit: str) -> Numbers:
+    told = paired or {}
+    ratio = (told.get(name) for name in ("log_ratio", "low", "high", "n", "outcome"))
+    return Numbers(value_of(metric), unit, *ratio)
 
 
 def _samples(processes: Sequence[float], slices: Sequence[int] | None, paired: Mapping[str, Any] | None) -> str:

@@ -3,16 +3,20 @@
 Over the real application; no browser is needed for that.
 """
 
+import csv
+import io
 import math
 import re
 import uuid
 from datetime import timedelta
+from urllib.parse import quote
 
 import httpx
 import pytest
 from tests.dashboards.browser.conftest import SHAS, START, fresh_database, serving
 from tests.dashboards.browser.test_twins import text_of
 
+CASE = "lookup[n=1,f8,cpu]"
 WORKLOAD = "/projects/cache/workloads/lookup"
 HITS, RATES = (5, 5, 9, 2), (1.0, 1.0, 2.0, 0.5)
 
@@ -121,3 +125,28 @@ def test_the_foot_of_a_page_says_on_which_side_of_one_its_metric_is_better(cache
     page = text_of(cache.get(address).text)
     assert words in page
     assert "Below 1× is better" not in page
+
+
+def test_the_page_of_a_case_blames_fewer_hits(cache):
+    view = cache.get(f"/projects/cache/commits/{SHAS[3]}/cases/{quote(CASE)}.json").json()
+    assert [(said["tone"], said["mark"], said["text"]) for said in view["sentences"]] == [
+        ("worse", "▲", "hits −7, now 2")
+    ]
+
+
+def test_the_page_of_a_case_shows_what_is_neither_time_nor_memory(cache):
+    shown = cache.get(f"/projects/cache/commits/{SHAS[2]}/cases/{quote(CASE)}.md").text
+    assert "| rate | 2.00\u202fMop/s |" in shown
+    assert "| hits | 9 · ▼ +4 |" in shown
+
+
+def test_a_report_has_the_median_of_the_processes_of_every_metric(cache):
+    page = cache.get(f"/projects/cache/commits/{SHAS[2]}.json").json()["reports"][0]["href"]
+    rows = list(csv.DictReader(io.StringIO(cache.get(f"{page}.csv").text)))
+    assert {row["variant"]: row["value"] for row in rows if row["metric"] == "rate"} == {
+        "unfused": "1000000.0",
+        "fused": "2000000.0",
+    }
+    (rate,) = [row for row in rows if (row["variant"], row["metric"]) == ("fused", "rate")]
+    assert (rate["factor"], rate["groups"], rate["outcome"]) == ("2.0", "20", "faster")
+    assert "2.00\u202fMop/s" in cache.get(f"{page}.md").text
