@@ -21,6 +21,8 @@ _TONES = {
 _SIGNS = {"better": "▼", "worse": "▲", "unsure": "?", "failed": "✕", "plain": "="}
 FLOOR = 0.02  # ln: the provisional noise floor of a machine; a smaller move of a ratio is not pointed at
 _WHOLE = 9.95  # percent: from here on two digits are whole ones
+_BEYOND = 1e6  # from here on a ratio is written with a power of ten: 1.2e+09
+_MOST_DECIMALS = 8
 _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
 
@@ -40,9 +42,9 @@ def factor(log_ratio: float, low: float | None = None, high: float | None = None
     """
     ratio = math.exp(log_ratio)
     if low is not None and high is not None and low < high:
-        return f"{ratio:,.{units.decimals(math.exp(low), math.exp(high))}f}×"
+        return f"{_grouped(ratio, units.decimals(math.exp(low), math.exp(high)))}×"
     if ratio >= 100:
-        return f"{ratio:,.0f}×"
+        return f"{_grouped(ratio)}×"
     if ratio >= 10:
         return f"{ratio:.1f}×"
     if ratio >= 0.1:
@@ -54,13 +56,13 @@ def interval(low: float, high: float) -> str:
     """The interval of a factor, with the digits that its width supports: 0.41-0.43."""
     narrow, wide = math.exp(low), math.exp(high)
     decimals = units.decimals(narrow, wide)
-    return f"{narrow:,.{decimals}f}–{wide:,.{decimals}f}"
+    return f"{_grouped(narrow, decimals)}–{_grouped(wide, decimals)}"
 
 
 def doubt(low: float, high: float) -> str:
     """Half the interval's width in percent of the factor: ±1.2 %."""
     half = math.expm1((high - low) / 2) * 100
-    return f"±{half:.1f} %" if half < _WHOLE else f"±{half:.0f} %"
+    return f"±{half:.1f} %" if half < _WHOLE else f"±{_plain(half)} %"
 
 
 def words(log_ratio: float, *, metric: str, outcome: str | None, baseline: str) -> str:
@@ -105,7 +107,7 @@ def shift(log_difference: float) -> str:
     """How a ratio moved, in percent of itself, always with its sign."""
     percent = math.expm1(log_difference) * 100
     sign = "−" if percent < -0.05 else "+" if percent > 0.05 else "±"
-    return f"{sign}{abs(percent):.1f} %"
+    return f"{sign}{_plain(abs(percent), 1)} %"
 
 
 def against_commit(
@@ -119,8 +121,8 @@ def against_commit(
     doubts += [f"{groups} groups"] if groups else []
     doubt = f" ({', '.join(doubts)})" if doubts else ""
     if outcome in DIFFERENT:
-        percent = abs(math.expm1(middle)) * 100
-        return f"{percent:.1f} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
+        percent = _plain(abs(math.expm1(middle)) * 100, 1)
+        return f"{percent} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
     if outcome in {"same", "equal"}:
         return f"same {metric} as {reference[:9]}{doubt}"
     return f"{metric} {outcome} against {reference[:9]}: {shift(middle)}{doubt}"
@@ -156,4 +158,15 @@ def depth(log_ratio: float | None) -> int:
 
 
 def _times(ratio: float) -> str:
+    if ratio > _BEYOND:
+        return f"more than {_BEYOND:,.0f}×"
     return f"{ratio:.1f}×" if ratio < 10 else f"{ratio:,.0f}×"
+
+
+def _grouped(ratio: float, decimals: int = 0) -> str:
+    """The ratio with so many decimals, but with a power of ten where nobody would count its digits."""
+    return f"{ratio:,.{decimals}f}" if ratio < _BEYOND and decimals < _MOST_DECIMALS else f"{ratio:.2g}"
+
+
+def _plain(percent: float, decimals: int = 0) -> str:
+    return f"{percent:.{decimals}f}" if percent < _BEYOND else f"{percent:.2g}"

@@ -66,6 +66,38 @@ def test_a_factor_beside_its_interval_has_as_many_decimals(low, ratio, high, fac
     assert (factors.factor(ratio, low, high), factors.interval(low, high)) == (factor, interval)
 
 
+def test_beyond_a_million_nobody_counts_digits():
+    middle = 200.0  # the largest of an upload
+    told = (
+        factors.factor(middle),
+        factors.factor(middle, middle - 0.01, middle + 0.01),
+        factors.interval(middle - 0.01, middle + 0.01),
+        factors.shift(middle),
+        factors.doubt(-middle, middle),
+        said(math.exp(middle), outcome="slower"),
+        said(math.exp(middle), metric="array_bytes", outcome="more"),
+        factors.against_commit("slower", middle, None, metric="time", reference="a" * 40),
+    )
+    assert told == (
+        "7.2e+86×",
+        "7.2e+86×",
+        "7.2e+86–7.3e+86",
+        "+7.2e+88 %",
+        "±7.2e+88 %",
+        "more than 1,000,000× slower than unfused",
+        "more than 1,000,000× as much as unfused",
+        "7.2e+88 % more time than aaaaaaaaa",
+    )
+    assert said(math.exp(-middle)) == "more than 1,000,000× faster than unfused"
+    assert factors.factor(math.log(999_000)) == "999,000×"
+
+
+def test_below_a_millionth_nobody_counts_zeros():
+    assert factors.factor(-200.0, -200.01, -199.99) == "1.4e-87×"
+    assert factors.interval(-200.01, -199.99) == "1.4e-87–1.4e-87"
+    assert factors.interval(-200.0, math.log(2)) == "0.00–2.00"
+
+
 def test_every_outcome_has_a_mark_of_its_own_kind_besides_its_tone():
     marks = {
         factors.tone(outcome, bigger_is_better=False): factors.mark(outcome, bigger_is_better=False)
