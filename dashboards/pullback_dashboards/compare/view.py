@@ -4,7 +4,6 @@ Everything said here was judged by the service (`comparisons/judging.py`); this 
 in the same groups is never called better or worse, only hinted at, and a hint is called one.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,6 +77,8 @@ class Row:
     groups: int | None
     reference_value: float | None
     candidate_value: float | None
+    threshold_value: float | None
+    significance_value: float | None
     unit: str
     processes: str
     history_href: str
@@ -281,6 +282,7 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
     left_open = shown.doubt
     low, high = (judgement.low, judgement.high) if left_open is None else (left_open.low, left_open.high)
     threshold = judgement.threshold if left_open is None else left_open.threshold
+    significance = _significance(judgement.log_ratio, threshold)
     older = None if compared.reference is None else compared.reference.value
     newer = None if compared.candidate is None else compared.candidate.value
     return Row(
@@ -298,7 +300,7 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         change=_change(judgement.log_ratio, older, newer, unit, exact=compared.exact),
         doubt="" if low is None or high is None or low == high else _span_of_change(low, high),
         threshold="" if threshold is None else factors.doubt(-threshold, threshold),
-        significance=_significance(judgement.log_ratio, threshold),
+        significance="" if significance is None else f"{significance:.1f}×",
         kind=_KINDS[judgement.kind],
         hint="" if left_open is None or left_open.hint is None else f"a hint of {left_open.hint}, no claim",
         reason=judgement.reason or "",
@@ -308,6 +310,8 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         groups=judgement.n,
         reference_value=older,
         candidate_value=newer,
+        threshold_value=threshold,
+        significance_value=significance,
         unit=unit,
         processes=" and ".join(_processes(side) for side in (shown.reference, shown.candidate) if side and side.spread),
         history_href=history_href,
@@ -333,11 +337,9 @@ def _span_of_change(low: float, high: float) -> str:
     return f"{factors.shift(low)} to {factors.shift(high)}"
 
 
-def _significance(log_ratio: float | None, threshold: float | None) -> str:
+def _significance(log_ratio: float | None, threshold: float | None) -> float | None:
     """How many times the least change that could have been claimed."""
-    if log_ratio is None or not threshold:
-        return ""
-    return f"{abs(log_ratio) / threshold:.1f}×"
+    return None if log_ratio is None or not threshold else abs(log_ratio) / threshold
 
 
 def _spanned(span: Span) -> str:
@@ -445,15 +447,11 @@ def columns_of(row: Row) -> Mapping[str, object]:
         "reference": row.reference_value,
         "candidate": row.candidate_value,
         "unit": row.unit,
-        "factor": _factor(row.log_ratio),
-        "low": _factor(row.low),
-        "high": _factor(row.high),
+        "factor": factors.number(row.log_ratio),
+        "low": factors.number(row.low),
+        "high": factors.number(row.high),
         "groups": row.groups,
-        "threshold": row.threshold,
-        "significance": row.significance,
+        "threshold": row.threshold_value,
+        "significance": row.significance_value,
         "reason": row.reason,
     }
-
-
-def _factor(log_ratio: float | None) -> float | None:
-    return None if log_ratio is None else float(f"{math.exp(log_ratio):.6g}")

@@ -28,8 +28,8 @@ from pullback_dashboards.history import Metric, better_above, case_order, metric
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.sources import as_factor
 from pullback_dashboards.state import Address
+from pullback_dashboards.wording import factors
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name
@@ -205,9 +205,9 @@ def _columns_of(row: SeriesRow) -> Mapping[str, Any]:
         "commit": row.commit,
         "value": row.value,
         "unit": row.unit,
-        "factor": as_factor(row.log_ratio),
-        "low": as_factor(row.low),
-        "high": as_factor(row.high),
+        "factor": factors.number(row.log_ratio),
+        "low": factors.number(row.low),
+        "high": factors.number(row.high),
         "outcome": row.outcome,
         "marks": row.points,
     }

@@ -20,6 +20,7 @@ from pullback_dashboards.overview.state import SORTS, State, asked
 from pullback_dashboards.overview.view import Cell, HeatMap, News, Row, heat_map, news
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.wording import factors
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
 from pullback_service.sessions import OpenedReading, ReadSession
@@ -226,9 +227,9 @@ def _line(metric: Metric, workload: str, row: Row, cell: Cell) -> dict[str, Any]
         "case": row.case or f"worst of {row.cases}",
         "variant": cell.variant,
         "metric": metric.name,
-        "factor": sources.as_factor(cell.log_ratio),
-        "low": sources.as_factor(cell.low),
-        "high": sources.as_factor(cell.high),
+        "factor": factors.number(cell.log_ratio),
+        "low": factors.number(cell.low),
+        "high": factors.number(cell.high),
         "outcome": cell.outcome,
         "value": cell.measured,
         "unit": metric.unit,

@@ -23,7 +23,7 @@ from pullback_dashboards.report.view import (
     failures_of,
     left_out,
 )
-from pullback_dashboards.sources import as_factor
+from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service.errors import GoneError
 from pullback_service.reports.queries import StoredReport, outline_of, report_by_id
@@ -163,9 +163,9 @@ def _columns_of(metric: str, numbers: Numbers) -> dict[str, Any]:
         "metric": metric,
         "value": numbers.value,
         "unit": numbers.unit,
-        "factor": as_factor(numbers.log_ratio),
-        "low": as_factor(numbers.low),
-        "high": as_factor(numbers.high),
+        "factor": factors.number(numbers.log_ratio),
+        "low": factors.number(numbers.low),
+        "high": factors.number(numbers.high),
         "groups": numbers.groups,
         "outcome": numbers.outcome,
     }

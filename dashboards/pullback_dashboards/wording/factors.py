@@ -52,6 +52,11 @@ def factor(log_ratio: float, low: float | None = None, high: float | None = None
     return f"{ratio:.2g}×"
 
 
+def number(log_ratio: float | None) -> float | None:
+    """The factor with six significant digits, for a table of numbers."""
+    return None if log_ratio is None else float(f"{math.exp(log_ratio):.6g}")
+
+
 def interval(low: float, high: float) -> str:
     """The interval of a factor, with the digits that its width supports: 0.41-0.43."""
     narrow, wide = math.exp(low), math.exp(high)

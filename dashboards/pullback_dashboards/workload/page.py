@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import links, sources
+from pullback_dashboards import links
 from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.still import WIDTH
@@ -17,6 +17,7 @@ from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.wording import factors
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
@@ -253,14 +254,14 @@ def _table(view: WorkloadView) -> Iterator[dict[str, Any]]:
                     "case": view.case,
                     "variant": variant,
                     "metric": plot.metric.name,
-                    "factor": sources.as_factor(mark.log_ratio),
-                    "low": sources.as_factor(mark.low),
-                    "high": sources.as_factor(mark.high),
+                    "factor": factors.number(mark.log_ratio),
+                    "low": factors.number(mark.low),
+                    "high": factors.number(mark.high),
                     "groups": mark.groups,
                     "outcome": mark.outcome,
                     "value": mark.value,
                     "unit": plot.metric.unit,
-                    "since": mark.since,
+                    "since": mark.since_number,
                     "since_reason": mark.since_reason,
                     "failure": mark.failure,
                 }

@@ -156,6 +156,11 @@ class Mark(NamedTuple):
         return _since(self.reading, self.before, self.line.metric)
 
     @property
+    def since_number(self) -> float | None:
+        """The same as a number: the difference of counts, of all else the factor of the ratios; None where nothing changed."""
+        return _since_number(self.reading, self.before, self.line.metric)
+
+    @property
     def since_tone(self) -> str:
         """Whether that is better or worse, or nobody knows."""
         return _since_tone(self.reading, self.before, self.line.metric) if not self.software else "unsure"
@@ -379,15 +384,27 @@ def _words(reading: Reading, metric: Metric, variant: str) -> str:
 
 def _since(now: Reading, before: Reading | None, metric: Metric) -> str:
     """The change since the commit measured before; of times only the ratio's, for absolute times accuse nobody."""
+    difference = _difference(now, before, metric)
+    if difference is None:
+        return ""
+    if not metric.exact:
+        return factors.shift(difference)
+    return units.change(difference, metric.unit) if difference else "unchanged"
+
+
+def _since_number(now: Reading, before: Reading | None, metric: Metric) -> float | None:
+    difference = _difference(now, before, metric)
+    if not difference:
+        return None
+    return difference if metric.exact else factors.number(difference)
+
+
+def _difference(now: Reading, before: Reading | None, metric: Metric) -> float | None:
+    """Of counts that of the values, of all else that of the log ratios."""
     if before is None or now.failure:
-        return ""
-    if metric.exact:
-        if now.value is None or before.value is None:
-            return ""
-        return "unchanged" if now.value == before.value else units.change(now.value - before.value, metric.unit)
-    if now.log_ratio is None or before.log_ratio is None:
-        return ""
-    return factors.shift(now.log_ratio - before.log_ratio)
+        return None
+    older, newer = (before.value, now.value) if metric.exact else (before.log_ratio, now.log_ratio)
+    return None if older is None or newer is None else newer - older
 
 
 def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:

@@ -5,7 +5,7 @@ import math
 import pytest
 from tests.service.comparisons.rows import outcomes_of
 
-from pullback_dashboards.compare.view import markdown, metric_rows, rows_of, verdict
+from pullback_dashboards.compare.view import columns_of, markdown, metric_rows, rows_of, verdict
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Doubt, Judgement, Side
 from pullback_service.comparisons.outcomes import summarize
@@ -109,6 +109,8 @@ def test_a_row_shows_the_change_its_interval_and_how_far_beyond_doubt_it_is():
     assert found.change == "+5.1 %"
     assert found.doubt == "+4.7 % to +5.5 %"
     assert (found.threshold, found.significance) == ("±0.5 %", "10.0×")
+    columns = columns_of(found)
+    assert (columns["threshold"], columns["significance"]) == (0.005, pytest.approx(10.0))
 
 
 def test_counts_show_their_difference():
