@@ -129,6 +129,7 @@ def claim_of(stated: StatedComparison, place: int) -> Claim:
         high=stated.high,
         groups=stated.n,
         provisional=stated.provisional,
+        bigger_is_better=stated.bigger_is_better,
     )
 
 

@@ -74,6 +74,25 @@ def cache(postgres_server, migrated_template):
         yield client
 
 
+def test_what_a_comparison_found_follows_the_direction_too(cache):
+    stated = report(3) | {"project": "stated"}
+    stated["comparisons"] = [
+        {
+            "case": stated["cases"][0]["case"], "variant": "fused", "metric": "hits", "reference": SHAS[2],
+            "candidate": SHAS[3], "log_ratio": math.log(2 / 9), "outcome": "less",
+        }
+    ]  # fmt: skip
+    for one in (report(2) | {"project": "stated"}, stated):
+        cache.post("/api/v1/reports", json=one).raise_for_status()
+    said = cache.get("/overview.json", params={"project": "stated"}).json()["news"]
+    assert {(item["tone"], item["mark"]) for item in said} == {("worse", "▲")}
+    assert any("less hits than" in item["text"] for item in said)
+    view = cache.get(f"/projects/stated/commits/{SHAS[3]}/cases/{quote(CASE)}.json").json()
+    assert {said["tone"] for said in view["sentences"]} == {"worse"}
+    events = cache.get("/projects/stated/workloads/lookup.json").json()["view"]["events"]
+    assert {event["tone"] for event in events} == {"worse"}
+
+
 def test_fewer_hits_are_worse_in_the_news_and_their_feed(cache):
     news = cache.get("/overview.json", params={"project": "cache"}).json()["news"]
     assert [(item["tone"], item["mark"], item["text"]) for item in news] == [
