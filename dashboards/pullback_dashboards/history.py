@@ -62,6 +62,17 @@ class Metric:
         return metric_label(self.name)
 
 
+def better_above(metrics: Iterable[Metric]) -> str:
+    """What the foot of a page says where factors above one are better: of all its metrics or of some; empty where of none."""
+    known = tuple(metrics)
+    bigger = dict.fromkeys(metric.label for metric in known if metric.bigger_is_better)
+    if not bigger:
+        return ""
+    if all(metric.bigger_is_better for metric in known):
+        return f"Above 1× is better: more than {BASELINE} at the same commit."
+    return f"Above 1× is better for {' and '.join(bigger)}, below 1× for all else: {BASELINE} at the same commit is 1×."
+
+
 _LABELS = {
     "time": "time",
     "array_bytes": "array bytes",
@@ -148,6 +159,12 @@ class Claim:
     high: float | None = None
     groups: int | None = None
     provisional: bool = False
+    bigger_is_better: bool = False
+
+    @property
+    def tone(self) -> str:
+        """Whether that is better or worse, or nobody knows."""
+        return factors.tone(self.outcome, bigger_is_better=self.bigger_is_better)
 
     @property
     def words(self) -> str:

@@ -1,6 +1,5 @@
 """From the service's queries to the history that pages draw. Effects at the rim: this file asks, the views compute."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -130,6 +129,7 @@ def claim_of(stated: StatedComparison, place: int) -> Claim:
         high=stated.high,
         groups=stated.n,
         provisional=stated.provisional,
+        bigger_is_better=stated.bigger_is_better,
     )
 
 
@@ -156,8 +156,3 @@ def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringM
             return machine
     known = ", ".join(machine.name for machine in machines)
     raise NotFoundError(f"No machine {name!r} has measured this project: there are {known}.")
-
-
-def as_factor(log_ratio: float | None) -> float | None:
-    """The factor variant / baseline with six significant digits, for a table of numbers."""
-    return None if log_ratio is None else float(f"{math.exp(log_ratio):.6g}")

@@ -8,7 +8,6 @@ ratios lie apart and nothing else used the machine.
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 from pullback_dashboards import links
@@ -17,9 +16,11 @@ from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, in_reading_order, metric_label
 from pullback_dashboards.measuring_again import reproduce_command
+from pullback_dashboards.report.view import bigger_is_better, value_of
 from pullback_dashboards.wording import factors, units
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.machines.software import differing_software, doubt_of_change
+from pullback_service.reports.parts import EXACT_METRICS
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -93,7 +94,14 @@ class VariantBlock:
     groups: Groups
     groups_before: Groups | None
     layers: tuple[Layer, ...]
+    others: tuple[Amount, ...]
+    """Neither time nor memory. What is measured, not counted, has no change: values of different moments drift."""
     plan: PlanChange | None
+
+    @property
+    def amounts(self) -> tuple[Amount, ...]:
+        """All but time."""
+        return (*(amount for layer in self.layers for amount in layer.amounts), *self.others)
 
 
 @dataclass(frozen=True)
@@ -160,6 +168,11 @@ class CaseView:
         return any(row.layers for row in self.variants)
 
     @property
+    def has_others(self) -> bool:
+        """Whether anything was measured or counted besides time and memory."""
+        return any(row.others for row in self.variants)
+
+    @property
     def compilable(self) -> bool:
         """Whether a variant is ours: another library's has no program."""
         return any(row.kind != "external" for row in self.variants)
@@ -191,13 +204,7 @@ def case_view(
     variants = tuple(
         _variants(now.entry, before.entry if before else None, other_software=bool(software), contaminated=contaminated)
     )
-    doubted = {
-        amount.metric
-        for block in variants
-        for layer in block.layers
-        for amount in layer.amounts
-        if amount.tone == "unsure"
-    }
+    doubted = {amount.metric for block in variants for amount in block.amounts if amount.tone == "unsure"}
     workload = now.entry["case"]["workload"]
     error = now.entry.get("error")
     moved = tuple(_sentences(variants)) if before else ()
@@ -247,7 +254,8 @@ def _variants(
         said, said_before = paired.get(name), paired_before.get(name)
         error = entry.get("error")
         spread, spread_before = _spread(said), _spread(said_before)
-        moved = factors.move(spread_before, spread)
+        is_bigger = bigger_is_better(entry.get("metrics", {}).get("time", {}))
+        moved = factors.move(spread_before, spread, bigger_is_better=is_bigger)
         outcome = said.get("outcome") if said else None
         yield VariantBlock(
             variant=name,
@@ -258,15 +266,20 @@ def _variants(
             factor=factors.factor(spread.middle, spread.low, spread.high) if spread else "",
             doubt=factors.interval(spread.low, spread.high) if spread else "",
             words=factors.words(spread.middle, metric="time", outcome=outcome, baseline=BASELINE) if spread else "",
-            sign=factors.mark(outcome),
-            tone=factors.tone(outcome),
+            sign=factors.mark(outcome, bigger_is_better=is_bigger),
+            tone=factors.tone(outcome, bigger_is_better=is_bigger),
             since=factors.shift(spread.middle - spread_before.middle) if spread and spread_before else "",
-            since_tone="" if not moved else "unsure" if contaminated else factors.tone(moved),
+            since_tone=""
+            if not moved
+            else "unsure"
+            if contaminated
+            else factors.tone(moved, bigger_is_better=is_bigger),
             samples=tuple(_processes(entry)),
             slices=_slices(entry),
             groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
             groups_before=_groups(_processes(old), base_before, spread_before) if name != BASELINE and old else None,
             layers=tuple(_layers(entry, old, other_software=other_software)),
+            others=tuple(_others(entry, old, other_software=other_software)),
             plan=_plan(entry, old),
         )
 
@@ -283,20 +296,39 @@ def _layers(entry: Mapping[str, Any], old: Mapping[str, Any] | None, *, other_so
             yield Layer(name, method, amounts)
 
 
+def _others(entry: Mapping[str, Any], old: Mapping[str, Any] | None, *, other_software: bool) -> Iterator[Amount]:
+    earlier = (old or {}).get("metrics", {})
+    in_layers = {metric for _, *metrics in LAYERS for metric in metrics}
+    for name, metric in entry.get("metrics", {}).items():
+        if name != "time" and name not in in_layers:
+            before = earlier.get(name) if _is_exact(name, metric) else None
+            amount = _amount(name, metric, before, other_software=other_software)
+            if amount.value is not None:
+                yield amount
+
+
+def _is_exact(name: str, metric: Mapping[str, Any]) -> bool:
+    kind = metric.get("kind")
+    return name in EXACT_METRICS if kind is None else kind == "exact"
+
+
 def _amount(
     name: str, metric: Mapping[str, Any] | None, old: Mapping[str, Any] | None, *, other_software: bool
 ) -> Amount:
-    value, before = (metric or {}).get("value"), (old or {}).get("value")
+    value, before = value_of(metric or {}), value_of(old or {})
     unit = (metric or {}).get("unit", "")
     difference = 0 if value is None or before is None else value - before
     doubted = other_software or name in COUNTED_IN_ONE_SESSION
+    outcome = "less" if difference < 0 else "more"
     return Amount(
         metric=name,
         value=value,
         shown=units.quantity(value, unit),
         exact=units.exact(value, unit),
         change=units.change(difference, unit) if difference else "",
-        tone=("unsure" if doubted else "better" if difference < 0 else "worse") if difference else "",
+        tone=("unsure" if doubted else factors.tone(outcome, bigger_is_better=bigger_is_better(metric or {})))
+        if difference
+        else "",
         differs=bool((metric or {}).get("differs")),
     )
 
@@ -331,12 +363,15 @@ def _plan_counts(plan: Mapping[str, Any]) -> dict[str, str]:
 def _sentences(variants: Sequence[VariantBlock]) -> Iterator[Sentence]:
     """One for each variant that changed: what its counts did, and where the ratio of its time moved."""
     for block in variants:
-        parts = [
-            (amount.tone, f"{_told(amount, layer)} {amount.change}, now {amount.shown}")
+        told = [
+            (_told(amount, layer), amount)
             for layer in block.layers
             if layer.name in {"arrays", "GPU"}
             for amount in layer.amounts
-            if amount.change
+        ]
+        told += [(metric_label(amount.metric), amount) for amount in block.others]
+        parts = [
+            (amount.tone, f"{label} {amount.change}, now {amount.shown}") for label, amount in told if amount.change
         ]
         if block.since_tone:
             parts.append((block.since_tone, f"time against {BASELINE} {block.since}, now {block.factor}"))
@@ -348,7 +383,7 @@ def _sentences(variants: Sequence[VariantBlock]) -> Iterator[Sentence]:
 def _claimed(claims: Sequence[Claim]) -> Iterator[Sentence]:
     """What was found by measuring two commits in the same groups, as it was said last; the gravest first."""
     newest = {(claim.variant, claim.metric, claim.reference): claim for claim in claims}
-    said = [(factors.tone(claim.outcome), claim) for claim in newest.values()]
+    said = [(claim.tone, claim) for claim in newest.values()]
     for tone, claim in sorted(said, key=lambda one: _GRAVITY.index(one[0])):
         yield Sentence(claim.variant, tone, factors.sign(tone), claim.words)
 
@@ -381,8 +416,7 @@ def _processes(entry: Mapping[str, Any] | None) -> list[float]:
 
 def _time(entry: Mapping[str, Any]) -> str:
     time = entry.get("metrics", {}).get("time", {})
-    processes = _processes(entry)
-    return units.quantity(median(processes) if processes else time.get("value"), time.get("unit", "s"))
+    return units.quantity(value_of(time), time.get("unit", "s"))
 
 
 def _slices(entry: Mapping[str, Any]) -> str:

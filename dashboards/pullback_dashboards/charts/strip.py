@@ -12,6 +12,7 @@ WIDTH, ROW, FOOT = 300, 22, 18
 _MARGIN = 10
 _LEAST_SPAN = 0.02  # in log ratio
 _JITTER = (0, -4, 4, -2, 2)  # dots of one place side by side, in the order of the groups
+_BEYOND = 1e6  # from here on a tick has a power of ten
 
 
 @dataclass(frozen=True)
@@ -73,4 +74,5 @@ def _foot(scale: _Scale, top: float) -> Iterator[str]:
     for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         value = math.exp(scale.low + share * (scale.high - scale.low))
         x = _MARGIN + share * (WIDTH - 2 * _MARGIN)
-        yield f'<text class="strip-tick" x="{x:.0f}" y="{top + 15}" text-anchor="{anchor}">{value:.{decimals}f}×</text>'
+        text = f"{value:.{decimals}f}" if value < _BEYOND else f"{value:.2g}"
+        yield f'<text class="strip-tick" x="{x:.0f}" y="{top + 15}" text-anchor="{anchor}">{text}×</text>'

@@ -4,7 +4,6 @@ Everything said here was judged by the service (`comparisons/judging.py`); this 
 in the same groups is never called better or worse, only hinted at, and a hint is called one.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +25,9 @@ from pullback_dashboards.wording.counting import counted
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import KIND_CODE_OF, OUTCOMES, Flags
-from pullback_service.comparisons.judging import UNCHANGED, Outcome, trend
+from pullback_service.comparisons.judging import UNCHANGED, Outcome
 from pullback_service.comparisons.outcomes import MetricSummary, Outcomes, Span
-from pullback_service.comparisons.queries import Compared, Names, Shown, ShownSide
+from pullback_service.comparisons.queries import Names, Shown, ShownSide
 from pullback_service.series.choosing import PARAM
 
 RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "faster", "less")
@@ -81,6 +80,8 @@ class Row:
     groups: int | None
     reference_value: float | None
     candidate_value: float | None
+    threshold_value: float | None
+    significance_value: float | None
     unit: str
     processes: str
     history_href: str
@@ -297,6 +298,7 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
     left_open = shown.doubt
     low, high = (judgement.low, judgement.high) if left_open is None else (left_open.low, left_open.high)
     threshold = judgement.threshold if left_open is None else left_open.threshold
+    significance = _significance(judgement.log_ratio, threshold)
     older = None if compared.reference is None else compared.reference.value
     newer = None if compared.candidate is None else compared.candidate.value
     return Row(
@@ -306,15 +308,15 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         variant=variant,
         metric=metric,
         machine=shown.machine.name,
-        mark=factors.mark(judgement.outcome),
-        tone=_tone(compared),
+        mark=factors.mark(judgement.outcome, bigger_is_better=compared.bigger_is_better),
+        tone=factors.tone(judgement.outcome, bigger_is_better=compared.bigger_is_better),
         outcome=judgement.outcome.replace("_", " "),
         reference=units.quantity(older, unit),
         candidate=units.quantity(newer, unit),
         change=_change(judgement.log_ratio, older, newer, unit, exact=compared.exact),
         doubt="" if low is None or high is None or low == high else _span_of_change(low, high),
-        threshold="" if threshold is None else f"±{math.expm1(threshold) * 100:.1f} %",
-        significance=_significance(judgement.log_ratio, threshold),
+        threshold="" if threshold is None else factors.doubt(-threshold, threshold),
+        significance="" if significance is None else f"{significance:.1f}×",
         kind=_KINDS[judgement.kind],
         hint="" if left_open is None or left_open.hint is None else f"a hint of {left_open.hint}, no claim",
         reason=judgement.reason or "",
@@ -324,6 +326,8 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         groups=judgement.n,
         reference_value=older,
         candidate_value=newer,
+        threshold_value=threshold,
+        significance_value=significance,
         unit=unit,
         processes=" and ".join(_processes(side) for side in (shown.reference, shown.candidate) if side and side.spread),
         history_href=history_href,
@@ -338,15 +342,6 @@ def _processes(side: ShownSide) -> str:
     return "" if side.spread is None else counted(side.spread.n, "process", "processes")
 
 
-def _tone(compared: Compared) -> str:
-    if compared.judgement.outcome == "failed":
-        return "failed"
-    moved = trend(compared.judgement.outcome, bigger_is_better=compared.bigger_is_better)
-    if moved != "neither":
-        return moved
-    return factors.tone("ambiguous" if compared.judgement.outcome == "ambiguous" else None)
-
-
 def _change(log_ratio: float | None, older: float | None, newer: float | None, unit: str, *, exact: bool) -> str:
     if exact and older is not None and newer is not None:
         difference = units.change(newer - older, unit)
@@ -358,11 +353,9 @@ def _span_of_change(low: float, high: float) -> str:
     return f"{factors.shift(low)} to {factors.shift(high)}"
 
 
-def _significance(log_ratio: float | None, threshold: float | None) -> str:
+def _significance(log_ratio: float | None, threshold: float | None) -> float | None:
     """How many times the least change that could have been claimed."""
-    if log_ratio is None or not threshold:
-        return ""
-    return f"{abs(log_ratio) / threshold:.1f}×"
+    return None if log_ratio is None or not threshold else abs(log_ratio) / threshold
 
 
 def _spanned(span: Span) -> str:
@@ -392,7 +385,9 @@ def _worst(found: Outcomes) -> Iterator[str]:
         if outcome == "failed":
             yield f"{variant} fails{where}"
         elif signed is None:
-            yield f"{variant} has {metric_label(metric)} where it had none{where}"
+            has = "has no" if outcome == "less" else "has"
+            then = "any more" if outcome == "less" else "where it had none"
+            yield f"{variant} {has} {metric_label(metric)} {then}{where}"
         else:
             upto = "" if len(places) == 1 else "up to "
             signed = -signed if worse.bigger_is_better[places[0]] else signed
@@ -462,15 +457,11 @@ def columns_of(row: Row) -> Mapping[str, object]:
         "reference": row.reference_value,
         "candidate": row.candidate_value,
         "unit": row.unit,
-        "factor": _factor(row.log_ratio),
-        "low": _factor(row.low),
-        "high": _factor(row.high),
+        "factor": factors.number(row.log_ratio),
+        "low": factors.number(row.low),
+        "high": factors.number(row.high),
         "groups": row.groups,
-        "threshold": row.threshold,
-        "significance": row.significance,
+        "threshold": row.threshold_value,
+        "significance": row.significance_value,
         "reason": row.reason,
     }
-
-
-def _factor(log_ratio: float | None) -> float | None:
-    return None if log_ratio is None else float(f"{math.exp(log_ratio):.6g}")

@@ -24,12 +24,12 @@ from pullback_dashboards.explore.view import (
     knows_split,
     rows_of,
 )
-from pullback_dashboards.history import case_order, metric_label
+from pullback_dashboards.history import Metric, better_above, case_order, metric_label
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.sources import as_factor
 from pullback_dashboards.state import Address
+from pullback_dashboards.wording import factors
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
 from pullback_service.projects.queries import project_by_name
@@ -170,7 +170,18 @@ async def explore_page(request: Request, view: AskedView) -> Response:
     """The page."""
     twins = ("json", "csv", "md", "svg", "png", "card.png") if view.charts else ("json", "md")
     title = f"{view.series} series of {view.project}"
-    return page(request, "explore.html", title=title, project=view.project, view=view, most=MOST_DRAWN, twins=twins)
+    compared = (row for row in view.rows if row.log_ratio is not None)
+    metrics = [Metric(row.metric, row.unit, exact=False, bigger_is_better=row.bigger_is_better) for row in compared]
+    return page(
+        request,
+        "explore.html",
+        title=title,
+        project=view.project,
+        view=view,
+        most=MOST_DRAWN,
+        twins=twins,
+        above_is_better=better_above(metrics),
+    )
 
 
 def _check(split: str) -> None:
@@ -194,9 +205,9 @@ def _columns_of(row: SeriesRow) -> Mapping[str, Any]:
         "commit": row.commit,
         "value": row.value,
         "unit": row.unit,
-        "factor": as_factor(row.log_ratio),
-        "low": as_factor(row.low),
-        "high": as_factor(row.high),
+        "factor": factors.number(row.log_ratio),
+        "low": factors.number(row.low),
+        "high": factors.number(row.high),
         "outcome": row.outcome,
         "marks": row.points,
     }

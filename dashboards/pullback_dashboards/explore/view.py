@@ -88,6 +88,7 @@ class SeriesRow:
     low: float | None
     high: float | None
     outcome: str | None
+    bigger_is_better: bool
     history_href: str
     export_href: str
 
@@ -240,6 +241,7 @@ def _row(each: Found, project: str) -> SeriesRow:
     series, case, machine = each.stored.series, each.stored.case, each.stored.machine
     last = each.points[-1] if each.points else None
     outcome = last.outcome if last else None
+    bigger_is_better = series.direction == "bigger"
     return SeriesRow(
         case=case.label,
         variant=series.variant,
@@ -247,8 +249,8 @@ def _row(each: Found, project: str) -> SeriesRow:
         machine=machine.name,
         newest=units.quantity(last.value if last else None, series.unit),
         against="" if last is None or last.log_ratio is None else factors.factor(last.log_ratio),
-        mark=factors.mark(outcome),
-        tone=factors.tone(outcome, bigger_is_better=series.direction == "bigger"),
+        mark=factors.mark(outcome, bigger_is_better=bigger_is_better),
+        tone=factors.tone(outcome, bigger_is_better=bigger_is_better),
         points=len(each.points),
         commit=last.commit[:9] if last else "",
         value=last.value if last else None,
@@ -257,6 +259,7 @@ def _row(each: Found, project: str) -> SeriesRow:
         low=last.low if last else None,
         high=last.high if last else None,
         outcome=outcome,
+        bigger_is_better=bigger_is_better,
         history_href=links.workload(project, case.workload, case=case.label, machine=machine.name),
         export_href=f"/api/v1/series/{series.id}/points?format=csv",
     )

@@ -135,7 +135,7 @@ def _table(view: FleetView) -> Iterator[dict[str, Any]]:
             "state": machine.state,
             "agents": ", ".join(agent.name for agent in machine.agents),
             "jobs": " ".join(str(agent.job_id) for agent in machine.agents if agent.job_id),
-            "noise_floor": machine.noise.floor,
+            "noise_floor": machine.noise.floor_value,
             "provisional": machine.noise.provisional,
             "last_results": machine.quality.words,
             "spool_waiting": sum(agent.spool_waiting or 0 for agent in machine.agents) if machine.agents else None,

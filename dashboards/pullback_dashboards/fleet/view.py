@@ -138,6 +138,7 @@ class NoiseLine:
     """The noise floor of a machine, in words and day by day."""
 
     floor: str
+    floor_value: float
     words: str
     provisional: bool
     days: tuple[Floor, ...]
@@ -229,7 +230,7 @@ def noise_line(
     else:
         words = f"{comparisons} A/A, {false_alarms or 'no'} false {'alarm' if false_alarms == 1 else 'alarms'}"
     days = tuple(Floor(day.isoformat(), value, assumed) for day, value, assumed in history)
-    return NoiseLine(f"{percent(floor)}{' assumed' if provisional else ''}", words, provisional, days)
+    return NoiseLine(f"{percent(floor)}{' assumed' if provisional else ''}", floor, words, provisional, days)
 
 
 def quality_of(newest_first: Sequence[tuple[str, int]]) -> Quality:

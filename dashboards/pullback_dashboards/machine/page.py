@@ -64,7 +64,9 @@ async def machine_json(view: AskedView) -> Response:
 @router.get("/machines/{machine_id}.csv")
 async def machine_csv(view: AskedView) -> Response:
     """Its noise day by day, as CSV."""
-    return csv_twin(f"{view.line.name}-noise", map(asdict, view.history), COLUMNS)
+    return csv_twin(
+        f"{view.line.name}-noise", [asdict(row) | {"floor": row.floor_value} for row in view.history], COLUMNS
+    )
 
 
 @router.get("/machines/{machine_id}")

@@ -27,6 +27,7 @@ class NoiseRow:
 
     name: str
     floor: str
+    floor_value: float
     provisional: bool
     groups: int
     comparisons: int
@@ -128,6 +129,7 @@ def noise_row(name: str, figures: NoiseFigures) -> NoiseRow:
     return NoiseRow(
         name,
         percent(figures.floor),
+        figures.floor,
         figures.provisional,
         figures.groups,
         figures.comparisons,

@@ -12,7 +12,7 @@ from pullback_dashboards import links, sources
 from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, questions
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
-from pullback_dashboards.history import Commit, Metric, in_reading_order
+from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
 from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
@@ -20,6 +20,7 @@ from pullback_dashboards.overview.state import SORTS, State, asked
 from pullback_dashboards.overview.view import Cell, HeatMap, News, Row, heat_map, news, unjudged_ratios
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.wording import factors
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import list_projects, project_by_name
 from pullback_service.sessions import OpenedReading, ReadSession
@@ -189,6 +190,7 @@ def _page(request: Request, view: OverviewView, state: State) -> Response:
         project=view.project,
         machine=state.machine,
         against_baseline=view.heat is None or not view.heat.groups or view.heat.compares,
+        above_is_better=better_above([view.heat.metric]) if view.heat and view.heat.compares else "",
         scripts=("live.js", "swap.js", "cells.js", *(["copy.js"] if view.empty else [])),
     )
 
@@ -227,9 +229,9 @@ def _line(metric: Metric, workload: str, row: Row, cell: Cell) -> dict[str, Any]
         "case": row.case or f"worst of {row.cases}",
         "variant": cell.variant,
         "metric": metric.name,
-        "factor": sources.as_factor(cell.log_ratio),
-        "low": sources.as_factor(cell.low),
-        "high": sources.as_factor(cell.high),
+        "factor": factors.number(cell.log_ratio),
+        "low": factors.number(cell.low),
+        "high": factors.number(cell.high),
         "outcome": cell.outcome,
         "value": cell.measured,
         "unit": metric.unit,

@@ -10,6 +10,7 @@ from pullback_dashboards.history import TIERS, Metric, Reading, case_order, comp
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
 
+_SAME = 0.005  # in log ratio: a mean that is nearer to 1 is the same
 _BEYOND = 1e6  # in log ratio: counts with a zero on one side lie beyond all that have a ratio
 
 
@@ -83,7 +84,10 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Mean:
-    """A variant over all cases: the geometric mean of its factors and what it was taken over."""
+    """A variant over all cases: the geometric mean of its factors, and over how many cases it is said.
+
+    Without a ratio the words are of counts with a zero on one side, and say themselves of how many.
+    """
 
     variant: str
     value: str
@@ -169,16 +173,41 @@ def _extreme(group: Sequence[Standing], metric: Metric) -> Extremes:
 
 
 def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
-    """Where a count is zero there is no mean: then the number of such cases is told instead."""
-    logs = [one.reading.log_ratio for one in group if one.reading.log_ratio is not None and not one.reading.failure]
-    nothing = sum(one.reading.log_ratio is None and one.reading.outcome == "less" for one in group)
-    if nothing:
-        cases = len(logs) + nothing
-        words = f"none at all in {nothing} of {counted(cases, 'case')}"
-        return Mean(variant, f"0 in {nothing} of {cases}", words, "better", 5, cases, None)
+    """Where a count is zero on one side there is no mean: then what such cases do is told beside that of the others."""
+    sound = [one for one in group if not one.reading.failure]
+    logs = [one.reading.log_ratio for one in sound if one.reading.log_ratio is not None]
+    zeros = [one for one in sound if one.reading.log_ratio is None]
+    nothing, something = (sum(one.reading.outcome == outcome for one in zeros) for outcome in ("less", "more"))
+    if nothing or something:
+        return _told(variant, sound, nothing, something, logs, metric)
     if not logs:
         return Mean(variant, "" if variant == BASELINE else "–", "", "plain", 0, 0, None)
     mean = sum(logs) / len(logs)
-    outcome = "same" if abs(mean) < 0.005 else "faster" if (mean < 0) != metric.bigger_is_better else "slower"
-    words = factors.words(mean, metric=metric.name, outcome=outcome, baseline=BASELINE)
-    return Mean(variant, factors.factor(mean), words, factors.tone(outcome), factors.depth(mean), len(logs), mean)
+    outcome = _outcome(mean, metric)
+    tone = factors.tone(outcome, bigger_is_better=metric.bigger_is_better)
+    return Mean(variant, factors.factor(mean), _words(mean, metric), tone, factors.depth(mean), len(logs), mean)
+
+
+def _told(
+    variant: str, sound: Sequence[Standing], nothing: int, something: int, logs: Sequence[float], metric: Metric
+) -> Mean:
+    """The cases with a zero on one side, of all that are held against the baseline, and the mean of those without."""
+    badness = [far for one in sound if (far := one.badness(metric)) is not None]
+    parts = [f"none at all in {nothing} of {counted(len(badness), 'case')}"] if nothing else []
+    if something:
+        parts.append(f"some, where {BASELINE} has none, in {something} of {counted(len(badness), 'case')}")
+    if logs:
+        those = "one" if len(logs) == 1 else f"{len(logs)}"
+        parts.append(f"{_words(sum(logs) / len(logs), metric)} over the {those} with a ratio")
+    tones = {"worse" if far > 0 else "better" for far in badness if far}
+    tone = tones.pop() if len(tones) == 1 else "unsure"
+    value = f"0 in {nothing} of {len(badness)}" if nothing else f"some in {something} of {len(badness)}"
+    return Mean(variant, value, ", and ".join(parts), tone, 0 if tone == "unsure" else 5, len(badness), None)
+
+
+def _outcome(mean: float, metric: Metric) -> str:
+    return "same" if abs(mean) < _SAME else "faster" if (mean < 0) != metric.bigger_is_better else "slower"
+
+
+def _words(mean: float, metric: Metric) -> str:
+    return factors.words(mean, metric=metric.name, outcome=_outcome(mean, metric), baseline=BASELINE)

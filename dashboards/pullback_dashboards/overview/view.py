@@ -143,6 +143,15 @@ class HeatMap:
         is_memory = "bytes" in self.metric.name or "allocs" in self.metric.name
         return f"{'Memory' if is_memory else self.metric.label.capitalize()} against unfused"
 
+    @property
+    def averaged(self) -> str:
+        """What the means are of: those of variants that failed or were not measured somewhere are over fewer cases."""
+        over = sorted({mean.cases for mean in self.means if mean.log_ratio is not None})
+        if not over:
+            return self.metric.label
+        span = f"{over[0]} to {over[-1]}" if len(over) > 1 else f"{over[0]}"
+        return f"{self.metric.label}, geometric mean over {span} {'case' if over[-1] == 1 else 'cases'}"
+
 
 def heat_map(
     workloads: Sequence[Ranked],
@@ -281,7 +290,7 @@ def unjudged_ratios(history: History) -> int:
         moves += any(
             place >= len(history.commits) - LATELY
             and (before.contaminated or now.contaminated)
-            and factors.move(before.spread, now.spread) is not None
+            and factors.move(before.spread, now.spread, bigger_is_better=line.metric.bigger_is_better) is not None
             for (_, before), (place, now) in pairwise(measured)
         )
     return moves
@@ -317,7 +326,7 @@ def _all_changes(history: History) -> list["_Change"]:
         (claim.case, claim.variant, claim.metric, claim.place, claim.reference): claim for claim in history.claims
     }
     return changes + [
-        _claimed(claim) for claim in newest.values() if claim.outcome in _CLAIMED and claim.place >= first
+        _claimed(claim) for claim in newest.values() if claim.outcome in factors.DIFFERENT and claim.place >= first
     ]
 
 
@@ -335,8 +344,8 @@ def _told(same: list["_Change"], history: History, project: str, machine: str | 
     if len(variants) > 1 and not alike:
         texts[0] = f"counts changed, such as {first.variant} {texts[0]}"
     return News(
-        tone=factors.tone(first.outcome),
-        mark=factors.mark(first.outcome),
+        tone=first.tone,
+        mark=factors.sign(first.tone),
         variant=", ".join(variants) or first.variant,
         text=", ".join(texts),
         note=first.note,
@@ -353,7 +362,7 @@ def _told(same: list["_Change"], history: History, project: str, machine: str | 
 
 def _gravity(change: "_Change") -> int:
     """What is worse or fails comes first, then what nobody knows, then what is better."""
-    return 2 if change.outcome in factors.BETTER else 1 if change.outcome == "ambiguous" else 0
+    return {"better": 2, "unsure": 1}.get(change.tone, 0)
 
 
 def _rank(change: "_Change") -> int:
@@ -377,7 +386,7 @@ def _cell(
     ticks = _ticks(line) if line and variant != BASELINE else ()
     if reading.failure:
         return Cell(
-            variant, "failed", 0, factors.mark("failed"), "failed", reading.failure, reading.failure, href,
+            variant, "failed", 0, factors.sign("failed"), "failed", reading.failure, reading.failure, href,
             outcome="failed", sha=sha, ticks=ticks,
         )  # fmt: skip
     if variant == BASELINE:
@@ -388,7 +397,7 @@ def _cell(
         variant=variant,
         tone=factors.tone(reading.outcome, bigger_is_better=metric.bigger_is_better),
         depth=0 if reading.outcome == "ambiguous" else _depth(reading),
-        mark=factors.mark(reading.outcome),
+        mark=factors.mark(reading.outcome, bigger_is_better=metric.bigger_is_better),
         value=_value(reading, metric, beside_interval=not outdated),
         words=_words(reading, metric),
         doubt=_doubt(reading, metric, outdated=outdated),
@@ -497,7 +506,7 @@ class _Change:
     size: float
     case: str
     variant: str
-    outcome: str
+    tone: str
     text: str
     note: str = ""
     metric: str = "time"
@@ -506,7 +515,6 @@ class _Change:
 
 
 _AGAIN = "runs again since this commit"
-_CLAIMED = factors.BETTER | factors.WORSE
 
 
 def _claimed(claim: Claim) -> _Change:
@@ -514,7 +522,7 @@ def _claimed(claim: Claim) -> _Change:
     if claim.provisional:
         note += ", by a provisional floor"
     return _Change(
-        claim.place, abs(claim.log_ratio or 0.0), claim.case, claim.variant, claim.outcome,
+        claim.place, abs(claim.log_ratio or 0.0), claim.case, claim.variant, claim.tone,
         claim.words, note, metric=claim.metric, told_with=f"{claim.variant} {claim.metric} {claim.outcome} {claim.reference}",
     )  # fmt: skip
 
@@ -531,7 +539,7 @@ def _changes(line: Line, history: History) -> Iterator[_Change]:
                 yield _Change(place, math.inf, line.case, line.variant, "failed", text, told_with=text)
         elif before.failure:
             if line.metric.name == "time":
-                yield _Change(place, math.inf, line.case, line.variant, "same", _AGAIN, told_with=_AGAIN)
+                yield _Change(place, math.inf, line.case, line.variant, "plain", _AGAIN, told_with=_AGAIN)
         elif line.metric.exact:
             yield from _exact_change(place, before, now, line, history.software_behind(line.metric, before, now))
         elif line.metric.name == "time" and line.variant in TIERS:  # a commit of ours moves no peer
@@ -542,6 +550,7 @@ def _exact_change(place: int, before: Reading, now: Reading, line: Line, softwar
     if before.value is None or now.value is None or before.value == now.value:
         return
     outcome = "less" if now.value < before.value else "more"
+    tone = factors.tone(outcome, bigger_is_better=line.metric.bigger_is_better)
     unit = line.metric.unit
     text = (
         f"{line.metric.label} {units.quantity(before.value, unit)} → {units.quantity(now.value, unit)} "
@@ -550,23 +559,24 @@ def _exact_change(place: int, before: Reading, now: Reading, line: Line, softwar
     size = abs(math.log((now.value + 1) / (before.value + 1)))
     if software:
         yield _Change(
-            place, size, line.case, line.variant, "ambiguous", text, doubt_of_change(software), metric=line.metric.name,
+            place, size, line.case, line.variant, "unsure", text, doubt_of_change(software), metric=line.metric.name,
             open=True, told_with=software,
         )  # fmt: skip
         return
     yield _Change(
-        place, size, line.case, line.variant, outcome, text, metric=line.metric.name,
-        told_with=f"{line.variant} {outcome}",
+        place, size, line.case, line.variant, tone, text, metric=line.metric.name,
+        told_with=f"{line.variant} {tone}",
     )  # fmt: skip
 
 
 def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
-    moved = factors.move(before.spread, now.spread)
+    bigger_is_better = line.metric.bigger_is_better
+    moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
     if moved is None or before.log_ratio is None or now.log_ratio is None or before.contaminated or now.contaminated:
         return
     text = f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}"
     note = "intervals apart, not yet confirmed by a paired comparison"
     yield _Change(
-        place, abs(now.log_ratio - before.log_ratio), line.case, line.variant, moved, text, note, open=True,
-        told_with=f"{line.variant} moved {moved}",
+        place, abs(now.log_ratio - before.log_ratio), line.case, line.variant,
+        factors.tone(moved, bigger_is_better=bigger_is_better), text, note, open=True, told_with=f"{line.variant} moved {moved}",
     )  # fmt: skip

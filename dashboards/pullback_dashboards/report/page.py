@@ -14,14 +14,16 @@ from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.opening import Certain, opened
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.view import (
+    Numbers,
     ReportView,
+    better_bigger,
     case_blocks,
     comparison_row,
     facts_of,
     failures_of,
     left_out,
 )
-from pullback_dashboards.sources import as_factor
+from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service.errors import GoneError
 from pullback_service.reports.queries import StoredReport, report_by_id
@@ -107,6 +109,7 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
     blocks = tuple(case_blocks(document, project=stored.project, labels=labels))
     commit = commit_of(document["commit"])
     harness = document["harness"]
+    bigger = better_bigger(document)
     return ReportView(
         id=str(report.id),
         project=stored.project,
@@ -128,7 +131,7 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
         dropped=dropped,
         left_out=left_out(document),
         comparisons=tuple(
-            comparison_row(_label(raw["case"]), raw, Commit(raw["reference"]), Commit(raw["candidate"]))
+            comparison_row(_label(raw["case"]), raw, Commit(raw["reference"]), Commit(raw["candidate"]), bigger)
             for raw in document.get("comparisons", [])
         ),
         reproduce=reproduce_command(document, commit),
@@ -146,29 +149,27 @@ def table_of(view: ReportView) -> Iterator[dict[str, Any]]:
             if row.failure or row.numbers is None:
                 yield told | {"failure": row.failure}
                 continue
-            numbers = row.numbers
-            if numbers.time is not None:
-                yield told | {
-                    "metric": "time",
-                    "value": numbers.time,
-                    "unit": numbers.unit,
-                    "factor": as_factor(numbers.log_ratio),
-                    "low": as_factor(numbers.low),
-                    "high": as_factor(numbers.high),
-                    "groups": numbers.groups,
-                    "outcome": numbers.outcome,
-                }
+            if row.numbers.value is not None:
+                yield told | _columns_of("time", row.numbers)
             for amount in row.amounts:
-                yield told | {
-                    "metric": amount.metric,
-                    "value": amount.number,
-                    "unit": amount.unit,
-                    "method": amount.method,
-                }
+                yield told | _columns_of(amount.metric, amount.numbers) | {"method": amount.method}
         if block.failure and not block.variants:
             yield {
                 "commit": view.commit.sha, "machine": view.machine, "case": block.case, "failure": block.failure,
             }  # fmt: skip
+
+
+def _columns_of(metric: str, numbers: Numbers) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "value": numbers.value,
+        "unit": numbers.unit,
+        "factor": factors.number(numbers.log_ratio),
+        "low": factors.number(numbers.low),
+        "high": factors.number(numbers.high),
+        "groups": numbers.groups,
+        "outcome": numbers.outcome,
+    }
 
 
 def commit_of(raw: Mapping[str, Any]) -> Commit:

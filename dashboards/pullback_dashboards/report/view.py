@@ -1,6 +1,6 @@
 """What the report page shows, out of the outline of the report as it was stored. Keys that are missing are left out, never made up."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -23,6 +23,19 @@ class Fact:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """A metric as numbers: the median of its processes or the count, and the paired ratio where there is one."""
+
+    value: float | None
+    unit: str
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    groups: int | None
+    outcome: str | None
+
+
+@dataclass(frozen=True)
 class Amount:
     """A metric other than time of one variant."""
 
@@ -30,26 +43,12 @@ class Amount:
     value: str
     exact: str
     method: str | None
-    number: float | None = None
-    unit: str = ""
+    numbers: Numbers
 
     @property
     def words(self) -> str:
         """The value without rounding, and how it was counted."""
         return f"{self.exact}, by {self.method}" if self.method else self.exact
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A time as numbers: the median of its processes, and the paired ratio where there is one."""
-
-    time: float | None
-    unit: str
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    groups: int | None
-    outcome: str | None
 
 
 @dataclass(frozen=True)
@@ -177,10 +176,15 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
                     m
                     for v in variants.values()
                     for m, told in v.get("metrics", {}).items()
-                    if m != "time" and told.get("value") is not None
+                    if m != "time" and value_of(told) is not None
                 )
             ),
-            variants=tuple(_variant(variants[name], paired.get((name, "time"))) for name in in_reading_order(variants)),
+            variants=tuple(
+                _variant(
+                    variants[name], {metric: pair for (variant, metric), pair in paired.items() if variant == name}
+                )
+                for name in in_reading_order(variants)
+            ),
         )
 
 
@@ -196,8 +200,34 @@ def left_out(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(sentence) for sentences in lists if isinstance(sentences, list) for sentence in sentences)
 
 
-def comparison_row(label: str, raw: Mapping[str, Any], reference: Commit, candidate: Commit) -> ComparisonRow:
-    """One comparison in words."""
+def bigger_is_better(metric: Mapping[str, Any]) -> bool:
+    """The better direction of a metric, as a report tells it."""
+    return metric.get("direction") == "bigger"
+
+
+def value_of(metric: Mapping[str, Any]) -> float | None:
+    """What a report tells of a metric: the median of its processes, or one count."""
+    processes = metric.get("processes")
+    value: float | None = median(processes) if processes else metric.get("value")
+    return value
+
+
+def better_bigger(document: Mapping[str, Any]) -> frozenset[str]:
+    """The metrics of a report of which more is better: its comparisons only name theirs."""
+    return frozenset(
+        name
+        for entry in document.get("cases", [])
+        for variant in entry.get("variants", [])
+        for name, metric in variant.get("metrics", {}).items()
+        if bigger_is_better(metric)
+    )
+
+
+def comparison_row(
+    label: str, raw: Mapping[str, Any], reference: Commit, candidate: Commit, better_bigger: Collection[str]
+) -> ComparisonRow:
+    """One comparison in words. `better_bigger` are the metrics of which more is better."""
+    is_bigger = raw["metric"] in better_bigger
     ratio, outcome = raw.get("log_ratio"), raw["outcome"]
     return ComparisonRow(
         case=label,
@@ -207,45 +237,51 @@ def comparison_row(label: str, raw: Mapping[str, Any], reference: Commit, candid
         candidate=candidate,
         factor="–" if ratio is None else factors.factor(ratio, raw.get("low"), raw.get("high")),
         doubt=_interval(raw),
-        sign=factors.mark(outcome),
-        tone=factors.tone(outcome),
+        sign=factors.mark(outcome, bigger_is_better=is_bigger),
+        tone=factors.tone(outcome, bigger_is_better=is_bigger),
         outcome=outcome,
     )
 
 
-def _variant(variant: Mapping[str, Any], paired: Mapping[str, Any] | None) -> VariantRow:
+def _variant(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]]) -> VariantRow:
     metrics = variant.get("metrics", {})
     time = metrics.get("time", {})
     processes = time.get("processes") or []
+    paired = pairs.get("time")
     ratio = paired.get("log_ratio") if paired else None
     outcome = paired.get("outcome") if paired else None
     error = variant.get("error")
-    value, unit = median(processes) if processes else time.get("value"), time.get("unit", "s")
-    told = paired or {}
+    numbers = _numbers(time, paired, unit=time.get("unit", "s"))
     return VariantRow(
         variant=variant["variant"],
         kind=variant.get("kind", "external"),
-        time=units.quantity(value, unit),
-        factor="" if ratio is None else factors.factor(ratio, told.get("low"), told.get("high")),
-        doubt=_interval(told),
+        time=units.quantity(numbers.value, numbers.unit),
+        factor="" if ratio is None else factors.factor(ratio, numbers.low, numbers.high),
+        doubt=_interval(paired or {}),
         words=""
         if ratio is None or paired is None
         else factors.words(ratio, metric="time", outcome=outcome, baseline=paired["baseline"]),
-        sign=factors.mark(outcome),
-        tone=factors.tone(outcome),
+        sign=factors.mark(outcome, bigger_is_better=bigger_is_better(time)),
+        tone=factors.tone(outcome, bigger_is_better=bigger_is_better(time)),
         samples=_samples(processes, time.get(COUNTS), paired),
-        amounts=tuple(_amount(name, metric) for name, metric in metrics.items() if name != "time"),
+        amounts=tuple(_amount(name, metric, pairs.get(name)) for name, metric in metrics.items() if name != "time"),
         plan=_plan(variant.get("plan")),
         program_hash=variant.get("program_hash"),
         failure=f"{error['kind']}: {error['message']}" if error else None,
-        numbers=Numbers(value, unit, ratio, told.get("low"), told.get("high"), told.get("n"), outcome),
+        numbers=numbers,
     )
 
 
-def _amount(name: str, metric: Mapping[str, Any]) -> Amount:
-    value = metric.get("value")
-    unit = metric.get("unit", "")
-    return Amount(name, units.quantity(value, unit), units.exact(value, unit), metric.get("method"), value, unit)
+def _amount(name: str, metric: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Amount:
+    numbers = _numbers(metric, paired, unit=metric.get("unit", ""))
+    shown, exact = (write(numbers.value, numbers.unit) for write in (units.quantity, units.exact))
+    return Amount(name, shown, exact, metric.get("method"), numbers)
+
+
+def _numbers(metric: Mapping[str, Any], paired: Mapping[str, Any] | None, *, unit: str) -> Numbers:
+    told = paired or {}
+    ratio = (told.get(name) for name in ("log_ratio", "low", "high", "n", "outcome"))
+    return Numbers(value_of(metric), unit, *ratio)
 
 
 def _samples(processes: Sequence[float], slices: Sequence[int] | None, paired: Mapping[str, Any] | None) -> str:

@@ -1,6 +1,7 @@
 """Ratios to the baseline in figures and words: ln(variant / baseline) in, "0.42×" and "2.4× faster than unfused" out.
 
-A ratio is kept as its logarithm and shown as the factor variant / baseline; below one is better for every metric of ours.
+A ratio is kept as its logarithm and shown as the factor variant / baseline. Below one is better for every metric of ours;
+where more is better, as of operations a second, whoever asks for a tone or a mark has to say so.
 """
 
 import math
@@ -8,19 +9,20 @@ from dataclasses import dataclass
 
 from pullback_dashboards.wording import units
 
-BETTER: frozenset[str] = frozenset({"faster", "less"})
-WORSE: frozenset[str] = frozenset({"slower", "more"})
+DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})
+"""Outcomes that say that two are not the same."""
 
-_MARKS = {
-    "faster": "▼", "less": "▼",
-    "slower": "▲", "more": "▲",
-    "same": "=", "equal": "=",
-    "ambiguous": "?",
-    "failed": "✕",
+_TONES = {
+    "faster": "better", "slower": "worse",
+    "same": "plain", "equal": "plain",
+    "ambiguous": "unsure",
+    "failed": "failed",
 }  # fmt: skip
 _SIGNS = {"better": "▼", "worse": "▲", "unsure": "?", "failed": "✕", "plain": "="}
 FLOOR = 0.02  # ln: the provisional noise floor of a machine; a smaller move of a ratio is not pointed at
 _WHOLE = 9.95  # percent: from here on two digits are whole ones
+_BEYOND = 1e6  # from here on a ratio is written with a power of ten: 1.2e+09
+_MOST_DECIMALS = 8
 _LARGE = 1.5  # from here on "2.4× faster" reads better than a percentage
 
 
@@ -40,9 +42,9 @@ def factor(log_ratio: float, low: float | None = None, high: float | None = None
     """
     ratio = math.exp(log_ratio)
     if low is not None and high is not None and low < high:
-        return f"{ratio:,.{units.decimals(math.exp(low), math.exp(high))}f}×"
+        return f"{_grouped(ratio, units.decimals(math.exp(low), math.exp(high)))}×"
     if ratio >= 100:
-        return f"{ratio:,.0f}×"
+        return f"{_grouped(ratio)}×"
     if ratio >= 10:
         return f"{ratio:.1f}×"
     if ratio >= 0.1:
@@ -50,17 +52,22 @@ def factor(log_ratio: float, low: float | None = None, high: float | None = None
     return f"{ratio:.2g}×"
 
 
+def number(log_ratio: float | None) -> float | None:
+    """The factor with six significant digits, for a table of numbers."""
+    return None if log_ratio is None else float(f"{math.exp(log_ratio):.6g}")
+
+
 def interval(low: float, high: float) -> str:
     """The interval of a factor, with the digits that its width supports: 0.41-0.43."""
     narrow, wide = math.exp(low), math.exp(high)
     decimals = units.decimals(narrow, wide)
-    return f"{narrow:,.{decimals}f}–{wide:,.{decimals}f}"
+    return f"{_grouped(narrow, decimals)}–{_grouped(wide, decimals)}"
 
 
 def doubt(low: float, high: float) -> str:
     """Half the interval's width in percent of the factor: ±1.2 %."""
     half = math.expm1((high - low) / 2) * 100
-    return f"±{half:.1f} %" if half < _WHOLE else f"±{half:.0f} %"
+    return f"±{half:.1f} %" if half < _WHOLE else f"±{_plain(half)} %"
 
 
 def words(log_ratio: float, *, metric: str, outcome: str | None, baseline: str) -> str:
@@ -87,7 +94,7 @@ def without_ratio(outcome: str, *, baseline: str) -> str:
     return f"none at all, unlike {baseline}" if outcome == "less" else f"some, where {baseline} has none"
 
 
-def move(before: Spread | None, now: Spread | None) -> str | None:
+def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -> str | None:
     """Whether a ratio moved, faster or slower, by more than the floor with its intervals apart.
 
     This is two readings side by side, not a paired comparison of two commits: enough to point at, not to accuse.
@@ -95,9 +102,9 @@ def move(before: Spread | None, now: Spread | None) -> str | None:
     if before is None or now is None:
         return None
     if now.middle - before.middle >= FLOOR and now.low > before.high:
-        return "slower"
+        return "faster" if bigger_is_better else "slower"
     if before.middle - now.middle >= FLOOR and now.high < before.low:
-        return "faster"
+        return "slower" if bigger_is_better else "faster"
     return None
 
 
@@ -105,7 +112,7 @@ def shift(log_difference: float) -> str:
     """How a ratio moved, in percent of itself, always with its sign."""
     percent = math.expm1(log_difference) * 100
     sign = "−" if percent < -0.05 else "+" if percent > 0.05 else "±"
-    return f"{sign}{abs(percent):.1f} %"
+    return f"{sign}{_plain(abs(percent), 1)} %"
 
 
 def against_commit(
@@ -118,32 +125,28 @@ def against_commit(
     doubts = [f"{shift(spread.low)} to {shift(spread.high)}"] if isinstance(spread, Spread) else []
     doubts += [f"{groups} groups"] if groups else []
     doubt = f" ({', '.join(doubts)})" if doubts else ""
-    if outcome in BETTER | WORSE:
-        percent = abs(math.expm1(middle)) * 100
-        return f"{percent:.1f} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
+    if outcome in DIFFERENT:
+        percent = _plain(abs(math.expm1(middle)) * 100, 1)
+        return f"{percent} % {'less' if middle < 0 else 'more'} {metric} than {reference[:9]}{doubt}"
     if outcome in {"same", "equal"}:
         return f"same {metric} as {reference[:9]}{doubt}"
     return f"{metric} {outcome} against {reference[:9]}: {shift(middle)}{doubt}"
 
 
-def mark(outcome: str | None) -> str:
-    """The sign beside a number that says its outcome without any colour."""
-    return _MARKS.get(outcome or "", "")
+def tone(outcome: str | None, *, bigger_is_better: bool) -> str:
+    """What a style sheet needs to know of an outcome: better, worse, unsure, failed or plain.
+
+    Less and more say how two values lie, faster and slower already which is the better one.
+    """
+    if outcome in {"less", "more"}:
+        return "better" if (outcome == "more") == bigger_is_better else "worse"
+    return _TONES.get(outcome or "", "plain")
 
 
-def tone(outcome: str | None, *, bigger_is_better: bool = False) -> str:
-    """What a style sheet needs to know of an outcome: better, worse, unsure, failed or plain."""
-    if outcome in {"less", "more"} and bigger_is_better:
-        return "better" if outcome == "more" else "worse"
-    if outcome in BETTER:
-        return "better"
-    if outcome in WORSE:
-        return "worse"
-    if outcome == "ambiguous":
-        return "unsure"
-    if outcome == "failed":
-        return "failed"
-    return "plain"
+def mark(outcome: str | None, *, bigger_is_better: bool) -> str:
+    """The sign beside a number that says its outcome without any colour; none where it has none."""
+    has_one = outcome in DIFFERENT or outcome in _TONES
+    return sign(tone(outcome, bigger_is_better=bigger_is_better)) if has_one else ""
 
 
 def sign(tone: str) -> str:
@@ -160,4 +163,15 @@ def depth(log_ratio: float | None) -> int:
 
 
 def _times(ratio: float) -> str:
+    if ratio > _BEYOND:
+        return f"more than {_BEYOND:,.0f}×"
     return f"{ratio:.1f}×" if ratio < 10 else f"{ratio:,.0f}×"
+
+
+def _grouped(ratio: float, decimals: int = 0) -> str:
+    """The ratio with so many decimals, but with a power of ten where nobody would count its digits."""
+    return f"{ratio:,.{decimals}f}" if ratio < _BEYOND and decimals < _MOST_DECIMALS else f"{ratio:.2g}"
+
+
+def _plain(percent: float, decimals: int = 0) -> str:
+    return f"{percent:.{decimals}f}" if percent < _BEYOND else f"{percent:.2g}"

@@ -82,9 +82,9 @@ def _counted(change: Counted) -> Told:
         f"{units.quantity(change.now, unit)} ({units.change(change.now - change.before, unit)})"
     )
     if change.software:
-        return Told(change.place, "counts", factors.tone("ambiguous"), text, doubt_of_change(change.software))
+        return Told(change.place, "counts", "unsure", text, doubt_of_change(change.software))
     return Told(change.place, "counts", factors.tone(outcome, bigger_is_better=change.metric.bigger_is_better), text)
 
 
 def _claimed(claim: Claim) -> Told:
-    return Told(claim.place, "comparisons", factors.tone(claim.outcome), f"{claim.variant}: {claim.words}")
+    return Told(claim.place, "comparisons", claim.tone, f"{claim.variant}: {claim.words}")

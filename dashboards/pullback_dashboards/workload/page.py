@@ -7,15 +7,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import links, sources
+from pullback_dashboards import links
 from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.still import WIDTH
 from pullback_dashboards.choices import Question, question, questions
+from pullback_dashboards.history import better_above
 from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.wording import factors
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
@@ -180,6 +182,7 @@ def _page(request: Request, asked: WorkloadPage) -> Response:
         pins=_pins(asked.view, asked.machine),
         badge_of=spoken_of(asked.view),
         against_baseline=asked.view.compares,
+        above_is_better=better_above(plot.metric for plot in asked.view.plots) if asked.view.compares else "",
         scripts=("copy.js",),
         figure=heights(asked.view) if asked.view.commits else None,
         stills=stills(asked.view) if asked.view.commits else (),
@@ -251,14 +254,14 @@ def _table(view: WorkloadView) -> Iterator[dict[str, Any]]:
                     "case": view.case,
                     "variant": variant,
                     "metric": plot.metric.name,
-                    "factor": sources.as_factor(mark.log_ratio),
-                    "low": sources.as_factor(mark.low),
-                    "high": sources.as_factor(mark.high),
+                    "factor": factors.number(mark.log_ratio),
+                    "low": factors.number(mark.low),
+                    "high": factors.number(mark.high),
                     "groups": mark.groups,
                     "outcome": mark.outcome,
                     "value": mark.value,
                     "unit": plot.metric.unit,
-                    "since": mark.since,
+                    "since": mark.since_number,
                     "since_reason": mark.since_reason,
                     "failure": mark.failure,
                 }

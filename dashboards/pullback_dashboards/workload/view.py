@@ -122,12 +122,12 @@ class Mark(NamedTuple):
     @property
     def tone(self) -> str:
         """Better, worse or neither."""
-        return factors.tone(self.outcome)
+        return factors.tone(self.outcome, bigger_is_better=self.line.metric.bigger_is_better)
 
     @property
     def sign(self) -> str:
         """The same without colour."""
-        return factors.mark(self.outcome)
+        return factors.mark(self.outcome, bigger_is_better=self.line.metric.bigger_is_better)
 
     @property
     def shown(self) -> str:
@@ -154,6 +154,11 @@ class Mark(NamedTuple):
     def since(self) -> str:
         """What changed since the commit measured before."""
         return _since(self.reading, self.before, self.line.metric)
+
+    @property
+    def since_number(self) -> float | None:
+        """The same as a number: the difference of counts, of all else the factor of the ratios; None where nothing changed."""
+        return _since_number(self.reading, self.before, self.line.metric)
 
     @property
     def since_tone(self) -> str:
@@ -394,27 +399,40 @@ def _words(reading: Reading, metric: Metric, variant: str) -> str:
 
 def _since(now: Reading, before: Reading | None, metric: Metric) -> str:
     """The change since the commit measured before; of times only the ratio's, for absolute times accuse nobody."""
+    difference = _difference(now, before, metric)
+    if difference is None:
+        return ""
+    if not metric.exact:
+        return factors.shift(difference)
+    return units.change(difference, metric.unit) if difference else "unchanged"
+
+
+def _since_number(now: Reading, before: Reading | None, metric: Metric) -> float | None:
+    difference = _difference(now, before, metric)
+    if not difference:
+        return None
+    return difference if metric.exact else factors.number(difference)
+
+
+def _difference(now: Reading, before: Reading | None, metric: Metric) -> float | None:
+    """Of counts that of the values, of all else that of the log ratios."""
     if before is None or now.failure:
-        return ""
-    if metric.exact:
-        if now.value is None or before.value is None:
-            return ""
-        return "unchanged" if now.value == before.value else units.change(now.value - before.value, metric.unit)
-    if now.log_ratio is None or before.log_ratio is None:
-        return ""
-    return factors.shift(now.log_ratio - before.log_ratio)
+        return None
+    older, newer = (before.value, now.value) if metric.exact else (before.log_ratio, now.log_ratio)
+    return None if older is None or newer is None else newer - older
 
 
 def _since_tone(now: Reading, before: Reading | None, metric: Metric) -> str:
     """Whether it is better or worse, where the change since the commit before is more than its doubt; else empty."""
     if before is None or now.failure:
         return ""
+    bigger_is_better = metric.bigger_is_better
     if not metric.exact:
-        moved = factors.move(before.spread, now.spread)
-        return factors.tone(moved) if moved else ""
+        moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
+        return factors.tone(moved, bigger_is_better=bigger_is_better) if moved else ""
     if now.value is None or before.value is None or now.value == before.value:
         return ""
-    return "better" if now.value < before.value else "worse"
+    return factors.tone("less" if now.value < before.value else "more", bigger_is_better=bigger_is_better)
 
 
 def _rows(

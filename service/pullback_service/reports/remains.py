@@ -104,7 +104,12 @@ def _add(entry: dict[str, Any], point: Point, series: Series) -> None:
         kind = series.variant_kind
         variant = {"variant": series.variant, "kind": kind, "metrics": {}, "program_hash": point.program_hash}
         entry["variants"].append(variant)
-    metric: dict[str, Any] = {"unit": series.unit, "value": point.value, "method": point.method}
+    metric: dict[str, Any] = {
+        "unit": series.unit,
+        "value": point.value,
+        "method": point.method,
+        "direction": series.direction,
+    }
     if point.process_values:
         metric["processes"] = list(point.process_values)
     variant["metrics"][series.metric] = metric

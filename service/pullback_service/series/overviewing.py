@@ -119,6 +119,7 @@ class StatedComparison:
     n: int | None
     outcome: str
     provisional: bool
+    bigger_is_better: bool
 
 
 async def measured_commits(
@@ -369,10 +370,12 @@ async def series_named(
 def _stated(of_case: LiteralString) -> LiteralString:
     return f"""
 SELECT c.case_id, "case".workload, "case".label, c.variant, c.metric, commit.sha, c.candidate_id, c.log_ratio, c.low, c.high,
-       c.n, c.outcome, coalesce(c.provisional, false)
+       c.n, c.outcome, coalesce(c.provisional, false), coalesce(s.direction = 'bigger', false)
   FROM comparison c
   JOIN "case" ON "case".id = c.case_id
   JOIN commit ON commit.id = c.reference_id
+  LEFT JOIN series s
+    ON s.case_id = c.case_id AND s.variant = c.variant AND s.metric = c.metric AND s.machine_id = c.machine_id
  WHERE c.candidate_id = ANY (%(commits)s) AND c.machine_id = %(machine)s AND c.reference_id != c.candidate_id {of_case}
  ORDER BY c.id
  LIMIT %(most)s
@@ -388,7 +391,7 @@ async def comparisons_at(
 ) -> Sequence[StatedComparison]:
     """What uploads state of some commits, of a project that was found, against earlier ones, the newest statement last.
 
-    Index: ix_comparison_candidate.
+    Index: ix_comparison_candidate, uq_series_case_id_variant_metric_machine_id.
     """
     values = {"commits": list(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_CLAIMS}
     found = await statements.rows(session, _STATED if case_id is None else _STATED_OF_CASE, values)

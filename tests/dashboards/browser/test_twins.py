@@ -300,6 +300,33 @@ def test_a_report_and_lists_are_there_as_numbers(base):
         assert column in httpx.get(base + address).text.splitlines()[0], address
 
 
+NUMBERS = frozenset(
+    {
+        "baseline_seconds", "candidate", "factor", "floor", "groups", "high", "low", "marks", "noise_floor", "reference",
+        "seconds", "significance", "since", "threshold", "value",
+    }
+)  # fmt: skip
+
+
+def test_columns_of_numbers_hold_nothing_else(base):
+    machine = httpx.get(f"{base}/api/v1/machines").json()["items"][0]["id"]
+    sha = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
+    report = httpx.get(f"{base}/projects/pullback/commits/{sha}.json").json()["reports"][0]["href"]
+    pages = (
+        "/overview.csv?project=pullback", f"{DENSE}.csv", "/projects/pullback/explore.csv?workload=dense_bias_act",
+        f"/projects/pullback/compare.csv?head={sha}&show=all", "/fleet.csv", f"/machines/{machine}.csv", f"{report}.csv",
+        f"/projects/pullback/commits/{sha}/cases/dense_bias_act%5Bn=100,act=tanh,f4,cpu%5D.csv",
+    )  # fmt: skip
+    filled = set()
+    for address in pages:
+        for row in csv.DictReader(io.StringIO(httpx.get(base + address).raise_for_status().text)):
+            for column in NUMBERS & row.keys():
+                if row[column]:
+                    float(row[column])
+                    filled.add(column)
+    assert NUMBERS - filled <= {"floor", "significance", "threshold"}  # nobody compared a commit with itself, nor two
+
+
 def test_reports_and_jobs_of_one_day_are_told_apart(empty_base):
     first = made_report(3, project="demo")
     second = {**first, "id": "01234567-89ab-4def-8123-456789abcde2"}

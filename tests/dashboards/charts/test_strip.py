@@ -28,6 +28,11 @@ def test_the_axis_shows_factors():
     assert re.findall(r">([\d.]+)×<", drawn) == ["0.5", "1.0", "2.0"]
 
 
+def test_the_axis_has_room_for_factors_beyond_a_million():
+    drawn = strip(Groups((100.0, 300.0)))
+    assert max(map(len, re.findall(r">([^<]+)×<", drawn))) < 10
+
+
 def test_a_quiet_series_is_not_blown_up():
     places = [float(x) for x in re.findall(r'cx="([\d.]+)"', strip(Groups((0.0, 0.0001))))]
     assert max(places) - min(places) < WIDTH / 50

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.service.comparisons.rows import outcomes_of
 
-from pullback_dashboards.compare.view import markdown, metric_rows, rows_of, verdict
+from pullback_dashboards.compare.view import columns_of, markdown, metric_rows, rows_of, verdict
 from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Doubt, Judgement, Side
@@ -111,6 +111,8 @@ def test_a_row_shows_the_change_its_interval_and_how_far_beyond_doubt_it_is():
     assert found.change == "+5.1 %"
     assert found.doubt == "+4.7 % to +5.5 %"
     assert (found.threshold, found.significance) == ("±0.5 %", "10.0×")
+    columns = columns_of(found)
+    assert (columns["threshold"], columns["significance"]) == (0.005, pytest.approx(10.0))
 
 
 def test_counts_show_their_difference():
@@ -119,7 +121,13 @@ def test_counts_show_their_difference():
 
 
 def test_more_is_better_where_the_metric_says_so():
-    assert row(exact("more", direction="bigger")).tone == "better"
+    more, less = (row(exact(outcome, direction="bigger")) for outcome in ("more", "less"))
+    assert [(more.tone, more.mark), (less.tone, less.mark)] == [("better", "▼"), ("worse", "▲")]
+
+
+def test_nothing_where_more_is_better_is_told_as_what_is_gone():
+    said = verdict(outcomes_of([exact("less", None, older=5.0, newer=0.0, direction="bigger")]), OLD, NEW)
+    assert said.text == "1 series is worse: fused has no arrays any more."
 
 
 def test_metrics_are_summed_up_one_by_one():

@@ -91,6 +91,22 @@ def test_the_mean_is_geometric(build):
     assert (mean.value, mean.cases) == ("0.50×", 2)
 
 
+def test_means_say_over_how_many_cases_they_are(build):
+    def line(variant, case, reading):
+        return build.line(variant, [reading], case=f"dense[n={case}]")
+
+    failed = Reading(failure="wrong")
+    lines = [line("unfused", case, Reading(1.0)) for case in (1, 2, 3)]
+    lines += [line("fused", case, reading) for case, reading in ((1, build.paired(0.5)), (2, failed), (3, failed))]
+    assert heat(build.history(*lines), build.time).averaged == "time, geometric mean over 1 case"
+    lines += [line("native", case, build.paired(0.5)) for case in (1, 2, 3)]
+    assert heat(build.history(*lines), build.time).averaged == "time, geometric mean over 1 to 3 cases"
+    lines = [
+        build.line(variant, [Reading(value)], build.bytes) for variant, value in (("unfused", 1.0), ("fused", 0.0))
+    ]
+    assert heat(build.history(*lines), build.bytes).averaged == "array bytes"
+
+
 def test_sparklines_follow_the_ratio_with_failures(history, build):
     ticks = cells(history, build.time)["fused"].ticks
     assert [tick.failed for tick in ticks] == [False, True, False, False]
@@ -287,6 +303,22 @@ def test_a_session_that_found_no_difference_takes_back_a_ratio_that_moved(histor
     claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "same", 0.001, -0.004, 0.006, 20)
     told = [item for item in news(replace(history, claims=(claim,)), project="p", machine=None) if "time" in item.text]
     assert all(item.variant != "fused" for item in told)
+
+
+def test_what_a_session_says_of_a_metric_follows_its_direction(history):
+    claim = Claim(
+        3, "dense", "dense[n=100,f4,cpu]", "fused", "hits", "a" * 40, "less", -0.7, bigger_is_better=True
+    )  # fmt: skip
+    told = {item.text: item for item in news(replace(history, claims=(claim,)), project="p", machine=None)}
+    item = told["50.3 % less hits than aaaaaaaaa"]
+    assert (item.tone, item.mark) == ("worse", "▲")
+
+
+def test_bytes_and_hits_that_both_rose_are_two_items(build):
+    hits = Metric("hits", "1", exact=True, bigger_is_better=True)
+    lines = [build.line("fused", [Reading(2.0), Reading(4.0)], metric) for metric in (build.bytes, hits)]
+    told = news(build.history(*lines), project="p", machine=None)
+    assert [(item.mark, item.text.split()[0]) for item in told] == [("▲", "array"), ("▼", "hits")]
 
 
 def test_changed_cases_are_those_of_the_news(history):

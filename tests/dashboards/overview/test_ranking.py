@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pullback_dashboards.history import Metric, Reading
-from pullback_dashboards.overview.ranking import Standing, against_baseline, in_order, ranked
+from pullback_dashboards.overview.ranking import Standing, against_baseline, in_order, means, ranked
 
 TIME = Metric("time", "s", exact=False)
 BYTES = Metric("array_bytes", "B", exact=True)
@@ -54,6 +54,40 @@ def test_of_metrics_that_are_better_when_bigger_the_smallest_is_the_worst():
     found = [standing("a[n=1]", "fused", ratio=0.5), standing("a[n=2]", "fused", ratio=-0.5)]
     (one,) = ranked({"a": ["a[n=1]", "a[n=2]"]}, found, more)
     assert (one.extremes["fused"].worst.case, one.extremes["fused"].best.case) == ("a[n=2]", "a[n=1]")
+
+
+def mean_of(*counts, metric=BYTES):
+    """The mean of fused, of cases with these counts of unfused and fused; what failed has no count."""
+    found = []
+    for case, (base, count) in enumerate(counts):
+        failure = "wrong" if count is None else None
+        found += [
+            standing(f"{case}", "unfused", value=base),
+            standing(f"{case}", "fused", value=count, failure=failure),
+        ]
+    (_, fused) = means(against_baseline(found, metric, {}), metric)
+    return fused
+
+
+def test_a_mean_beside_zeros_counts_both_kinds_of_them_and_is_better_only_where_nothing_is_worse():
+    mixed = mean_of((100, 0), (0, 100), (100, 400))
+    assert mixed.words == (
+        "none at all in 1 of 3 cases, and some, where unfused has none, in 1 of 3 cases, "
+        "and 4.0× as much as unfused over the one with a ratio"
+    )
+    assert (mixed.value, mixed.tone, mixed.depth, mixed.cases) == ("0 in 1 of 3", "unsure", 0, 3)
+    better = mean_of((100, 0), (100, 50), (100, 50), (7, 7), (0, 0))
+    assert better.words == "none at all in 1 of 5 cases, and 37 % less than unfused over the 3 with a ratio"
+    assert (better.tone, better.depth) == ("better", 5)
+    worse = mean_of((0, 3), (100, 400), (5, None))
+    assert worse.words.startswith("some, where unfused has none, in 1 of 2 cases")
+    assert (worse.value, worse.tone) == ("some in 1 of 2", "worse")
+
+
+def test_none_at_all_is_worse_where_more_is_better():
+    hits = Metric("hits", "1", exact=True, bigger_is_better=True)
+    assert mean_of((100, 0), metric=hits).tone == "worse"
+    assert mean_of((0, 100), metric=hits).tone == "better"
 
 
 def test_a_workload_without_a_number_is_left_out():

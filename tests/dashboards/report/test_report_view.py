@@ -1,9 +1,9 @@
 import pytest
 
 from pullback_dashboards import links
-from pullback_dashboards.history import metric_label
+from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.rendering import _templates
-from pullback_dashboards.report.view import case_blocks, facts_of, left_out
+from pullback_dashboards.report.view import better_bigger, case_blocks, comparison_row, facts_of, left_out
 
 
 def document(**entry):
@@ -50,6 +50,21 @@ def test_a_layer_that_could_not_be_seen_is_a_dash_and_never_a_zero():
         block(document(variants=[variant("fused", native_bytes={"unit": "B", "value": None})])).variants[0].amounts
     )
     assert (amounts[0].value, amounts[0].exact) == ("–", "not measured")
+
+
+def test_a_comparison_in_a_report_follows_the_direction_of_its_metric():
+    hits = {"unit": "1", "value": 5, "kind": "exact", "direction": "bigger"}
+    bytes_ = {"unit": "B", "value": 5}
+    raw = {"variant": "fused", "outcome": "less", "log_ratio": -0.7}
+    bigger = better_bigger(document(variants=[variant("fused", hits=hits, array_bytes=bytes_)]))
+    told = {
+        metric: comparison_row("dense", raw | {"metric": metric}, Commit("a" * 40), Commit("b" * 40), bigger)
+        for metric in ("hits", "array_bytes")
+    }
+    assert {metric: (row.tone, row.sign) for metric, row in told.items()} == {
+        "hits": ("worse", "▲"),
+        "array_bytes": ("better", "▼"),
+    }
 
 
 def test_the_plan_is_shown_with_units_and_its_fallbacks():

@@ -66,14 +66,61 @@ def test_a_factor_beside_its_interval_has_as_many_decimals(low, ratio, high, fac
     assert (factors.factor(ratio, low, high), factors.interval(low, high)) == (factor, interval)
 
 
+def test_beyond_a_million_nobody_counts_digits():
+    middle = 200.0  # the largest of an upload
+    told = (
+        factors.factor(middle),
+        factors.factor(middle, middle - 0.01, middle + 0.01),
+        factors.interval(middle - 0.01, middle + 0.01),
+        factors.shift(middle),
+        factors.doubt(-middle, middle),
+        said(math.exp(middle), outcome="slower"),
+        said(math.exp(middle), metric="array_bytes", outcome="more"),
+        factors.against_commit("slower", middle, None, metric="time", reference="a" * 40),
+    )
+    assert told == (
+        "7.2e+86×",
+        "7.2e+86×",
+        "7.2e+86–7.3e+86",
+        "+7.2e+88 %",
+        "±7.2e+88 %",
+        "more than 1,000,000× slower than unfused",
+        "more than 1,000,000× as much as unfused",
+        "7.2e+88 % more time than aaaaaaaaa",
+    )
+    assert said(math.exp(-middle)) == "more than 1,000,000× faster than unfused"
+    assert factors.factor(math.log(999_000)) == "999,000×"
+
+
+def test_below_a_millionth_nobody_counts_zeros():
+    assert factors.factor(-200.0, -200.01, -199.99) == "1.4e-87×"
+    assert factors.interval(-200.01, -199.99) == "1.4e-87–1.4e-87"
+    assert factors.interval(-200.0, math.log(2)) == "0.00–2.00"
+
+
 def test_every_outcome_has_a_mark_of_its_own_kind_besides_its_tone():
-    marks = {factors.tone(o): factors.mark(o) for o in ("faster", "slower", "same", "ambiguous", "failed")}
+    marks = {
+        factors.tone(outcome, bigger_is_better=False): factors.mark(outcome, bigger_is_better=False)
+        for outcome in ("faster", "slower", "same", "ambiguous", "failed")
+    }
     assert len(set(marks.values())) == len(marks) == 5
 
 
+@pytest.mark.parametrize("bigger_is_better", [False, True])
+@pytest.mark.parametrize("outcome", ["less", "more", "faster", "slower", "equal", "ambiguous", "failed"])
+def test_a_mark_is_the_sign_of_the_tone_in_either_direction(outcome, bigger_is_better):
+    tone = factors.tone(outcome, bigger_is_better=bigger_is_better)
+    assert factors.mark(outcome, bigger_is_better=bigger_is_better) == factors.sign(tone) != ""
+
+
+def test_what_has_no_outcome_has_no_mark():
+    assert factors.mark(None, bigger_is_better=True) == factors.mark("not_comparable", bigger_is_better=False) == ""
+
+
 def test_more_is_better_only_where_the_series_says_so():
-    assert factors.tone("more") == "worse"
-    assert factors.tone("more", bigger_is_better=True) == "better"
+    told = [factors.tone(outcome, bigger_is_better=bigger) for bigger in (False, True) for outcome in ("less", "more")]
+    assert told == ["better", "worse", "worse", "better"]
+    assert factors.tone("faster", bigger_is_better=True) == "better"  # of rates as well, faster is the better one
 
 
 @pytest.mark.parametrize(("ratio", "steps"), [(1.0, 0), (0.9, 1), (1.25, 2), (0.6, 3), (0.4, 4), (0.2, 5), (8, 5)])
@@ -83,8 +130,18 @@ def test_depth_grows_with_the_distance_from_the_baseline_either_way(ratio, steps
 
 def test_a_ratio_moved_only_when_the_intervals_are_apart_and_the_floor_is_passed():
     before = Spread(-0.70, -0.71, -0.69)
-    assert factors.move(before, Spread(-0.60, -0.61, -0.59)) == "slower"
-    assert factors.move(before, Spread(-0.80, -0.81, -0.79)) == "faster"
-    assert factors.move(before, Spread(-0.60, -0.72, -0.48)) is None
-    assert factors.move(Spread(-0.70, -0.701, -0.699), Spread(-0.69, -0.691, -0.689)) is None
-    assert factors.move(None, before) is None
+
+    def moved(now, *, since=before):
+        return factors.move(since, now, bigger_is_better=False)
+
+    assert moved(Spread(-0.60, -0.61, -0.59)) == "slower"
+    assert moved(Spread(-0.80, -0.81, -0.79)) == "faster"
+    assert moved(Spread(-0.60, -0.72, -0.48)) is None
+    assert moved(Spread(-0.69, -0.691, -0.689), since=Spread(-0.70, -0.701, -0.699)) is None
+    assert moved(before, since=None) is None
+
+
+def test_a_rate_that_rose_is_faster():
+    before = Spread(-0.70, -0.71, -0.69)
+    assert factors.move(before, Spread(-0.60, -0.61, -0.59), bigger_is_better=True) == "faster"
+    assert factors.move(before, Spread(-0.80, -0.81, -0.79), bigger_is_better=True) == "slower"

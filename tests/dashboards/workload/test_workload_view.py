@@ -33,6 +33,14 @@ def test_marks_tell_the_change_since_the_commit_measured_before(history):
     assert row.marks["unfused time"].since == ""
 
 
+def test_what_changed_is_told_in_numbers_where_anything_did(history):
+    newest, before = view_of(history).rows[:2]
+    assert newest.marks["fused time"].since_number == 1.25
+    assert newest.marks["fused array_bytes"].since_number == 1024.0
+    for unchanged in (before.marks["fused time"], before.marks["fused array_bytes"], newest.marks["unfused time"]):
+        assert unchanged.since_number is None
+
+
 def test_a_failure_between_two_commits_does_not_hide_the_change(history):
     row = view_of(history).rows[1]
     assert row.marks["fused time"].since == "±0.0 %"
