@@ -208,15 +208,16 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
     }
 
 
+@pytest.mark.parametrize("last", [100, 19], ids=["all are read", "Postgres says who speaks"])
 async def test_a_mark_of_a_thinned_history_follows_the_count_that_stands_for_all(
-    client, counting, session, monkeypatch
+    client, counting, session, monkeypatch, last
 ):
     several = [counting(1, 100), counting(1, 110), counting(1, 999, quality="contaminated")]
     for report, groups in zip(several, (40, 20, 40), strict=True):  # a ratio of more groups, of an older count
         report["cases"][0]["paired"][1] |= {"n": groups}
     await upload(client, *several, *(counting(number, 120) for number in range(2, 20)))
     monkeypatch.setattr(queries, "MOST_MARKS", 16)
-    found = await asked(session, metrics=("array_bytes",))
+    found = await asked(session, last=last, metrics=("array_bytes",))
     assert found.thinned
     series = next(series for series, _ in await drawn(session, found) if series.variant == "fused")
     followed = found.before[series.id, found.commits[1].id]
