@@ -122,15 +122,18 @@ class EmbeddedPostgres:
                 if not self.is_running():
                     self._launch()
                 postmaster = self._wait_until_ready()
-                try:
-                    _make_database(postmaster)
-                except psycopg.OperationalError as error:
-                    # The server found was on its way out: killed or stopped a moment ago, not yet gone.
-                    if time.monotonic() > deadline:
-                        raise PostgresError(f"Postgres on {self._folder} takes no connections: {error}") from error
-                    time.sleep(0.1)
-                else:
-                    return _url(postmaster, DATABASE)
+                refusal: Exception | str = "it is gone as soon as it is there"
+                if postmaster is not None:
+                    try:
+                        _make_database(postmaster)
+                    except psycopg.OperationalError as error:
+                        refusal = error
+                    else:
+                        return _url(postmaster, DATABASE)
+                # The server found was on its way out: killed or stopped a moment ago, not yet gone.
+                if time.monotonic() > deadline:
+                    raise PostgresError(f"Postgres on {self._folder} takes no connections: {refusal}")
+                time.sleep(0.1)
 
     def stop(self) -> bool:
         """Stop the server whoever started it, ending its connections; False when none was running."""
@@ -258,11 +261,12 @@ class EmbeddedPostgres:
                 ) from error
             return
 
-    def _wait_until_ready(self) -> Postmaster:
+    def _wait_until_ready(self) -> Postmaster | None:
+        """The server once it is ready; None where there is none any more."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             postmaster = _read_postmaster(self._folder)
-            if postmaster is not None and postmaster.ready:
+            if postmaster is None or postmaster.ready:
                 return postmaster
             time.sleep(0.05)
         raise PostgresError(

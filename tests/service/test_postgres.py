@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from pullback_service.errors import PostgresError
-from pullback_service.postgres import MAJOR_VERSION, EmbeddedPostgres
+from pullback_service.postgres import MAJOR_VERSION, START_TIMEOUT_S, EmbeddedPostgres
 
 FAST = {"fsync": "off"}
 MIB = 1024 * 1024
@@ -96,6 +96,17 @@ def test_a_killed_server_is_started_again_with_its_data(server):
     os.kill(server.pid, signal.SIGKILL)
     with psycopg.connect(server.start()) as connection:
         assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
+
+
+def test_a_server_that_dies_while_it_is_waited_for_is_started_again(server, monkeypatch):
+    server.start()
+    os.kill(server.pid, signal.SIGKILL)
+    looks = iter([True])  # the first look finds it alive, as it was for a moment
+    monkeypatch.setattr(server, "is_running", lambda: next(looks, server.pid is not None))
+    began = time.monotonic()
+    with psycopg.connect(server.start()) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert time.monotonic() - began < START_TIMEOUT_S / 2
 
 
 def _shared_memory(server):

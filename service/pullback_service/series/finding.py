@@ -4,9 +4,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import CTE, BigInteger, ColumnElement, Join, Select, Text, and_, cast, func, literal, select, true, union_all
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Join,
+    Select,
+    Text,
+    and_,
+    cast,
+    func,
+    literal,
+    select,
+    true,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
 
 from pullback_service.among import among
 from pullback_service.machines.models import Machine
@@ -86,14 +100,16 @@ _OF_SERIES = {name: column for name, column in DIMENSIONS.items() if column.clas
 _OF_CASE = {name: column for name, column in DIMENSIONS.items() if name not in _OF_SERIES}
 
 
-def _counted(dimension: ColumnElement[str], value: ColumnElement[Any], count: ColumnElement[int]) -> Select[Any]:
+def _counted(
+    dimension: ColumnElement[str], value: ColumnElement[Any] | InstrumentedAttribute[Any], count: ColumnElement[int]
+) -> Select[str, str, int]:
     """A row of facets: values that no series has under the choice are none."""
     series = cast(func.coalesce(func.sum(count), 0), BigInteger)
     rows = select(dimension.label("dimension"), cast(value, Text).label("value"), series.label("series"))
     return rows.where(value.is_not(None)).having(func.sum(count) > 0)
 
 
-def _parameters(cases: Join, counts: Mapping[str, ColumnElement[int]]) -> Iterator[Select[Any]]:
+def _parameters(cases: Join, counts: Mapping[str, ColumnElement[int]]) -> Iterator[Select[str, str, int]]:
     """Values of parameters: of each that is chosen with its own count, of all others with that of "" (nothing left out)."""
     param = func.jsonb_each_text(cast(Case.params, JSONB)).table_valued("key", "value").render_derived("param")
     chosen = [name.removeprefix(PARAM) for name in counts if name]
