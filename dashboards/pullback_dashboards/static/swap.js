@@ -1,6 +1,7 @@
 // Answers clicks and filters inside an element with data-swap without a reload: the page of the new address is fetched, the
 // element of the same id is exchanged, and the address bar follows. Without this script the same links and forms load the page.
 
+let shown = location.pathname + location.search; // what the page shows; a link to a part of it changes neither
 let asked = 0; // only the newest question is answered: typing is faster than fetching
 
 async function show(address, { remember }) {
@@ -15,6 +16,7 @@ async function show(address, { remember }) {
     if (!answer.ok || !fresh) { location.assign(address); return; }
     const focused = remembered(document.activeElement);
     place().replaceChildren(...fresh.childNodes);
+    shown = address;
     if (remember) history.pushState(null, "", address);
     focused?.();
   } catch {
@@ -73,4 +75,7 @@ document.addEventListener("input", (event) => {
   typing = setTimeout(() => event.target.form?.requestSubmit(), 250);
 });
 
-addEventListener("popstate", () => show(location.pathname + location.search, { remember: false }));
+addEventListener("popstate", () => {
+  const address = location.pathname + location.search;
+  if (address !== shown) show(address, { remember: false });
+});
