@@ -269,11 +269,7 @@ def _variants(
             sign=factors.mark(outcome, bigger_is_better=is_bigger),
             tone=factors.tone(outcome, bigger_is_better=is_bigger),
             since=factors.shift(spread.middle - spread_before.middle) if spread and spread_before else "",
-            since_tone=""
-            if not moved
-            else "unsure"
-            if contaminated
-            else factors.tone(moved, bigger_is_better=is_bigger),
+            since_tone=_since_tone(moved, contaminated=contaminated, is_bigger=is_bigger),
             samples=tuple(_processes(entry)),
             slices=_slices(entry),
             groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
@@ -282,6 +278,13 @@ def _variants(
             others=tuple(_others(entry, old, other_software=other_software)),
             plan=_plan(entry, old),
         )
+
+
+def _since_tone(moved: str | None, *, contaminated: bool, is_bigger: bool) -> str:
+    """The tone of a ratio that moved; of one that moved while something else used the machine nobody knows."""
+    if moved is None:
+        return ""
+    return "unsure" if contaminated else factors.tone(moved, bigger_is_better=is_bigger)
 
 
 def _layers(entry: Mapping[str, Any], old: Mapping[str, Any] | None, *, other_software: bool) -> Iterator[Layer]:

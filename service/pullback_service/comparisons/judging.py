@@ -107,6 +107,12 @@ class Judgement(NamedTuple):
     reason: str | None = None
 
 
+_COUNTED_APART: Final = (
+    "Counted in two sessions, and counts of this kind change with what else a process does: they compare only where one "
+    "session made both."
+)
+
+
 def judge(
     reference: Side | None,
     candidate: Side | None,
@@ -156,12 +162,6 @@ def judge(
             outcome="ambiguous", reason="Reports contradict each other: in one of them the candidate failed."
         )
     return judgement
-
-
-_COUNTED_APART: Final = (
-    "Counted in two sessions, and counts of this kind change with what else a process does: they compare only where one "
-    "session made both."
-)
 
 
 def alike(one: str | None, other: str | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, LiteralString, NamedTuple
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.series.one_of_each_commit import measured
 from pullback_service.series.pooling import counting, pooled_value, speaker
 from pullback_service.series.windows import Place
 from pullback_service.statements import array_of
@@ -42,34 +43,7 @@ _POINTS_OF: LiteralString = f"""{_POINT}
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) chosen(series_id, commit_id)
   JOIN point USING (series_id, commit_id)
 {_IN_ORDER}"""
-_PROCESSES: LiteralString = """
-SELECT id, process_values, process_count, process_low, process_q25, process_q75, process_high
-  FROM point
- WHERE id = ANY (%(ids)s::bigint[])
-"""
 _DIRTY: LiteralString = "SELECT id::text FROM report WHERE id = ANY (%(ids)s::uuid[]) AND dirty"
-
-
-class _Point(NamedTuple):
-    """A row of `_POINT` with one of `_PROCESSES`, as pooling reads it."""
-
-    series_id: int
-    commit_id: int
-    id: int
-    report_id: str
-    value: float
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    outcome: str | None
-    quality: str
-    process_values: Sequence[float] | None
-    process_count: int | None
-    process_low: float | None
-    process_q25: float | None
-    process_q75: float | None
-    process_high: float | None
 
 
 async def lean_points_since(session: AsyncSession, series_ids: Collection[int], place: Place) -> list[LeanPoint]:
@@ -91,20 +65,18 @@ async def _pooled(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> lis
     dirty = {row[0] for row in await statements.rows(session, _DIRTY, reports)} if rows else set()
     groups = [[*group] for _, group in groupby(rows, key=itemgetter(0, 1))]
     several = [row[2] for group in groups if len(group) > 1 for row in group]
-    processes = (
-        {row[0]: row[1:] for row in await statements.rows(session, _PROCESSES, {"ids": array_of(several)})}
-        if several
-        else {}
-    )
+    known = await measured(session, several) if several else {}
     found = []
     for group in groups:
-        series_id, commit_id, _, report, value, log_ratio, low, high, n, outcome, quality = group[-1]
+        said = group[-1]
+        value, report = said[4], said[3]
         is_dirty = report in dirty
         if len(group) > 1:
-            points = [_Point(*row, *processes[row[2]]) for row in group]
-            *_, log_ratio, low, high, n, outcome, quality = speaker(points)[:11]
-            value, report = pooled_value(points), counting(points).report_id
-            is_dirty = any(point.report_id in dirty for point in points)
+            points, by_id = [known[row[2]] for row in group], {row[2]: row for row in group}
+            said, report = by_id[speaker(points).id], by_id[counting(points).id][3]
+            value = pooled_value(points)
+            is_dirty = any(row[3] in dirty for row in group)
+        series_id, commit_id, *_, log_ratio, low, high, n, outcome, quality = said
         found.append(
             LeanPoint(series_id, commit_id, value, log_ratio, low, high, n, outcome, quality, is_dirty, report)
         )

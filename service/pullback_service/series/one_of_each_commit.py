@@ -3,7 +3,7 @@
 What pooling reads beside them lies in no index. Most commits have one report: it is read only of those that have several.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import LiteralString, NamedTuple, Protocol, Self, TypeVar
 
@@ -41,8 +41,8 @@ P = TypeVar("P", bound=Light)
 _of_which: Callable[[Light], tuple[int, int]] = attrgetter("series_id", "commit_id")
 
 
-class _Measured(NamedTuple):
-    """A row of `_MEASURED`, as pooling reads it."""
+class Measured(NamedTuple):
+    """A point as pooling reads it."""
 
     id: int
     value: float
@@ -56,6 +56,12 @@ class _Measured(NamedTuple):
     process_high: float | None
 
 
+async def measured(session: AsyncSession, ids: Iterable[int]) -> Mapping[int, Measured]:
+    """What pooling reads of some points. Index: pk_point."""
+    rows = await statements.rows(session, _MEASURED, {"ids": statements.array_of(ids)}, binary=True)
+    return {row[0]: Measured._make(row) for row in rows}
+
+
 async def one_of_each_commit(session: AsyncSession, points: Sequence[P]) -> Sequence[P]:
     """One point for each series and commit, of these: the one whose ratio stands for all, with the value of all, pooled.
 
@@ -66,13 +72,11 @@ async def one_of_each_commit(session: AsyncSession, points: Sequence[P]) -> Sequ
     groups: dict[tuple[int, int], list[P]] = {}
     for point in points:
         groups.setdefault(_of_which(point), []).append(point)
-    ids = statements.array_of(point.id for group in groups.values() if len(group) > 1 for point in group)
-    rows = await statements.rows(session, _MEASURED, {"ids": ids}, binary=True)
-    measured = {row[0]: _Measured._make(row) for row in rows}
-    return [group[0] if len(group) == 1 else _pooled(group, measured) for group in groups.values()]
+    known = await measured(session, (point.id for group in groups.values() if len(group) > 1 for point in group))
+    return [group[0] if len(group) == 1 else _pooled(group, known) for group in groups.values()]
 
 
-def _pooled(group: Sequence[P], measured: dict[int, _Measured]) -> P:
-    reports = [measured[point.id] for point in group]
+def _pooled(group: Sequence[P], known: Mapping[int, Measured]) -> P:
+    reports = [known[point.id] for point in group]
     spoken = speaker(reports).id
     return next(point for point in group if point.id == spoken)._replace(value=pooled_value(reports))
