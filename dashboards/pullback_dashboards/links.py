@@ -16,9 +16,9 @@ def workload(project: str, name: str, **state: str | None) -> str:
     return _with(f"/projects/{_segment(project)}/workloads/{_last(name)}", **state)
 
 
-def commit(project: str, sha: str) -> str:
+def commit(project: str, sha: str, **state: str | None) -> str:
     """The page of one commit."""
-    return f"/projects/{_segment(project)}/commits/{_segment(sha)}"
+    return _with(f"/projects/{_segment(project)}/commits/{_segment(sha)}", **state)
 
 
 def case(project: str, sha: str, label: str, **state: str | None) -> str:

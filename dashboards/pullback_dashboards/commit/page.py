@@ -1,13 +1,16 @@
 """`/projects/{project}/commits/{sha}`: what was measured at a commit."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import links
+from pullback_dashboards import links, sources
+from pullback_dashboards.choices import Question, question, questions
+from pullback_dashboards.commit.changes import Changes, changes_at
 from pullback_dashboards.compare.reading import commit_as_named
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.opening import Certain, opened, unsaid
@@ -17,10 +20,12 @@ from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits.naming import named_commit
 from pullback_service.commits.queries import parents_of, unknown_among
+from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, list_reports
+from pullback_service.series.queries import MeasuringMachine, commit_facts
 from pullback_service.sessions import OpenedReading, ReadSession
 
 router = APIRouter(route_class=WholeNames, include_in_schema=False)
@@ -69,30 +74,46 @@ class Parent:
 
 @dataclass(frozen=True)
 class CommitView:
-    """A commit with its uploads, its jobs, and what the newest upload says."""
+    """A commit with what changed at it, its uploads, its jobs, and what the newest upload says."""
 
     project: str
     commit: Commit
     parents: tuple[Parent, ...]
-    compare_href: str | None
+    changes: Changes | None
+    questions: tuple[Question, ...]
     reports: tuple[ReportRow, ...]
     jobs: tuple[JobRow, ...]
     newest: ReportView | None
 
+    @property
+    def compares(self) -> bool:
+        """Whether anything at the commit has a ratio to the baseline, as far as its newest upload says."""
+        rows = (row for block in (self.newest.cases if self.newest else ()) for row in block.variants)
+        return any(row.numbers is not None and row.numbers.log_ratio is not None for row in rows)
 
-async def _read(project: str, sha: str, session: ReadSession) -> CommitView:
-    return await _commit(project, sha, session)
+
+Machine = Annotated[
+    str | None, Query(description="Machine of which changes are told: else the one with the newest commit.")
+]
 
 
-async def _commit(project: str, sha: str, session: AsyncSession, *, certain: Certain = unsaid) -> CommitView:
+async def _read(project: str, sha: str, session: ReadSession, machine: Machine = None) -> CommitView:
+    return await _commit(project, sha, machine, session)
+
+
+async def _commit(
+    project: str, sha: str, machine: str | None, session: AsyncSession, *, certain: Certain = unsaid
+) -> CommitView:
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     found = (await named_commit(session, project_id, sha, where="commit")).commit
     commit = commit_as_named(found)
+    stored = await list_reports(session, project=project, commit=commit.sha, before=None, limit=_MOST_REPORTS)
+    machines = await _machines(session, project_id, stored)
+    chosen = _chosen(machines, machine, commit)
     certain(_title(commit))
     parents = (await parents_of(session, [found.id])).get(found.id, [])
     unheard = await unknown_among(session, project_id, parents) if parents else ()
-    stored = await list_reports(session, project=project, commit=commit.sha, before=None, limit=_MOST_REPORTS)
     jobs = await list_jobs(session, project=project, commit=commit.sha, state=None, before_id=None, limit=_MOST_JOBS)
     return CommitView(
         project=project,
@@ -100,11 +121,40 @@ async def _commit(project: str, sha: str, session: AsyncSession, *, certain: Cer
         parents=tuple(
             Parent(sha, short_of(sha), None if sha in unheard else links.commit(project, sha)) for sha in parents
         ),
-        compare_href=links.compare(project, head=commit.sha) if parents and stored else None,
+        changes=await changes_at(session, project, project_id, commit_facts(found), chosen, named=machine)
+        if chosen
+        else None,
+        questions=questions(
+            question(
+                "machine",
+                (
+                    (each.name, links.commit(project, commit.sha, machine=each.name), each is chosen)
+                    for each in machines
+                ),
+            )
+        ),
         reports=tuple(_row(report) for report in stored),
         jobs=tuple(_job_row(job) for job in jobs),
         newest=await view_of(session, stored[0].report.id) if stored else None,
     )
+
+
+async def _machines(
+    session: AsyncSession, project_id: ProjectId, stored: Sequence[StoredReport]
+) -> Sequence[MeasuringMachine]:
+    """The machines that reported of the commit, the one with the project's newest commit first, as on the overview."""
+    here = {each.report.machine_id for each in stored}
+    return [machine for machine in await sources.machines_of(session, project_id) if machine.id in here] if here else []
+
+
+def _chosen(machines: Sequence[MeasuringMachine], name: str | None, commit: Commit) -> MeasuringMachine | None:
+    if name is None:
+        return machines[0] if machines else None
+    for machine in machines:
+        if machine.name == name:
+            return machine
+    others = ", ".join(machine.name for machine in machines) or "none"
+    raise NotFoundError(f"No machine {name!r} has measured commit {commit.short}: there are {others}.")
 
 
 AskedView = Annotated[CommitView, Depends(_read)]
@@ -125,12 +175,14 @@ async def commit_csv(view: AskedView) -> Response:
 
 @router.get(_PATH)
 @router.get(_PATH + ".md")
-async def commit_page(request: Request, project: str, sha: str, reading: OpenedReading) -> Response:
+async def commit_page(
+    request: Request, project: str, sha: str, reading: OpenedReading, machine: Machine = None
+) -> Response:
     """The page."""
 
     async def read(certain: Certain) -> Response:
         async with reading() as session:
-            view = await _commit(project, sha, session, certain=certain)
+            view = await _commit(project, sha, machine, session, certain=certain)
         return _page(request, view)
 
     return await opened(request, read)

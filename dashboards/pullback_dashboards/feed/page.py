@@ -5,8 +5,8 @@ from fastapi import APIRouter, Request, Response
 from pullback_dashboards import links, sources
 from pullback_dashboards.feed.view import feed
 from pullback_dashboards.history import History
-from pullback_dashboards.overview.sources import lately
-from pullback_dashboards.overview.view import news
+from pullback_dashboards.news.sources import lately
+from pullback_dashboards.news.view import LATELY, tell
 from pullback_dashboards.routing import WholeNames
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
@@ -27,7 +27,7 @@ async def project_feed(request: Request, project: str, session: ReadSession, mac
         history = await lately(session, project_id, chosen.id)
     body = feed(
         project,
-        news(history, project=project, machine=machine),
+        tell(history, LATELY, project=project, machine=machine).news,
         history.commits,
         base=str(request.base_url).rstrip("/"),
         path=links.feed(project, machine=machine),

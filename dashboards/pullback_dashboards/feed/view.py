@@ -7,7 +7,7 @@ from datetime import datetime
 from xml.etree.ElementTree import Element, SubElement, register_namespace, tostring
 
 from pullback_dashboards.history import Commit
-from pullback_dashboards.overview.view import News
+from pullback_dashboards.news.view import News
 
 _ATOM = "http://www.w3.org/2005/Atom"
 _NEVER = "1970-01-01T00:00:00+00:00"  # an entry needs a date, also where nobody told one

@@ -13,11 +13,12 @@ from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, 
 from pullback_dashboards.fleet.sources import fleet_now
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
+from pullback_dashboards.news.view import LATELY, News, tell
 from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, Found, Paging, Present, find, present_of
 from pullback_dashboards.overview.state import SORTS, State, asked
-from pullback_dashboards.overview.view import Cell, HeatMap, News, Row, heat_map, news, unjudged_ratios
+from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.wording import factors
@@ -68,6 +69,7 @@ class OverviewView:
     commits: int = 0
     heat: HeatMap | None = None
     news: tuple[News, ...] = ()
+    news_left_out: int = 0
     unjudged: int = 0
     questions: tuple[Question, ...] = ()
     filters: Filters | None = None
@@ -129,6 +131,7 @@ class _Places:
 async def _shown(session: AsyncSession, present: Present, places: _Places, state: State) -> OverviewView:
     """All of the view but the fleet."""
     found = await find(session, present, state)
+    told = tell(found.lately, LATELY, project=places.project, machine=state.machine)
     return OverviewView(
         Fleet(),
         project=places.project,
@@ -136,8 +139,9 @@ async def _shown(session: AsyncSession, present: Present, places: _Places, state
         commit=found.history.commits[-1],
         commits=len(found.history.commits),
         heat=_heat(found, replace(state, project=places.project)),
-        news=news(found.lately, project=places.project, machine=state.machine),
-        unjudged=unjudged_ratios(found.lately),
+        news=told.news,
+        news_left_out=told.left_out,
+        unjudged=told.unjudged,
         questions=questions(
             _which_project(places.project, places.projects), _which_metric(state, found), _which_order(state, found)
         ),

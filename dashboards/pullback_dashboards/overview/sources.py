@@ -6,7 +6,7 @@ sparklines are read for the cases on the page, of closed workloads for the worst
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import TypeAlias
@@ -16,6 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import sources
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import History, Line, Metric, Reading, in_metric_order, with_exact_ratios
+from pullback_dashboards.news.sources import changes_among
+from pullback_dashboards.news.view import LATELY, changed_cases
 from pullback_dashboards.overview.keeping import Keeping
 from pullback_dashboards.overview.ranking import (
     Mean,
@@ -27,8 +29,7 @@ from pullback_dashboards.overview.ranking import (
     ranked,
 )
 from pullback_dashboards.overview.state import State
-from pullback_dashboards.overview.view import LATELY, SPARK_COMMITS, changed_cases
-from pullback_dashboards.wording.factors import FLOOR
+from pullback_dashboards.overview.view import SPARK_COMMITS
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
@@ -110,11 +111,11 @@ async def find(session: AsyncSession, present: Present, state: State) -> Found:
     """Everything for one state of the page."""
     project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
     failures = await overviewing.failures_at(session, machine_id, [commit.id for commit in commits])
-    lately = await _LATELY.get(now, lambda: what_changed(session, machine_id, commits, failures))
+    lately = await _LATELY.get(now, lambda: changes_among(session, machine_id, commits, failures))
     known = list(
         await overviewing.cases_of(session, project_id, machine_id, CaseChoice(state.q, state.suite, state.device))
     )
-    moved = changed_cases(lately)
+    moved = changed_cases(lately, LATELY)
     cases = [case for case in known if case.label in moved] if state.changed else known
     metrics = in_metric_order(
         Metric(one.name, one.unit, one.exact, one.direction == "bigger")
@@ -181,38 +182,6 @@ async def _drawn_history(
                 row[place] = row[place] or Reading(failure=failure.message)
     lines = tuple(Line("", case, variant, metric, tuple(row)) for (case, variant), row in readings.items())
     return with_exact_ratios(History(tuple(map(sources.commit_of, commits)), lines))
-
-
-async def what_changed(
-    session: AsyncSession,
-    machine_id: MachineId,
-    commits: Sequence[CommitFacts],
-    failures: Sequence[FailedCase],
-) -> History:
-    """The newest commits with the series that changed at them, what failed, and what comparisons say of them."""
-    recent = commits[-(LATELY + 1) :]
-    ids = [commit.id for commit in recent]
-    if not ids:
-        return History()
-    series = set(await overviewing.changed_series(session, machine_id, ids, floor=FLOOR))
-    failed = [failure for failure in failures if failure.commit.id in ids]
-    if failed:
-        series |= set(
-            await overviewing.series_named(session, machine_id, {failure.case.id for failure in failed}, "time")
-        )
-    cells = await overviewing.lines_of(session, series, recent[0])
-    history = sources.as_history(recent, cells, failed)
-    stated = await overviewing.comparisons_at(session, machine_id, ids)
-    places = {commit.id: place for place, commit in enumerate(recent)}
-    claims = tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated)
-    return await sources.with_software(session, replace(history, claims=claims))
-
-
-async def lately(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> History:
-    """What changed at the newest commits of a project on a machine."""
-    commits = await overviewing.measured_commits(session, project_id, machine_id, limit=LATELY + 1)
-    failures = await overviewing.failures_at(session, machine_id, [commit.id for commit in commits])
-    return await what_changed(session, machine_id, commits, failures)
 
 
 def _chosen(metrics: Sequence[Metric], state: State) -> Metric:

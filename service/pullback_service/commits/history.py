@@ -43,6 +43,11 @@ def since(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bo
     return tuple_(*place(of)) >= tuple_(ordered_at, commit_id)
 
 
+def until(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
+    """At a commit or earlier."""
+    return tuple_(*place(of)) <= tuple_(ordered_at, commit_id)
+
+
 def before(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
     """Earlier than a commit."""
     return tuple_(*place(of)) < tuple_(ordered_at, commit_id)

@@ -123,15 +123,24 @@ class StatedComparison:
 
 
 async def measured_commits(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, limit: int
+    session: AsyncSession,
+    project_id: ProjectId,
+    machine_id: MachineId,
+    *,
+    limit: int,
+    until: CommitFacts | None = None,
 ) -> Sequence[CommitFacts]:
-    """The newest commits that a machine measured, oldest first. Index: ix_commit_history, ix_report_commit_id."""
+    """The newest commits that a machine measured, or the newest `until` one of them, oldest first.
+
+    Index: ix_commit_history, ix_report_commit_id.
+    """
     measured = exists().where(
         Report.commit_id == Commit.id, Report.machine_id == machine_id, or_(Report.points > 0, Report.failures > 0)
     )
+    present = true() if until is None else history.until(Commit, until.ordered_at, until.id)
     newest = await session.scalars(
         select(Commit)
-        .where(Commit.project_id == project_id, measured)
+        .where(Commit.project_id == project_id, measured, present)
         .order_by(*history.newest_first(Commit))
         .limit(limit)
     )
@@ -253,13 +262,19 @@ async def values_of(session: AsyncSession, pairs: Collection[tuple[int, int]]) -
     return {(point.series_id, point.commit_id): point.value for point in points}
 
 
-async def lines_of(session: AsyncSession, series_ids: Collection[int], since: CommitFacts) -> Sequence[MeasuredCell]:
-    """Some series from a commit on, without the values of processes. Index: ix_point_series_history."""
+async def lines_of(
+    session: AsyncSession, series_ids: Collection[int], since: CommitFacts, until: CommitFacts
+) -> Sequence[MeasuredCell]:
+    """Some series from one commit to another, without the values of processes. Index: ix_point_series_history."""
     if not series_ids:
         return []
     points = (
         select_points(spread=False)
-        .where(among(Point.series_id, series_ids), history.since(Point, since.ordered_at, since.id))
+        .where(
+            among(Point.series_id, series_ids),
+            history.since(Point, since.ordered_at, since.id),
+            history.until(Point, until.ordered_at, until.id),
+        )
         .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
         .limit(MOST_HISTORY_POINTS)
     )

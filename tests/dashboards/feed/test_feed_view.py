@@ -3,13 +3,13 @@
 from xml.etree import ElementTree as ET
 
 from pullback_dashboards.feed.view import feed
-from pullback_dashboards.overview.view import news
+from pullback_dashboards.news.view import LATELY, tell
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
 
 def read(history, project="lab"):
-    told = news(history, project=project, machine=None)
+    told = tell(history, LATELY, project=project, machine=None).news
     body = feed(project, told, history.commits, base="https://host", path="/feed.atom", overview="/?project=lab")
     return told, ET.fromstring(body)  # noqa: S314 - our own text
 

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from pullback_dashboards.history import Claim, Metric, Reading
+from pullback_dashboards.history import Reading
 from pullback_dashboards.overview.ranking import Standing, means, ranked
 from pullback_dashboards.overview.state import State
-from pullback_dashboards.overview.view import LATELY, bracket, changed_cases, heat_map, news, unjudged_ratios
+from pullback_dashboards.overview.view import bracket, heat_map
 
 
 def stood(history, metric):
@@ -113,122 +113,10 @@ def test_sparklines_follow_the_ratio_with_failures(history, build):
     assert ticks[3].log_ratio == pytest.approx(-0.693, abs=1e-3)
 
 
-def test_news_tell_exact_changes_and_ratios_that_moved(history):
-    told = {(item.variant, item.text.split(" (")[0]) for item in news(history, project="p", machine=None)}
-    assert ("fused", "array bytes 1\u202fKiB → 2\u202fKiB") in told
-    assert ("fused", "time against unfused moved 0.40× → 0.50×") in told
-
-
-def test_a_ratio_that_moved_is_no_news_of_a_peer_nor_of_a_contaminated_reading(build):
-    moved = [build.paired(0.40), build.paired(0.50)]
-
-    def told(variant, readings):
-        lines = build.line("unfused", [Reading(1.0)] * 2), build.line(variant, readings)
-        return [item.text for item in news(build.history(*lines), project="p", machine=None)]
-
-    assert len(told("fused", moved)) == 1
-    assert told("numpy", moved) == []
-    for place in (0, 1):
-        disturbed = [each._replace(contaminated=place == at) for at, each in enumerate(moved)]
-        assert told("fused", disturbed) == []
-
-
-def test_moves_that_are_no_news_for_something_else_used_the_machine_are_counted(build):
-    def counted(*readings):
-        return unjudged_ratios(build.history(build.line("fused", readings), build.line("numpy", readings)))
-
-    steady, moved = build.paired(0.40), build.paired(0.50)
-    noisy = moved._replace(contaminated=True)
-    assert counted(steady, moved) == counted(steady, steady._replace(contaminated=True)) == 0
-    assert counted(steady, noisy) == counted(noisy, steady) == 1
-    assert counted(steady, noisy, *[noisy] * LATELY) == 0  # long ago
-
-
-def test_noise_within_the_intervals_is_no_news(build):
-    lines = (
-        build.line("unfused", [Reading(1.0)] * 2),
-        build.line("fused", [build.paired(0.50), build.paired(0.505)]),
-    )
-    assert news(build.history(*lines), project="p", machine=None) == ()
-
-
-def test_an_absolute_time_alone_accuses_nobody(build):
-    lines = (build.line("unfused", [Reading(1.0), Reading(1.6)]),)
-    assert news(build.history(*lines), project="p", machine=None) == ()
-
-
-def test_the_same_change_in_many_cases_is_one_item(build):
-    lines = [build.line("fused", [Reading(3.0), Reading(4.0)], build.bytes, case=f"dense[n={n}]") for n in range(1, 6)]
-    (item,) = news(build.history(*lines), project="p", machine=None)
-    assert (len(item.cases), item.more, item.mark) == (3, 2, "▲")
-
-
-def counted_anew(build, *, doubted=("fused",), **counts):
-    """Two commits at which variants count so, of which some were counted with another NumPy at the second."""
-    lines = [
-        build.line(variant, [Reading(float(n), report=f"{variant} {at}") for at, n in enumerate(counted)], build.bytes)
-        for variant, counted in counts.items()
-    ]
-    software = {(f"{variant} 0", f"{variant} 1"): "numpy 1.26.4, then 2.4.0" for variant in doubted}
-    return replace(build.history(*lines), software=software)
-
-
-def test_a_count_that_changed_with_the_software_accuses_nobody(build):
-    history = counted_anew(build, fused=(3, 900), stateful=(3, 4), native=(4, 3))
-    told = [(item.variant, item.mark, item.tone) for item in news(history, project="p", machine=None)]
-    assert told == [("stateful", "▲", "worse"), ("fused", "?", "unsure"), ("native", "▼", "better")]
-    assert changed_cases(history) == {"dense[n=100,f4,cpu]"}
-
-
-def test_what_changed_with_the_software_is_one_item_of_all_variants(build):
-    history = counted_anew(build, doubted=("fused", "stateful"), fused=(3, 900), stateful=(4, 3))
-    (item,) = news(history, project="p", machine=None)
-    assert item.variant == "fused, stateful"
-    assert item.text == "counts changed, such as fused array bytes 3\u202fB → 900\u202fB (+897\u202fB)"
-    assert "numpy 1.26.4, then 2.4.0" in item.note
-
-
-def test_a_session_that_counted_both_commits_knows_better_than_two_installations(build):
-    history = counted_anew(build, fused=(3, 900))
-    claim = Claim(1, "dense", "dense[n=100,f4,cpu]", "fused", "array_bytes", "0" * 40, "equal", 0.0)
-    assert news(replace(history, claims=(claim,)), project="p", machine=None) == ()
-    (item,) = news(replace(history, claims=(replace(claim, outcome="more"),)), project="p", machine=None)
-    assert (item.mark, item.note) == ("▲", "measured in the same groups")
-
-
-def test_a_new_failure_comes_first(build):
-    lines = (
-        build.line("unfused", [Reading(1.0)] * 2),
-        build.line("fused", [build.paired(0.5), Reading(failure="wrong gradient")]),
-        build.line("fused", [Reading(3.0), Reading(900.0)], build.bytes),
-    )
-    first = news(build.history(*lines), project="p", machine=None)[0]
-    assert first.text == "fails since this commit: wrong gradient"
-
-
 def test_the_case_label_repeats_the_workload_only_where_it_must():
     assert bracket("dense[n=100,f4,cpu]", "dense") == "n=100, f4, cpu"
     assert bracket("something else", "dense") == "something else"
     assert bracket("dense[n=1][]", "dense[n=1]") == "dense[n=1][]"
-
-
-def test_a_move_two_commits_ago_is_still_lately_and_one_of_long_ago_is_not(build):
-    def told(readings):
-        lines = (build.line("unfused", [Reading(1.0)] * len(readings)), build.line("fused", readings))
-        return news(build.history(*lines), project="p", machine=None)
-
-    slow, fast = build.paired(0.9), build.paired(0.3)
-    assert len(told([slow, slow, fast, fast, fast])) == 1
-    assert told([slow, *[fast] * 9]) == ()
-
-
-def test_a_variant_that_runs_again_is_news(build):
-    lines = (
-        build.line("unfused", [Reading(1.0)] * 2),
-        build.line("fused", [Reading(failure="missing"), build.paired(0.5)]),
-    )
-    (item,) = news(build.history(*lines), project="p", machine=None)
-    assert item.text == "runs again since this commit"
 
 
 def several(build, *, cases=3, **readings):
@@ -288,69 +176,6 @@ def test_a_row_that_nobody_measures_any_more_says_so(build):
     ]
     first, second = heat(build.history(*lines), build.time).groups[0].rows
     assert (first.case, first.stale, second.stale) == ("b", "", "6 commits old")
-
-
-def test_what_a_session_says_takes_the_place_of_a_ratio_that_moved(history):
-    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "slower", 0.03, 0.026, 0.034, 20)
-    told = [item for item in news(replace(history, claims=(claim,)), project="p", machine=None) if "time" in item.text]
-    assert ("fused", "3.0 % more time than aaaaaaaaa (+2.6 % to +3.5 %, 20 groups)") in {
-        (t.variant, t.text) for t in told
-    }
-    assert not any(item.variant == "fused" and "moved" in item.text for item in told)
-
-
-def test_a_session_that_found_no_difference_takes_back_a_ratio_that_moved(history):
-    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "same", 0.001, -0.004, 0.006, 20)
-    told = [item for item in news(replace(history, claims=(claim,)), project="p", machine=None) if "time" in item.text]
-    assert all(item.variant != "fused" for item in told)
-
-
-def test_what_a_session_says_of_a_metric_follows_its_direction(history):
-    claim = Claim(
-        3, "dense", "dense[n=100,f4,cpu]", "fused", "hits", "a" * 40, "less", -0.7, bigger_is_better=True
-    )  # fmt: skip
-    told = {item.text: item for item in news(replace(history, claims=(claim,)), project="p", machine=None)}
-    item = told["50.3 % less hits than aaaaaaaaa"]
-    assert (item.tone, item.mark) == ("worse", "▲")
-
-
-def test_bytes_and_hits_that_both_rose_are_two_items(build):
-    hits = Metric("hits", "1", exact=True, bigger_is_better=True)
-    lines = [build.line("fused", [Reading(2.0), Reading(4.0)], metric) for metric in (build.bytes, hits)]
-    told = news(build.history(*lines), project="p", machine=None)
-    assert [(item.mark, item.text.split()[0]) for item in told] == [("▲", "array"), ("▼", "hits")]
-
-
-def test_changed_cases_are_those_of_the_news(history):
-    assert changed_cases(history) == {"dense[n=100,f4,cpu]"}
-
-
-def test_changes_of_one_kind_are_one_item_led_by_the_largest(build):
-    lines = [
-        build.line("fused", [Reading(1000.0 * n), Reading(1000.0 * n + 5000)], build.bytes, case=f"dense[n={n}]")
-        for n in range(1, 4)
-    ]
-    (item,) = news(build.history(*lines), project="p", machine=None)
-    assert not item.alike
-    assert [where.case for where in item.cases] == ["dense[n=1]", "dense[n=2]", "dense[n=3]"]
-
-
-def test_counts_of_one_variant_at_one_commit_are_one_sentence_with_arrays_first(build):
-    metrics = [
-        Metric(name, "1", exact=True) for name in ("native_allocs", "array_bytes", "array_allocs", "native_bytes")
-    ]
-    lines = [build.line("fused", [Reading(10.0), Reading(11.0)], metric) for metric in metrics]
-    (item,) = news(build.history(*lines), project="p", machine=None)
-    assert item.text == "arrays 10 → 11 (+1), array bytes 10 → 11 (+1), 2 more counts"
-
-
-def test_a_failure_of_all_variants_is_told_once(build):
-    lines = [
-        build.line(variant, [build.paired(0.5), Reading(failure="wrong gradient")])
-        for variant in ("unfused", "fused", "stateful")
-    ]
-    (item,) = news(build.history(*lines), project="p", machine=None)
-    assert item.variant == "unfused, fused, stateful"
 
 
 def test_what_has_no_baseline_shows_its_values_and_no_doubt_about_a_ratio(build):

@@ -174,7 +174,10 @@ async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports
     await upload(client, noisy)
     found = await asked(session)
     series = [point.series_id for point in found.points]
-    cells = {(cell.series_id, cell.commit.id): cell for cell in await lines_of(session, series, found.commits[0])}
+    cells = {
+        (cell.series_id, cell.commit.id): cell
+        for cell in await lines_of(session, series, found.commits[0], found.commits[-1])
+    }
     assert {(point.series_id, point.commit_id) for point in found.points} == set(cells)
     for point in found.points:
         cell = cells[point.series_id, point.commit_id]
@@ -201,7 +204,7 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
     ]
     assert counts == [(newer["id"], 110), (last["id"], 120)]
     ids = {point.series_id for point in found.points}
-    cells = await lines_of(session, ids, found.commits[0])
+    cells = await lines_of(session, ids, found.commits[0], found.commits[-1])
     assert {(str(cell.report_id), cell.commit.id) for cell in cells} == {
         (newer["id"], found.commits[0].id),
         (last["id"], found.commits[1].id),

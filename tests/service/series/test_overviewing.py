@@ -135,7 +135,7 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
     project, machine = await here(session)
     commits = await overviewing.measured_commits(session, project, machine, limit=30)
     drawn = [(await standing(session, metric, variant)).series_id for variant in ("unfused", "fused")]
-    cells = await overviewing.lines_of(session, drawn, commits[0])
+    cells = await overviewing.lines_of(session, drawn, commits[0], commits[-1])
     sparks = await overviewing.sparks_of(session, drawn, commits[0])
     assert {(one.series_id, one.commit_id, *one[3:]) for one in sparks} == {
         (cell.series_id, cell.commit.id, cell.value, cell.log_ratio, cell.low, cell.high, cell.outcome)
@@ -169,6 +169,17 @@ async def test_commits_that_a_machine_measured_come_oldest_first(client, reports
     assert [commit.sha for commit in commits] == [reports.sha(2), reports.sha(3)]
 
 
+async def test_what_was_measured_until_a_commit_holds_nothing_later(client, reports, session):
+    await upload(client, *(reports.report(number) for number in (1, 2, 3)))
+    project, machine = await here(session)
+    commits = await overviewing.measured_commits(session, project, machine, limit=6)
+    first_two = await overviewing.measured_commits(session, project, machine, limit=2, until=commits[1])
+    assert [commit.sha for commit in first_two] == [reports.sha(1), reports.sha(2)]
+    series = (await standing(session, "time")).series_id
+    cells = await overviewing.lines_of(session, [series], *first_two)
+    assert [cell.commit.sha for cell in cells] == [reports.sha(1), reports.sha(2)]
+
+
 async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(client, reports, session):
     calm, moved = (reports.case("calm", log_ratio=-0.5), reports.case("moved", log_ratio=-0.9))
     await upload(client, reports.report(1, cases=[calm, moved]))
@@ -178,7 +189,7 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
     commits = await overviewing.measured_commits(session, project, machine, limit=6)
     ids = [commit.id for commit in commits]
     changed = await overviewing.changed_series(session, machine, ids, floor=0.02)
-    cells = await overviewing.lines_of(session, changed, commits[0])
+    cells = await overviewing.lines_of(session, changed, commits[0], commits[-1])
     assert {(cell.case.workload, cell.variant, cell.metric) for cell in cells} == {("moved", "fused", "time")}
     assert len(cells) == 2
     assert await overviewing.changed_series(session, machine, ids[-1:], floor=0.02) == []
@@ -189,7 +200,11 @@ async def changed(session):
     project, machine = await here(session)
     commits = await overviewing.measured_commits(session, project, machine, limit=6)
     series = await overviewing.changed_series(session, machine, [commit.id for commit in commits], floor=0.02)
-    return {cell.metric for cell in await overviewing.lines_of(session, series, commits[0]) if cell.variant == "fused"}
+    return {
+        cell.metric
+        for cell in await overviewing.lines_of(session, series, commits[0], commits[-1])
+        if cell.variant == "fused"
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""What changed at a commit on a machine: the news of the overview, of this commit alone and whenever it was."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_dashboards import links
+from pullback_dashboards.history import Commit
+from pullback_dashboards.news.sources import lately
+from pullback_dashboards.news.view import AT_A_COMMIT, Told, tell
+from pullback_service.ids import ProjectId
+from pullback_service.series.queries import CommitFacts, MeasuringMachine
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What changed on a machine since `before`, the commit that it measured before; None where this was its first."""
+
+    machine: str
+    before: Commit | None
+    compare_href: str | None
+    told: Told
+
+
+async def changes_at(
+    session: AsyncSession,
+    project: str,
+    project_id: ProjectId,
+    commit: CommitFacts,
+    machine: MeasuringMachine,
+    *,
+    named: str | None,
+) -> Changes | None:
+    """What a machine says of a commit; None where it measured nothing there. Addresses go on with the machine if `named`."""
+    history = await lately(session, project_id, machine.id, until=commit)
+    if not history.commits or history.commits[-1].id != commit.id:
+        return None
+    before = history.commits[-2] if len(history.commits) > 1 else None
+    return Changes(
+        machine=machine.name,
+        before=before,
+        compare_href=links.compare(project, base=before.sha, head=commit.sha, machine=named) if before else None,
+        told=tell(history, AT_A_COMMIT, project=project, machine=named),
+    )

@@ -1,0 +1,250 @@
+"""What changed at the newest commits of a history, in words, the same change in many cases as one item.
+
+Exact metrics: any change since the commit measured before, which is the commit's doing unless the software changed as well,
+all of whose changes are one item. Time: what a comparison of both commits says; else a ratio to the baseline that moved by
+more than the floor with intervals that do not overlap, worded as a move of the ratio, for no paired comparison confirmed it.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pullback_dashboards import links
+from pullback_dashboards.charts.palette import BASELINE
+from pullback_dashboards.history import TIERS, Claim, History, Line, Reading
+from pullback_dashboards.wording import factors, units
+from pullback_service.machines.software import doubt_of_change
+
+_TOLD_METRICS = 2
+_FIRST_METRICS = ("array_allocs", "array_bytes", "time")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much is told: of how many of the newest commits, in how many items, with how many cases each."""
+
+    commits: int
+    items: int
+    cases: int
+
+
+LATELY = Extent(commits=5, items=12, cases=3)
+AT_A_COMMIT = Extent(commits=1, items=50, cases=12)
+
+
+@dataclass(frozen=True)
+class Where:
+    """A case that a piece of news is about."""
+
+    case: str
+    href: str
+
+
+@dataclass(frozen=True)
+class News:
+    """One change between a commit and the one measured before it, in all the cases that show it.
+
+    Where the cases are not `alike`, the text is that of the first, which changed most.
+    """
+
+    tone: str
+    mark: str
+    variant: str
+    text: str
+    note: str
+    cases: tuple[Where, ...]
+    more: int
+    sha: str
+    title: str | None
+    commit_href: str
+    alike: bool = True
+
+
+@dataclass(frozen=True)
+class Told:
+    """News, the newest commit first, at each what is worse first; and how many items more there are.
+
+    `unjudged` is how many ratios moved of which that is no news, for something else used the machine.
+    """
+
+    news: tuple[News, ...] = ()
+    left_out: int = 0
+    unjudged: int = 0
+
+
+def tell(history: History, extent: Extent, *, project: str, machine: str | None) -> Told:
+    """What changed at the newest commits of a history, each against the one measured before it."""
+    together: dict[tuple[int, str], list[_Change]] = {}
+    for change in _all_changes(history, extent.commits):
+        together.setdefault((change.place, change.told_with or f"{change.variant} {change.text}"), []).append(change)
+    groups = [sorted(same, key=lambda change: (_rank(change), -change.size)) for same in together.values()]
+    groups.sort(key=lambda same: (-same[0].place, _gravity(same[0]), -same[0].size))
+    return Told(
+        news=tuple(_told(same, history, extent.cases, project, machine) for same in groups[: extent.items]),
+        left_out=max(0, len(groups) - extent.items),
+        unjudged=_unjudged_ratios(history, extent.commits),
+    )
+
+
+def changed_cases(history: History, extent: Extent) -> frozenset[str]:
+    """Cases of which there is news."""
+    return frozenset(change.case for change in _all_changes(history, extent.commits))
+
+
+def _unjudged_ratios(history: History, commits: int) -> int:
+    moves = 0
+    for line in history.lines:
+        if line.metric.name != "time" or line.variant not in TIERS:
+            continue
+        measured = [(place, reading) for place, reading in enumerate(line.readings) if reading is not None]
+        moves += any(
+            place >= len(history.commits) - commits
+            and (before.contaminated or now.contaminated)
+            and factors.move(before.spread, now.spread, bigger_is_better=line.metric.bigger_is_better) is not None
+            for (_, before), (place, now) in pairwise(measured)
+        )
+    return moves
+
+
+def _all_changes(history: History, commits: int) -> list["_Change"]:
+    """Changes of lines; where these claim nothing, what a comparison of both commits says takes their place."""
+    judged = {(claim.case, claim.variant, claim.metric, claim.place) for claim in history.claims}
+    changes = [
+        change
+        for line in history.lines
+        for change in _changes(line, history, commits)
+        if not (change.open and (change.case, change.variant, change.metric, change.place) in judged)
+    ]
+    first = len(history.commits) - commits
+    newest = {
+        (claim.case, claim.variant, claim.metric, claim.place, claim.reference): claim for claim in history.claims
+    }
+    return changes + [
+        _claimed(claim) for claim in newest.values() if claim.outcome in factors.DIFFERENT and claim.place >= first
+    ]
+
+
+def _told(same: list["_Change"], history: History, most_cases: int, project: str, machine: str | None) -> News:
+    """One item: the sentence is of the case that changed most, and of at most a few metrics."""
+    first, commit = same[0], history.commits[same[0].place]
+    cases = list(dict.fromkeys(change.case for change in same))
+    variants = [variant for variant in history.variants if variant in {change.variant for change in same}]
+    of_first = [change for change in same if change.case == first.case and change.variant == first.variant]
+    texts = [change.text for change in of_first[:_TOLD_METRICS]]
+    if len(of_first) > len(texts):
+        rest = len(of_first) - len(texts)
+        texts.append(f"{rest} more {'count' if rest == 1 else 'counts'}")
+    alike = {change.text for change in of_first} == {change.text for change in same}
+    if len(variants) > 1 and not alike:
+        texts[0] = f"counts changed, such as {first.variant} {texts[0]}"
+    return News(
+        tone=first.tone,
+        mark=factors.sign(first.tone),
+        variant=", ".join(variants) or first.variant,
+        text=", ".join(texts),
+        note=first.note,
+        cases=tuple(Where(case, links.case(project, commit.sha, case, machine=machine)) for case in cases[:most_cases]),
+        more=max(0, len(cases) - most_cases),
+        alike=alike,
+        sha=commit.sha,
+        title=commit.title,
+        commit_href=links.commit(project, commit.sha, machine=machine),
+    )
+
+
+def _gravity(change: "_Change") -> int:
+    """What is worse or fails comes first, then what nobody knows, then what is better."""
+    return {"better": 2, "unsure": 1}.get(change.tone, 0)
+
+
+def _rank(change: "_Change") -> int:
+    """Which metric of an item is told first: arrays, then their bytes, then the layers below."""
+    return _FIRST_METRICS.index(change.metric) if change.metric in _FIRST_METRICS else len(_FIRST_METRICS)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change at a commit: where, how large (for sorting only), and in words. What is `told_with` the same is one item.
+
+    What is `open` claims nothing: a comparison of both commits knows better.
+    """
+
+    place: int
+    size: float
+    case: str
+    variant: str
+    tone: str
+    text: str
+    note: str = ""
+    metric: str = "time"
+    open: bool = False
+    told_with: str = ""
+
+
+_AGAIN = "runs again since this commit"
+
+
+def _claimed(claim: Claim) -> _Change:
+    note = "measured in the same groups"
+    if claim.provisional:
+        note += ", by a provisional floor"
+    return _Change(
+        claim.place, abs(claim.log_ratio or 0.0), claim.case, claim.variant, claim.tone,
+        claim.words, note, metric=claim.metric, told_with=f"{claim.variant} {claim.metric} {claim.outcome} {claim.reference}",
+    )  # fmt: skip
+
+
+def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
+    """The changes of a line at the newest commits, each against the commit measured before it."""
+    measured = [(place, reading) for place, reading in enumerate(line.readings) if reading is not None]
+    for (_, before), (place, now) in pairwise(measured):
+        if place < len(history.commits) - commits:
+            continue
+        if now.failure:
+            if not before.failure and line.metric.name == "time":
+                text = f"fails since this commit: {now.failure}"
+                yield _Change(place, math.inf, line.case, line.variant, "failed", text, told_with=text)
+        elif before.failure:
+            if line.metric.name == "time":
+                yield _Change(place, math.inf, line.case, line.variant, "plain", _AGAIN, told_with=_AGAIN)
+        elif line.metric.exact:
+            yield from _exact_change(place, before, now, line, history.software_behind(line.metric, before, now))
+        elif line.metric.name == "time" and line.variant in TIERS:  # a commit of ours moves no peer
+            yield from _moved_ratio(place, before, now, line)
+
+
+def _exact_change(place: int, before: Reading, now: Reading, line: Line, software: str) -> Iterator[_Change]:
+    if before.value is None or now.value is None or before.value == now.value:
+        return
+    outcome = "less" if now.value < before.value else "more"
+    tone = factors.tone(outcome, bigger_is_better=line.metric.bigger_is_better)
+    unit = line.metric.unit
+    text = (
+        f"{line.metric.label} {units.quantity(before.value, unit)} → {units.quantity(now.value, unit)} "
+        f"({units.change(now.value - before.value, unit)})"
+    )
+    size = abs(math.log((now.value + 1) / (before.value + 1)))
+    if software:
+        yield _Change(
+            place, size, line.case, line.variant, "unsure", text, doubt_of_change(software), metric=line.metric.name,
+            open=True, told_with=software,
+        )  # fmt: skip
+        return
+    yield _Change(
+        place, size, line.case, line.variant, tone, text, metric=line.metric.name,
+        told_with=f"{line.variant} {tone}",
+    )  # fmt: skip
+
+
+def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
+    bigger_is_better = line.metric.bigger_is_better
+    moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
+    if moved is None or before.log_ratio is None or now.log_ratio is None or before.contaminated or now.contaminated:
+        return
+    text = f"time against {BASELINE} moved {factors.factor(before.log_ratio)} → {factors.factor(now.log_ratio)}"
+    note = "intervals apart, not yet confirmed by a paired comparison"
+    yield _Change(
+        place, abs(now.log_ratio - before.log_ratio), line.case, line.variant,
+        factors.tone(moved, bigger_is_better=bigger_is_better), text, note, open=True, told_with=f"{line.variant} moved {moved}",
+    )  # fmt: skip

@@ -1,0 +1,110 @@
+"""What changed at a commit, on its page: what the overview says of it, of old commits too, a machine at a time."""
+
+import httpx
+import pytest
+from tests.dashboards.browser.conftest import SHAS, fresh_database, made_report, serving
+
+pytestmark = pytest.mark.browser
+
+
+def at(sha, project="pullback"):
+    return f"/projects/{project}/commits/{sha}"
+
+
+def section(page):
+    return page.locator("section", has=page.locator("#changes"))
+
+
+@pytest.mark.parametrize("place", [11, 9, 7])
+def test_the_page_of_a_commit_says_of_it_what_the_overview_does(base, place):
+    overview = httpx.get(f"{base}/overview.json?project=pullback").json()
+    of_commit = [
+        (item["mark"], item["variant"], item["text"], item["note"])
+        for item in overview["news"]
+        if item["sha"] == SHAS[place]
+    ]
+    assert of_commit
+    changes = httpx.get(f"{base}{at(SHAS[place])}.json").json()["changes"]
+    assert changes["before"]["sha"] == SHAS[place - 1]
+    assert [(i["mark"], i["variant"], i["text"], i["note"]) for i in changes["told"]["news"]] == of_commit
+
+
+def test_a_change_leads_to_its_case_and_the_whole_to_the_comparison(visit):
+    page = visit(at(SHAS[11]), javascript=False)
+    told = section(page).locator("li", has_text="arrays 3 → 4 (+1)")
+    assert told.get_by_role("link").first.get_attribute("href").startswith(f"{at(SHAS[11])}/cases/")
+    section(page).get_by_role("link", name="compare all series").click()
+    assert page.locator("h1").inner_text().split() == [SHAS[10][:9], "→", SHAS[11][:9]]
+
+
+def test_of_commits_of_long_ago_changes_are_told_too(visit):
+    assert "0.59× → 0.47×" in section(visit(at(SHAS[4]))).inner_text()
+
+
+def test_where_nothing_is_told_the_page_says_why(visit):
+    assert "the first commit that lab-7 measured" in section(visit(at(SHAS[0]))).inner_text()
+    assert "Nothing moved" in section(visit(at(SHAS[2]))).inner_text()
+
+
+@pytest.fixture(scope="module")
+def other(postgres_server, migrated_template):
+    """A service of this file's own: uploads to the one of the session would be the newest everywhere."""
+    with (
+        serving(fresh_database(postgres_server, migrated_template)) as address,
+        httpx.Client(base_url=address) as client,
+    ):
+        yield client
+
+
+def send(client, *reports):
+    for report in reports:
+        client.post("/api/v1/reports", json=report).raise_for_status()
+
+
+def told_of(client, path):
+    """The section as a reader without a browser has it."""
+    page = client.get(f"{path}.md").raise_for_status().text
+    return " ".join(page.partition("## What changed")[2].partition("\n## ")[0].split())
+
+
+def test_each_machine_says_what_changed_on_it(other, visit):
+    for place, machine in ((0, "one"), (1, "one"), (2, "one"), (0, "two"), (2, "two")):
+        report = made_report(place, project="pairs", machine=machine)
+        if place == 2 and machine == "two":
+            report["cases"][0]["variants"][1]["metrics"]["array_allocs"]["value"] = 8
+        send(other, report)
+    page = visit(at(SHAS[2], "pairs"), at=str(other.base_url).rstrip("/"))
+    machines = page.get_by_role("group", name="machine")
+    machines.get_by_role("link", name="one").click()
+    page.wait_for_url("**machine=one")
+    assert f"Against {SHAS[1][:9]}" in section(page).inner_text()
+    assert "→ 8" not in section(page).inner_text()
+    machines.get_by_role("link", name="two").click()
+    page.wait_for_url("**machine=two")
+    assert f"Against {SHAS[0][:9]}" in section(page).inner_text()
+    told = section(page).locator("li", has_text="arrays 3 → 8 (+5)")
+    assert told.get_by_role("link").first.get_attribute("href").endswith("?machine=two")
+    answer = other.get(at(SHAS[1], "pairs"), params={"machine": "two"}, headers={"accept": "text/html"})
+    assert answer.status_code == 404
+    assert "No machine" in answer.text
+    assert f"has measured commit {SHAS[1][:9]}: there are one." in answer.text
+
+
+def test_times_without_a_baseline_say_nothing_and_the_page_says_so(other):
+    for place in (0, 1):
+        report = made_report(place, project="plain")
+        for case in report["cases"]:
+            case["variants"] = [variant for variant in case["variants"] if variant["variant"] == "unfused"]
+            case["paired"] = []
+        send(other, report)
+    assert "Times without a ratio to unfused say nothing here" in told_of(other, at(SHAS[1], "plain"))
+
+
+def test_ratios_that_moved_while_something_else_used_the_machine_are_no_news(other):
+    for place in (3, 4):  # at which the ratios of both tiers move
+        report = made_report(place, project="disturbed")
+        report["harness"]["quality"] = "contaminated" if place == 4 else "clean"
+        send(other, report)
+    told = told_of(other, at(SHAS[4], "disturbed"))
+    assert "moved while something else used the machine" in told
+    assert SHAS[3][:9] in told

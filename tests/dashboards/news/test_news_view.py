@@ -1,0 +1,217 @@
+from dataclasses import replace
+
+from pullback_dashboards.history import Claim, Metric, Reading
+from pullback_dashboards.news.view import AT_A_COMMIT, LATELY, Extent, changed_cases, tell
+
+
+def news(history, extent=LATELY):
+    return tell(history, extent, project="p", machine=None).news
+
+
+def test_news_tell_exact_changes_and_ratios_that_moved(history):
+    told = {(item.variant, item.text.split(" (")[0]) for item in news(history)}
+    assert ("fused", "array bytes 1\u202fKiB → 2\u202fKiB") in told
+    assert ("fused", "time against unfused moved 0.40× → 0.50×") in told
+
+
+def test_a_ratio_that_moved_is_no_news_of_a_peer_nor_of_a_contaminated_reading(build):
+    moved = [build.paired(0.40), build.paired(0.50)]
+
+    def told(variant, readings):
+        lines = build.line("unfused", [Reading(1.0)] * 2), build.line(variant, readings)
+        return [item.text for item in news(build.history(*lines))]
+
+    assert len(told("fused", moved)) == 1
+    assert told("numpy", moved) == []
+    for place in (0, 1):
+        disturbed = [each._replace(contaminated=place == at) for at, each in enumerate(moved)]
+        assert told("fused", disturbed) == []
+
+
+def test_moves_that_are_no_news_for_something_else_used_the_machine_are_counted(build):
+    def counted(*readings):
+        return tell(
+            build.history(build.line("fused", readings), build.line("numpy", readings)),
+            LATELY,
+            project="p",
+            machine=None,
+        ).unjudged
+
+    steady, moved = build.paired(0.40), build.paired(0.50)
+    noisy = moved._replace(contaminated=True)
+    assert counted(steady, moved) == counted(steady, steady._replace(contaminated=True)) == 0
+    assert counted(steady, noisy) == counted(noisy, steady) == 1
+    assert counted(steady, noisy, *[noisy] * LATELY.commits) == 0  # long ago
+
+
+def test_noise_within_the_intervals_is_no_news(build):
+    lines = (
+        build.line("unfused", [Reading(1.0)] * 2),
+        build.line("fused", [build.paired(0.50), build.paired(0.505)]),
+    )
+    assert news(build.history(*lines)) == ()
+
+
+def test_an_absolute_time_alone_accuses_nobody(build):
+    lines = (build.line("unfused", [Reading(1.0), Reading(1.6)]),)
+    assert news(build.history(*lines)) == ()
+
+
+def test_the_same_change_in_many_cases_is_one_item(build):
+    lines = [build.line("fused", [Reading(3.0), Reading(4.0)], build.bytes, case=f"dense[n={n}]") for n in range(1, 6)]
+    (item,) = news(build.history(*lines))
+    assert (len(item.cases), item.more, item.mark) == (3, 2, "▲")
+
+
+def counted_anew(build, *, doubted=("fused",), **counts):
+    """Two commits at which variants count so, of which some were counted with another NumPy at the second."""
+    lines = [
+        build.line(variant, [Reading(float(n), report=f"{variant} {at}") for at, n in enumerate(counted)], build.bytes)
+        for variant, counted in counts.items()
+    ]
+    software = {(f"{variant} 0", f"{variant} 1"): "numpy 1.26.4, then 2.4.0" for variant in doubted}
+    return replace(build.history(*lines), software=software)
+
+
+def test_a_count_that_changed_with_the_software_accuses_nobody(build):
+    history = counted_anew(build, fused=(3, 900), stateful=(3, 4), native=(4, 3))
+    told = [(item.variant, item.mark, item.tone) for item in news(history)]
+    assert told == [("stateful", "▲", "worse"), ("fused", "?", "unsure"), ("native", "▼", "better")]
+    assert changed_cases(history, LATELY) == {"dense[n=100,f4,cpu]"}
+
+
+def test_what_changed_with_the_software_is_one_item_of_all_variants(build):
+    history = counted_anew(build, doubted=("fused", "stateful"), fused=(3, 900), stateful=(4, 3))
+    (item,) = news(history)
+    assert item.variant == "fused, stateful"
+    assert item.text == "counts changed, such as fused array bytes 3\u202fB → 900\u202fB (+897\u202fB)"
+    assert "numpy 1.26.4, then 2.4.0" in item.note
+
+
+def test_a_session_that_counted_both_commits_knows_better_than_two_installations(build):
+    history = counted_anew(build, fused=(3, 900))
+    claim = Claim(1, "dense", "dense[n=100,f4,cpu]", "fused", "array_bytes", "0" * 40, "equal", 0.0)
+    assert news(replace(history, claims=(claim,))) == ()
+    (item,) = news(replace(history, claims=(replace(claim, outcome="more"),)))
+    assert (item.mark, item.note) == ("▲", "measured in the same groups")
+
+
+def test_a_new_failure_comes_first(build):
+    lines = (
+        build.line("unfused", [Reading(1.0)] * 2),
+        build.line("fused", [build.paired(0.5), Reading(failure="wrong gradient")]),
+        build.line("fused", [Reading(3.0), Reading(900.0)], build.bytes),
+    )
+    first = news(build.history(*lines))[0]
+    assert first.text == "fails since this commit: wrong gradient"
+
+
+def test_a_move_two_commits_ago_is_still_lately_and_one_of_long_ago_is_not(build):
+    def told(readings):
+        lines = (build.line("unfused", [Reading(1.0)] * len(readings)), build.line("fused", readings))
+        return news(build.history(*lines))
+
+    slow, fast = build.paired(0.9), build.paired(0.3)
+    assert len(told([slow, slow, fast, fast, fast])) == 1
+    assert told([slow, *[fast] * 9]) == ()
+
+
+def test_a_variant_that_runs_again_is_news(build):
+    lines = (
+        build.line("unfused", [Reading(1.0)] * 2),
+        build.line("fused", [Reading(failure="missing"), build.paired(0.5)]),
+    )
+    (item,) = news(build.history(*lines))
+    assert item.text == "runs again since this commit"
+
+
+def test_what_a_session_says_takes_the_place_of_a_ratio_that_moved(history):
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "slower", 0.03, 0.026, 0.034, 20)
+    told = [item for item in news(replace(history, claims=(claim,))) if "time" in item.text]
+    assert ("fused", "3.0 % more time than aaaaaaaaa (+2.6 % to +3.5 %, 20 groups)") in {
+        (t.variant, t.text) for t in told
+    }
+    assert not any(item.variant == "fused" and "moved" in item.text for item in told)
+
+
+def test_a_session_that_found_no_difference_takes_back_a_ratio_that_moved(history):
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "same", 0.001, -0.004, 0.006, 20)
+    told = [item for item in news(replace(history, claims=(claim,))) if "time" in item.text]
+    assert all(item.variant != "fused" for item in told)
+
+
+def test_what_a_session_says_of_a_metric_follows_its_direction(history):
+    claim = Claim(
+        3, "dense", "dense[n=100,f4,cpu]", "fused", "hits", "a" * 40, "less", -0.7, bigger_is_better=True
+    )  # fmt: skip
+    told = {item.text: item for item in news(replace(history, claims=(claim,)))}
+    item = told["50.3 % less hits than aaaaaaaaa"]
+    assert (item.tone, item.mark) == ("worse", "▲")
+
+
+def test_bytes_and_hits_that_both_rose_are_two_items(build):
+    hits = Metric("hits", "1", exact=True, bigger_is_better=True)
+    lines = [build.line("fused", [Reading(2.0), Reading(4.0)], metric) for metric in (build.bytes, hits)]
+    told = news(build.history(*lines))
+    assert [(item.mark, item.text.split()[0]) for item in told] == [("▲", "array"), ("▼", "hits")]
+
+
+def test_changed_cases_are_those_of_the_news(history):
+    assert changed_cases(history, LATELY) == {"dense[n=100,f4,cpu]"}
+
+
+def test_changes_of_one_kind_are_one_item_led_by_the_largest(build):
+    lines = [
+        build.line("fused", [Reading(1000.0 * n), Reading(1000.0 * n + 5000)], build.bytes, case=f"dense[n={n}]")
+        for n in range(1, 4)
+    ]
+    (item,) = news(build.history(*lines))
+    assert not item.alike
+    assert [where.case for where in item.cases] == ["dense[n=1]", "dense[n=2]", "dense[n=3]"]
+
+
+def test_counts_of_one_variant_at_one_commit_are_one_sentence_with_arrays_first(build):
+    metrics = [
+        Metric(name, "1", exact=True) for name in ("native_allocs", "array_bytes", "array_allocs", "native_bytes")
+    ]
+    lines = [build.line("fused", [Reading(10.0), Reading(11.0)], metric) for metric in metrics]
+    (item,) = news(build.history(*lines))
+    assert item.text == "arrays 10 → 11 (+1), array bytes 10 → 11 (+1), 2 more counts"
+
+
+def test_a_failure_of_all_variants_is_told_once(build):
+    lines = [
+        build.line(variant, [build.paired(0.5), Reading(failure="wrong gradient")])
+        for variant in ("unfused", "fused", "stateful")
+    ]
+    (item,) = news(build.history(*lines))
+    assert item.variant == "unfused, fused, stateful"
+
+
+def test_of_a_commit_alone_older_news_are_left_out_and_more_cases_named(build):
+    lines = [
+        build.line("fused", [Reading(3.0), Reading(4.0), Reading(5.0)], build.bytes, case=f"dense[n={n}]")
+        for n in range(1, 16)
+    ]
+    history = build.history(*lines)
+    assert [(item.sha, len(item.cases)) for item in news(history)] == [(history.commits[at].sha, 3) for at in (2, 1)]
+    (item,) = news(history, AT_A_COMMIT)
+    assert (item.sha, len(item.cases), item.more) == (history.commits[2].sha, 12, 3)
+
+
+def test_a_case_that_was_left_out_at_the_commit_before_is_held_against_its_reading_before_that(build):
+    told = news(build.history(build.line("fused", [Reading(3.0), None, Reading(4.0)], build.bytes)), AT_A_COMMIT)
+    assert [item.text for item in told] == ["array bytes 3\u202fB → 4\u202fB (+1\u202fB)"]
+
+
+def test_items_that_are_left_out_are_counted(build):
+    lines = [build.line(name, [Reading(3.0), Reading(4.0)], build.bytes) for name in ("fused", "native", "stateful")]
+    told = tell(build.history(*lines), Extent(commits=5, items=2, cases=3), project="p", machine=None)
+    assert (len(told.news), told.left_out) == (2, 1)
+
+
+def test_addresses_go_on_with_the_machine_that_was_asked_for(build):
+    history = build.history(build.line("fused", [Reading(3.0), Reading(4.0)], build.bytes))
+    (item,) = tell(history, LATELY, project="p", machine="box").news
+    assert item.commit_href.endswith(f"{item.sha}?machine=box")
+    assert item.cases[0].href.endswith("?machine=box")
