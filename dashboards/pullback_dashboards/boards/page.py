@@ -115,6 +115,7 @@ async def _read_pin(
         address=pinned.address,
         title=pinned.words,
         image=pinned.image,
+        narrow_image=pinned.narrow_image,
         project=pinned.project,
         boards=tuple(board_row(each) for each in stored if each.may_change),
         may_make=not caller.anonymous,

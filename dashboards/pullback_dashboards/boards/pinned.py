@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.still import BESIDE_OTHERS
+from pullback_dashboards.charts.still import BESIDE_OTHERS, NARROWEST
 from pullback_dashboards.history import metric_label
 from pullback_service.commits.naming import FULL_HASH
 
@@ -33,10 +33,12 @@ class Pinned:
     @property
     def image(self) -> str | None:
         """Where its chart is as an image; a comparison has none."""
-        if self.kind == "compare":
-            return None
-        path, _, query = self.address.partition("?")
-        return links.twin(path, f"{query}&width={BESIDE_OTHERS}".lstrip("&"), "svg")
+        return self._drawn(BESIDE_OTHERS)
+
+    @property
+    def narrow_image(self) -> str | None:
+        """The same for a phone."""
+        return self._drawn(NARROWEST)
 
     @property
     def words(self) -> str:
@@ -61,6 +63,12 @@ class Pinned:
             for value in values
         ]
         return ", ".join(said) or "all series"
+
+    def _drawn(self, width: int) -> str | None:
+        if self.kind == "compare":
+            return None
+        path, _, query = self.address.partition("?")
+        return links.twin(path, f"{query}&width={width}".lstrip("&"), "svg")
 
     @property
     def _path(self) -> str:

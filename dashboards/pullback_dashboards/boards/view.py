@@ -57,6 +57,7 @@ class Tile:
     kind: str
     href: str
     image: str | None
+    narrow_image: str | None
     held: Held | None = None
 
 
@@ -80,6 +81,7 @@ class PinView:
     address: str
     title: str
     image: str | None
+    narrow_image: str | None
     project: str
     boards: tuple[BoardRow, ...]
     may_make: bool
@@ -119,6 +121,7 @@ def tile(stored: StoredChart, place: int, held: Held | None = None) -> Tile:
         kind=pinned.kind,
         href=pinned.address,
         image=pinned.image,
+        narrow_image=pinned.narrow_image,
         held=held,
     )
 

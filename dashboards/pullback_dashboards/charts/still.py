@@ -19,6 +19,7 @@ WIDTH, HEIGHT = 860, 250
 BESIDE_OTHERS = 600  # the width of one of two charts that share a page, so that its letters keep their size
 NARROWEST, WIDEST = 420, 1600
 _LEFT, _TOP, _BOTTOM = 58, 26, 26
+_MARGIN = 8  # where a title begins that is too long above the curves
 _RIGHT, _WIDEST_RIGHT = 132, 240  # room for names: as much as they need, between these
 _LETTER = 8.3  # pixels of a bold letter of twelve, in the widest of the usual fonts
 _LABEL = 14  # pixels that a name needs for itself
@@ -103,7 +104,7 @@ def _element(curves: Sequence[Curve], axes: Axes, width: int, head: str) -> str:
         [f'<text x="{_LEFT}" y="{HEIGHT / 2}" fill="var(--ink-3)">{escape(axes.title)}</text>']
         if not curves
         else [
-            *_grid(frame, axes),
+            *_grid(frame, axes, width, inline=not head),
             *(part for curve in curves for part in _curve(curve, frame)),
             *_names(curves, frame, axes, width),
         ]
@@ -155,13 +156,19 @@ class _Frame:
         return HEIGHT - _BOTTOM - (at - self.bottom) / (self.top - self.bottom) * (HEIGHT - _TOP - _BOTTOM)
 
 
-def _grid(frame: _Frame, axes: Axes) -> Iterator[str]:
-    yield f'<text class="still-name" x="{_LEFT}" y="16" fill="var(--ink-2)" font-weight="600">{escape(axes.title)}</text>'
+def _grid(frame: _Frame, axes: Axes, width: int, *, inline: bool) -> Iterator[str]:
+    """Heights with their lines. In a page they are said once more amid the chart, for phones, where its left half is away."""
+    start = _LEFT if _LEFT + len(axes.title) * _LETTER <= width else _MARGIN
+    title = escape(_shortened(axes.title, int((width - start) / _LETTER)))
+    yield f'<text class="still-name" x="{start}" y="16" fill="var(--ink-2)" font-weight="600">{title}</text>'
     right = frame.right
     for height in frame.ticks:
         y = frame.y(height)
         yield f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="var(--rule)"/>'
-        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="var(--ink-3)">{height:.6g}{escape(axes.unit)}</text>'
+        said = f"{height:.6g}{escape(axes.unit)}"
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="var(--ink-3)">{said}</text>'
+        if inline:
+            yield f'<text class="still-height" x="{width / 2:.0f}" y="{y - 3:.1f}">{said}</text>'
     for note in axes.notes:
         yield (
             f'<text x="{frame.x(note.place):.1f}" y="{_TOP + 6}" text-anchor="middle" font-size="10" '

@@ -43,8 +43,10 @@ def test_where_one_is_in_a_page_is_not_pinned():
 
 def test_charts_have_images_and_comparisons_have_none():
     assert read_address("/projects/p/explore?metric=time").image == "/projects/p/explore.svg?metric=time&width=600"
+    assert read_address("/projects/p/workloads/w").narrow_image == "/projects/p/workloads/w.svg?width=420"
     assert read_address("/projects/p/workloads/w").image == "/projects/p/workloads/w.svg?width=600"
-    assert read_address("/projects/p/compare?head=main").image is None
+    compared = read_address("/projects/p/compare?head=main")
+    assert compared.image is compared.narrow_image is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,12 @@ pytestmark = pytest.mark.browser
 EXPLORED = "/projects/pullback/explore?workload=dense_bias_act&metric=time&split=variant"
 
 
+def drawn_for(page):
+    """For which widths the images are drawn that the browser chose."""
+    chosen = page.locator("figure img").evaluate_all("(images) => images.map((image) => image.currentSrc)")
+    return {address.rpartition("width=")[2] for address in chosen}
+
+
 def test_charts_are_pinned_ordered_named_and_taken_off_without_a_script(visit, base):
     page = visit(EXPLORED, javascript=False)
     page.get_by_role("link", name=re.compile("^Pin fused: time")).click()
@@ -38,6 +44,11 @@ def test_charts_are_pinned_ordered_named_and_taken_off_without_a_script(visit, b
         drawn = httpx.get(base + address)
         assert drawn.headers["content-type"] == "image/svg+xml"
         assert drawn.text.count("<circle") >= 12
+
+    assert drawn_for(page) == {"600"}
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.reload()
+    assert drawn_for(page) == {"420"}
 
     page.get_by_role("link", name="Change this board").click()
     page.get_by_role("button", name=re.compile("^Move forward: main")).click()

@@ -4,6 +4,7 @@ import itertools
 import re
 from xml.etree import ElementTree as ET
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,21 @@ def test_a_file_has_its_own_colours_and_a_title_without_markup():
     assert document.find("{http://www.w3.org/2000/svg}title").text == "<script>alert(1)</script>"
     assert not list(document.iter("{http://www.w3.org/2000/svg}script"))
     assert "prefers-color-scheme:dark" in document.find("{http://www.w3.org/2000/svg}style").text
+
+
+@pytest.mark.parametrize(
+    ("title", "start", "drawn"),
+    [("short", 58, "short"), ("n" * 48, 8, "n" * 48), ("n" * 90, 8, "n" * 48 + "…")],
+)
+def test_a_title_that_is_too_long_begins_at_the_edge_and_is_cut_on_the_canvas(title, start, drawn):
+    axes = Axes(title, "×", 1, "a", "b")
+    assert f'x="{start}" y="16" fill="var(--ink-2)" font-weight="600">{drawn}</text>' in still([curve(0.5)], axes, 420)
+
+
+def test_a_chart_in_a_page_says_heights_amid_it_as_well_for_phones_and_a_file_does_not():
+    axes = Axes("t", "×", 2, "a", "b")
+    inside, file = still([curve(1.0, 1.0)], axes), standalone([curve(1.0, 1.0)], axes)
+    assert inside.count(">0.5×</text>") == 2 * file.count(">0.5×</text>") == 2
 
 
 def test_many_marks_are_a_line_with_an_end():
