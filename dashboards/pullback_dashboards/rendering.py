@@ -24,12 +24,10 @@ from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.noise import Floor, noise
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.raster import png
-from pullback_dashboards.charts.still import BESIDE_OTHERS, COLOURS_HASH, NARROWEST, WIDEST, still
+from pullback_dashboards.charts.still import COLOURS_HASH, NARROWEST, WIDEST
 from pullback_dashboards.charts.strip import Groups, strip
-from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_twin import markdown_of
-from pullback_dashboards.overview.view import Cell
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.controls import visible
 from pullback_dashboards.wording.counting import counted, noun
@@ -224,10 +222,6 @@ async def png_twin(svg: str, width: int) -> Response:
     return Response(body, media_type="image/png", headers=headers)
 
 
-def _sparkline(cell: Cell) -> Markup:
-    return Markup(cell.sparkline())  # noqa: S704 - numbers only
-
-
 def _noise(days: Sequence[Floor]) -> Markup:
     return Markup(noise(days))  # noqa: S704 - numbers only
 
@@ -238,10 +232,6 @@ def _strip(now: Groups, before: Groups | None, tone: str) -> Markup:
 
 def _drawing(svg: str) -> Markup:
     return Markup(svg)  # noqa: S704 - made by charts/, which escapes names
-
-
-def _multiple(chart: Chart) -> Markup:
-    return Markup(still(chart.curves, chart.axes, BESIDE_OTHERS))  # noqa: S704 - `still` escapes names
 
 
 def _tamed(value: object) -> object:
@@ -294,11 +284,9 @@ def _templates() -> Environment:
         "quantity": units.quantity,
         "exact": units.exact,
         "metric_label": metric_label,
-        "sparkline": _sparkline,
         "strip": _strip,
         "noise": _noise,
         "drawing": _drawing,
-        "multiple": _multiple,
         "markdown_text": markdown_text,
         "breakable": _breakable,
         "with_code": _with_code,

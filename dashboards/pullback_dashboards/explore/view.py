@@ -8,7 +8,7 @@ import orjson
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE, Look, look_of
-from pullback_dashboards.charts.still import Axes, Curve, Spot
+from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, still
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.wording import factors, units
@@ -66,6 +66,10 @@ class Chart:
     left_out: int
     alone: tuple[tuple[str, str], ...] | None = None
     pin_href: str | None = None
+
+    def still(self) -> str:
+        """The chart as SVG, for a place beside another."""
+        return still(self.curves, self.axes, BESIDE_OTHERS)
 
 
 @dataclass(frozen=True)
