@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.factors import Spread
+from pullback_service.comparisons.judging import Judgement
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 TIERS = ("unfused", "fused", "stateful", "native")
@@ -112,9 +113,22 @@ class Reading(NamedTuple):
         return Spread(self.log_ratio, self.low, self.high)
 
 
+def doubt_of_count(verdict: Judgement | None) -> str:
+    """Why a count that is another than before may not be the commit's doing; empty where it is."""
+    if verdict is None or verdict.outcome in {"less", "more"}:
+        return ""
+    if verdict.outcome == "equal":
+        return "An upload that counted both commits found no difference."
+    return verdict.reason or ""
+
+
 def counts_differ(metric: Metric, before: Reading, now: Reading) -> bool:
     """Whether two readings are two counts that are not the same."""
     return metric.exact and before.value is not None and now.value is not None and before.value != now.value
+
+
+Pair: TypeAlias = tuple[str, str, str, str, str]
+"""Case, variant, metric, and the reports that say what it was before and is now."""
 
 
 @dataclass(frozen=True)
@@ -132,20 +146,13 @@ class Line:
         """The newest reading and the place of its commit."""
         return next(((place, r) for place, r in reversed(list(enumerate(self.readings))) if r), None)
 
-    def steps(self) -> Iterator[tuple[int, Reading, Reading | None]]:
-        """Every reading, with its place and the one it follows: the newest before it that did not fail."""
-        before: Reading | None = None
-        for place, reading in enumerate(self.readings):
-            if reading is None:
-                continue
-            yield place, reading, reading.previous or before
-            if not reading.failure:
-                before = reading
-
 
 @dataclass(frozen=True)
 class Claim:
-    """What a comparison says, which measured two commits in the same groups: the commit at `place` against `reference`."""
+    """What may be said of two commits that were measured in the same groups: the commit at `place` against `reference`.
+
+    Where nothing may, `reason` says why.
+    """
 
     place: int
     workload: str
@@ -160,6 +167,7 @@ class Claim:
     groups: int | None = None
     provisional: bool = False
     bigger_is_better: bool = False
+    reason: str = ""
 
     @property
     def tone(self) -> str:
@@ -179,14 +187,15 @@ class Claim:
 class History:
     """Commits, oldest first, and the lines across them, of one project on one machine.
 
-    `software` says by two reports, in words, which software of the machine changed between them: what each was counted
-    with, where their counts differ.
+    `follows` says by place which other commit one was made from, where that is not the one before it: on another branch.
+    `verdicts` are what may be said of counts that differ between two commits.
     """
 
     commits: tuple[Commit, ...] = ()
     lines: tuple[Line, ...] = field(default=())
     claims: tuple[Claim, ...] = field(default=())
-    software: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    follows: Mapping[int, int] = field(default_factory=dict)
+    verdicts: Mapping["Pair", Judgement] = field(default_factory=dict)
 
     @cached_property
     def variants(self) -> tuple[str, ...]:
@@ -208,11 +217,31 @@ class History:
         """Cases of a workload, small sizes before large ones."""
         return tuple(sorted({line.case for line in self.lines if line.workload == workload}, key=case_order))
 
-    def software_behind(self, metric: Metric, before: Reading | None, now: Reading) -> str:
-        """Which software changed as well where a count did; empty where none did, and where no count changed."""
-        if before is None or before.report is None or now.report is None or not counts_differ(metric, before, now):
-            return ""
-        return self.software.get((before.report, now.report), "")
+    def steps(self, line: Line) -> Iterator[tuple[int, Reading, Reading | None]]:
+        """Every reading of a line, with its place and the one it follows: the nearest that did not fail."""
+        for place, reading in enumerate(line.readings):
+            if reading is not None:
+                yield place, reading, reading.previous or self.reading_before(line, place, failed=False)[1]
+
+    def reading_before(self, line: Line, place: int, *, failed: bool) -> tuple[int, Reading | None]:
+        """The reading of a line that the one at a place follows, and where; of those that `failed` as well, if wanted."""
+        at = self.before(place)
+        while at >= 0:
+            reading = line.readings[at]
+            if reading is not None and (failed or not reading.failure):
+                return at, reading
+            at = self.before(at)
+        return at, None
+
+    def before(self, place: int) -> int:
+        """The place of the commit that one was made from, as far as anybody told; before the first there is none, -1."""
+        return self.follows.get(place, place - 1)
+
+    def verdict(self, line: Line, before: Reading | None, now: Reading) -> Judgement | None:
+        """What may be said of a count that is another than before; None where it is not, or nobody asked."""
+        if before is None or before.report is None or now.report is None:
+            return None
+        return self.verdicts.get((line.case, line.variant, line.metric.name, before.report, now.report))
 
     def find(self, case: str, variant: str, metric: str) -> Line | None:
         """The line of one series."""

@@ -2,17 +2,28 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.charts.palette import BASELINE
-from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading, counts_differ, with_exact_ratios
+from pullback_dashboards.history import (
+    Claim,
+    Commit,
+    History,
+    Line,
+    Metric,
+    Pair,
+    Reading,
+    counts_differ,
+    with_exact_ratios,
+)
+from pullback_service.comparisons.queries import Compared
+from pullback_service.comparisons.steps import Step
 from pullback_service.errors import NotFoundError
-from pullback_service.ids import ProjectId
-from pullback_service.machines.software import software_under
+from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
+from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import queries
 from pullback_service.series.overviewing import StatedComparison
 from pullback_service.series.queries import CommitFacts, FailedCase, MeasuredCell, MeasuringMachine
@@ -47,24 +58,45 @@ def commit_of(facts: CommitFacts) -> Commit:
     return Commit(facts.sha, facts.title, facts.author, facts.authored_at, facts.branch, facts.id)
 
 
-async def with_software(session: AsyncSession, history: History, told: Iterable[tuple[UUID, UUID]] = ()) -> History:
-    """The history with what changed in software between reports whose counts differ: those of its lines, and those `told`.
-
-    Only these are looked up: of most histories none, of the others a few.
-    """
-    pairs = {*told, *_counting_differently(history)}
-    if not pairs:
-        return history
-    software = await software_under(session, {report for pair in pairs for report in pair})
-    said = {(str(older), str(newer)): software.between(older, newer) for older, newer in pairs}
-    return replace(history, software={pair: words for pair, words in said.items() if words})
-
-
-def _counting_differently(history: History) -> Iterable[tuple[UUID, UUID]]:
+def steps_of_counts(history: History, case_ids: Mapping[str, int], machine_id: MachineId) -> Mapping[Pair, Step]:
+    """Every step of a line at which a count is another than before, by what a view knows of it."""
+    steps = {}
     for line in history.lines:
-        for _, now, before in line.steps() if line.metric.exact else ():
-            if before is not None and before.report and now.report and counts_differ(line.metric, before, now):
-                yield UUID(before.report), UUID(now.report)
+        for place, now in enumerate(line.readings) if line.metric.exact else ():
+            if now is None:
+                continue
+            at, before = history.reading_before(line, place, failed=False)
+            older, newer = history.commits[at].id, history.commits[place].id
+            if before is None or not counts_differ(line.metric, before, now) or older is None or newer is None:
+                continue
+            pair = line.case, line.variant, line.metric.name, str(before.report), str(now.report)
+            steps[pair] = Step((case_ids[line.case], machine_id, line.variant, line.metric.name), older, newer)
+    return steps
+
+
+def steps_of_claims(stated: Iterable[StatedComparison], machine_id: MachineId) -> Mapping[StatedComparison, Step]:
+    """The steps of which uploads state how both commits compare."""
+    return {
+        one: Step((one.case.id, machine_id, one.variant, one.metric), one.reference_id, one.candidate_id)
+        for one in stated
+    }
+
+
+def with_judgements(
+    history: History,
+    counts: Mapping[Pair, Step],
+    claims: Mapping[StatedComparison, Step],
+    judged: Mapping[Step, Compared],
+) -> History:
+    """The history with what may be said of its steps."""
+    places = {commit.id: place for place, commit in enumerate(history.commits)}
+    return replace(
+        history,
+        verdicts={pair: judged[step].judgement for pair, step in counts.items() if step in judged},
+        claims=tuple(
+            claim_of(one, judged[step], places[one.candidate_id]) for one, step in claims.items() if step in judged
+        ),
+    )
 
 
 _Key = tuple[int, str, str]
@@ -110,12 +142,14 @@ def with_failures(
             rows = [[*nothing]]
             struck.append((failure.case.id, never, rows[0]))
         for row in rows:
-            row[place] = row[place] or Reading(failure=f"{failure.message}", report=str(failure.report_id))
+            if row[place] is None or failure.kind == WRONG_GRADIENT:  # whatever another report measured of it
+                row[place] = Reading(failure=f"{failure.message}", report=str(failure.report_id))
     return [replace(line, readings=tuple(row)) for _, line, row in struck]
 
 
-def claim_of(stated: StatedComparison, place: int) -> Claim:
-    """What a comparison says of the commit at a place."""
+def claim_of(stated: StatedComparison, judged: Compared, place: int) -> Claim:
+    """What may be said of the commit at a place, of which an upload states something."""
+    judgement = judged.judgement
     return Claim(
         place=place,
         workload=stated.case.workload,
@@ -123,13 +157,14 @@ def claim_of(stated: StatedComparison, place: int) -> Claim:
         variant=stated.variant,
         metric=stated.metric,
         reference=stated.reference,
-        outcome=stated.outcome,
-        log_ratio=stated.log_ratio,
-        low=stated.low,
-        high=stated.high,
-        groups=stated.n,
-        provisional=stated.provisional,
-        bigger_is_better=stated.bigger_is_better,
+        outcome=judgement.outcome,
+        log_ratio=judgement.log_ratio,
+        low=judgement.low,
+        high=judgement.high,
+        groups=judgement.n,
+        provisional=judgement.provisional,
+        bigger_is_better=judged.bigger_is_better,
+        reason=judgement.reason or "",
     )
 
 

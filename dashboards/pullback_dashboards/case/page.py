@@ -1,7 +1,7 @@
 """`/projects/{project}/commits/{sha}/cases/{case}`: one case at one commit, beside the commit measured before it."""
 
-from asyncio import gather
-from collections.abc import Iterator
+from asyncio import create_task
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -17,12 +17,15 @@ from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits import models as commits
 from pullback_service.commits.naming import named_commit
+from pullback_service.comparisons.steps import Step as CommitStep
+from pullback_service.comparisons.steps import judge_steps
 from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.cases import CaseReport, place_of_case
+from pullback_service.reports.cases import CasePlace, CaseReport, place_of_case
 from pullback_service.reports.queries import StoredReport, report_by_id
 from pullback_service.reports.stored_files import case_of
+from pullback_service.series.case_history import series_of_case
 from pullback_service.series.models import Case
 from pullback_service.series.overviewing import comparisons_at
 from pullback_service.sessions import OpenedReading, ReadSession
@@ -51,25 +54,71 @@ async def _case(
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     commit = (await named_commit(session, project_id, sha, where="commit")).commit
-    place = await place_of_case(session, project_id, case, commit, machine=state.machine)
-    stored = await report_by_id(session, place.here.report_id, with_body=True)
-    if stored.report.body is not None:  # nobody knows what a file was that is dropped
-        certain(_title(case, commit.sha))
+    place, stored, now = await _readable(
+        session, project_id, case, commit, state, lambda: certain(_title(case, commit.sha))
+    )
+    machine_id = MachineId(place.here.machine.id)
     earlier = await report_by_id(session, place.before.report_id, with_body=True) if place.before else None
-    stated = await comparisons_at(session, MachineId(place.here.machine.id), [commit.id], case_id=place.case.id)
-    # Most of the time of this page is unpacking two files, which two threads do at once.
-    now, before = await gather(_told(stored, place.case), _told_before(earlier, place.case))
+    # Most of the time of this page is unpacking two files, of which one is unpacked while the database is asked.
+    unpacking = create_task(_told_before(earlier, place.case))
+    series = await series_of_case(session, place.case.id, machine_id)
+    before_id = place.before.commit.id if place.before else None
+    steps = {
+        (one.variant, one.metric): CommitStep(
+            (place.case.id, machine_id, one.variant, one.metric), before_id, commit.id
+        )
+        for one in series
+        if before_id is not None
+    }
+    claims = sources.steps_of_claims(
+        await comparisons_at(session, machine_id, [commit.id], case_id=place.case.id), machine_id
+    )
+    judged = await judge_steps(session, {*steps.values(), *claims.values()})
     return case_view(
         now,
-        before,
+        await unpacking,
+        {key: judged[step] for key, step in steps.items() if step in judged},
         project=project,
         case=case,
         commit=_named(commit),
         machine=place.here.machine.name,
-        report_id=str(place.here.report_id),
+        report_id=str(stored.report.id),
         steps=(_step(project, case, place.before, state), _step(project, case, place.after, state)),
-        claims=[sources.claim_of(one, place=0) for one in stated],
+        claims=[sources.claim_of(one, judged[step], place=0) for one, step in claims.items() if step in judged],
     )
+
+
+async def _readable(
+    session: AsyncSession,
+    project_id: ProjectId,
+    case: str,
+    commit: commits.Commit,
+    state: State,
+    certain: Callable[[], None],
+) -> tuple[CasePlace, StoredReport, Told]:
+    """The case in the first report that speaks of it and can be read; where none can, why the first cannot."""
+    refused: list[tuple[CaseReport, GoneError]] = []
+    while True:
+        try:
+            place = await place_of_case(
+                session,
+                project_id,
+                case,
+                commit,
+                machine=state.machine,
+                without=[report.report_id for report, _ in refused],
+            )
+        except NotFoundError:
+            if refused:
+                raise refused[0][1] from None
+            raise
+        stored = await report_by_id(session, place.here.report_id, with_body=True)
+        if stored.report.body is not None and not refused:  # nobody knows what a file was that is dropped
+            certain()
+        try:
+            return place, stored, await _told(stored, place.case)
+        except GoneError as error:
+            refused.append((place.here, error))
 
 
 AskedView = Annotated[CaseView, Depends(_read)]

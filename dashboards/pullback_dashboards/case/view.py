@@ -1,26 +1,26 @@
-"""What the page of a case at a commit shows: the case in two reports, this one and that of the commit measured before.
+"""What the page of a case at a commit shows: the case in a report, and what changed since the commit that it followed.
 
-Every number stands beside what it was. Counts accuse at once, for they are exact, unless the software changed with them or
-they compare within one session only; times are two readings side by side, pointed at only where the intervals of their
-ratios lie apart and nothing else used the machine.
+What changed is judged by the service, from all reports of both commits. Counts accuse at once, for they are exact, unless
+their judgement doubts them; times are two readings side by side, pointed at only where the intervals of their ratios lie
+apart and nothing else used the machine.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from pullback_dashboards import links
 from pullback_dashboards.case.differences import Difference, Line, differing_facts, program_lines
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.strip import Groups
-from pullback_dashboards.history import Claim, Commit, in_reading_order, metric_label
+from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
 from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.report.view import bigger_is_better, value_of
 from pullback_dashboards.wording import factors, units
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.machines.software import differing_software, doubt_of_change
-from pullback_service.reports.parts import EXACT_METRICS
+from pullback_service.comparisons.judging import Side
+from pullback_service.comparisons.queries import Compared
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -36,7 +36,7 @@ _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FL
 class Amount:
     """A count of memory beside what it was; `change` is empty where nothing changed or nothing is known of before.
 
-    `tone` is unsure where the software changed as well, and for counts that compare only where one session made both.
+    `tone` is unsure where nobody knows whether the commit did it, and `reason` says why.
     """
 
     metric: str
@@ -46,6 +46,7 @@ class Amount:
     change: str
     tone: str
     differs: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,10 @@ class CaseView:
     sentences: tuple[Sentence, ...]
     moved: bool
     """Whether anything is another than at the commit before, whatever was found by measuring both together."""
+    comparable: bool
+    """Whether anything of it was measured at the commit before as well."""
+    before_is_told: bool
+    """Whether the file of the commit before can still be read, which tells of its machine and its programs."""
     reasons: tuple[str, ...]
     """Why what is another than before may not be the commit's doing."""
     variants: tuple[VariantBlock, ...]
@@ -186,9 +191,14 @@ class Told:
     entry: Mapping[str, Any]
 
 
+Judged: TypeAlias = Mapping[tuple[str, str], Compared]
+"""What may be said of a series since the commit before, by variant and metric."""
+
+
 def case_view(
     now: Told,
     before: Told | None,
+    judged: Judged,
     *,
     project: str,
     case: str,
@@ -198,16 +208,14 @@ def case_view(
     steps: tuple[Step | None, Step | None],
     claims: Sequence[Claim] = (),
 ) -> CaseView:
-    """The view. `steps` are the commits measured before and after, `claims` what sessions say that measured this one too."""
-    software = differing_software(_facts(before.document), _facts(now.document)) if before else ""
-    contaminated = before is not None and "contaminated" in {_quality(before.document), _quality(now.document)}
-    variants = tuple(
-        _variants(now.entry, before.entry if before else None, other_software=bool(software), contaminated=contaminated)
-    )
-    doubted = {amount.metric for block in variants for amount in block.amounts if amount.tone == "unsure"}
+    """The view. `steps` are the commits measured before and after, `claims` what may be said where uploads compare.
+
+    Of the commit `before` the file may be gone; what was `judged` is known without it.
+    """
+    variants = tuple(_variants(now.entry, before.entry if before else None, judged))
     workload = now.entry["case"]["workload"]
     error = now.entry.get("error")
-    moved = tuple(_sentences(variants)) if before else ()
+    moved = tuple(_sentences(variants, judged)) if error is None else ()
     return CaseView(
         project=project,
         workload=workload,
@@ -222,7 +230,9 @@ def case_view(
         gradient=_gradient(now.entry.get("gradient")),
         sentences=(*_claimed(claims), *moved),
         moved=bool(moved),
-        reasons=tuple(_reasons(doubted, software, contaminated=contaminated, variants=variants)),
+        comparable=any(one.reference is not None and one.candidate is not None for one in judged.values()),
+        before_is_told=before is not None,
+        reasons=tuple(_reasons(variants)),
         variants=variants,
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
         quality=_quality(now.document),
@@ -230,21 +240,19 @@ def case_view(
     )
 
 
-def _reasons(
-    doubted: Collection[str], software: str, *, contaminated: bool, variants: Sequence[VariantBlock]
-) -> Iterator[str]:
-    if contaminated and any(block.since_tone for block in variants):
+def _reasons(variants: Sequence[VariantBlock]) -> Iterator[str]:
+    """Why what differs may not be the commit's doing, each reason once."""
+    if any(block.since_tone == "unsure" for block in variants):
         yield "Something else used the machine while one of the two was measured: how times moved claims nothing."
-    if software and doubted:
-        yield doubt_of_change(software)
-    elif doubted:
-        kinds = ", ".join(metric_label(name) for name in sorted(doubted))
+    doubted = [amount for block in variants for amount in block.amounts if amount.tone == "unsure"]
+    yield from dict.fromkeys(amount.reason for amount in doubted if amount.metric not in COUNTED_IN_ONE_SESSION)
+    apart = sorted({amount.metric for amount in doubted if amount.metric in COUNTED_IN_ONE_SESSION})
+    if apart:
+        kinds = ", ".join(metric_label(name) for name in apart)
         yield f"Between two runs these change with what else the process does: {kinds}."
 
 
-def _variants(
-    now: Mapping[str, Any], before: Mapping[str, Any] | None, *, other_software: bool, contaminated: bool
-) -> Iterator[VariantBlock]:
+def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: Judged) -> Iterator[VariantBlock]:
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
     paired, paired_before = _paired_times(now), _paired_times(before or {})
@@ -255,8 +263,8 @@ def _variants(
         error = entry.get("error")
         spread, spread_before = _spread(said), _spread(said_before)
         is_bigger = bigger_is_better(entry.get("metrics", {}).get("time", {}))
-        moved = factors.move(spread_before, spread, bigger_is_better=is_bigger)
         outcome = said.get("outcome") if said else None
+        since, since_tone = _since(judged.get((name, "time")))
         yield VariantBlock(
             variant=name,
             kind=entry.get("kind", "external"),
@@ -268,72 +276,81 @@ def _variants(
             words=factors.words(spread.middle, metric="time", outcome=outcome, baseline=BASELINE) if spread else "",
             sign=factors.mark(outcome, bigger_is_better=is_bigger),
             tone=factors.tone(outcome, bigger_is_better=is_bigger),
-            since=factors.shift(spread.middle - spread_before.middle) if spread and spread_before else "",
-            since_tone=_since_tone(moved, contaminated=contaminated, is_bigger=is_bigger),
+            since=since,
+            since_tone=since_tone,
             samples=tuple(_processes(entry)),
             slices=_slices(entry),
             groups=_groups(_processes(entry), base, spread) if name != BASELINE else Groups(()),
             groups_before=_groups(_processes(old), base_before, spread_before) if name != BASELINE and old else None,
-            layers=tuple(_layers(entry, old, other_software=other_software)),
-            others=tuple(_others(entry, old, other_software=other_software)),
+            layers=tuple(_layers(entry, judged)),
+            others=tuple(_others(entry, judged)),
             plan=_plan(entry, old),
         )
 
 
-def _since_tone(moved: str | None, *, contaminated: bool, is_bigger: bool) -> str:
-    """The tone of a ratio that moved; of one that moved while something else used the machine nobody knows."""
+def _since(judged: Compared | None) -> tuple[str, str]:
+    """How the ratio of a variant's time moved, and its tone; of one that something disturbed nobody knows.
+
+    The tone is empty where the intervals of both ratios overlap.
+    """
+    older, newer = (judged.reference, judged.candidate) if judged else (None, None)
+    spread_before, spread = _ratio(older), _ratio(newer)
+    if judged is None or older is None or newer is None or spread is None or spread_before is None:
+        return "", ""
+    since = factors.shift(spread.middle - spread_before.middle)
+    moved = factors.move(spread_before, spread, bigger_is_better=judged.bigger_is_better)
     if moved is None:
-        return ""
-    return "unsure" if contaminated else factors.tone(moved, bigger_is_better=is_bigger)
+        return since, ""
+    disturbed = "contaminated" in {older.quality, newer.quality} or judged.wrong_gradient is not None
+    return since, "unsure" if disturbed else factors.tone(moved, bigger_is_better=judged.bigger_is_better)
 
 
-def _layers(entry: Mapping[str, Any], old: Mapping[str, Any] | None, *, other_software: bool) -> Iterator[Layer]:
-    metrics, earlier = entry.get("metrics", {}), (old or {}).get("metrics", {})
+def _ratio(side: Side | None) -> factors.Spread | None:
+    if side is None or side.baseline != BASELINE or side.log_ratio is None or side.low is None or side.high is None:
+        return None
+    return factors.Spread(side.log_ratio, side.low, side.high)
+
+
+def _layers(entry: Mapping[str, Any], judged: Judged) -> Iterator[Layer]:
+    metrics, variant = entry.get("metrics", {}), entry["variant"]
     for name, count, size, peak in LAYERS:
         amounts = tuple(
-            _amount(metric, metrics.get(metric), earlier.get(metric), other_software=other_software)
-            for metric in (count, size, peak)
+            _amount(metric, metrics.get(metric), judged.get((variant, metric))) for metric in (count, size, peak)
         )
         if any(amount.value is not None for amount in amounts):
             method = next((metrics[m].get("method") for m in (count, size) if m in metrics), None)
             yield Layer(name, method, amounts)
 
 
-def _others(entry: Mapping[str, Any], old: Mapping[str, Any] | None, *, other_software: bool) -> Iterator[Amount]:
-    earlier = (old or {}).get("metrics", {})
+def _others(entry: Mapping[str, Any], judged: Judged) -> Iterator[Amount]:
     in_layers = {metric for _, *metrics in LAYERS for metric in metrics}
     for name, metric in entry.get("metrics", {}).items():
         if name != "time" and name not in in_layers:
-            before = earlier.get(name) if _is_exact(name, metric) else None
-            amount = _amount(name, metric, before, other_software=other_software)
+            amount = _amount(name, metric, judged.get((entry["variant"], name)))
             if amount.value is not None:
                 yield amount
 
 
-def _is_exact(name: str, metric: Mapping[str, Any]) -> bool:
-    kind = metric.get("kind")
-    return name in EXACT_METRICS if kind is None else kind == "exact"
-
-
-def _amount(
-    name: str, metric: Mapping[str, Any] | None, old: Mapping[str, Any] | None, *, other_software: bool
-) -> Amount:
-    value, before = value_of(metric or {}), value_of(old or {})
-    unit = (metric or {}).get("unit", "")
-    difference = 0 if value is None or before is None else value - before
-    doubted = other_software or name in COUNTED_IN_ONE_SESSION
-    outcome = "less" if difference < 0 else "more"
-    return Amount(
+def _amount(name: str, metric: Mapping[str, Any] | None, judged: Compared | None) -> Amount:
+    """An amount, and how it differs; of what is measured and not counted nothing is told, for that always differs."""
+    value, unit = value_of(metric or {}), (metric or {}).get("unit", "")
+    amount = Amount(
         metric=name,
         value=value,
         shown=units.quantity(value, unit),
         exact=units.exact(value, unit),
-        change=units.change(difference, unit) if difference else "",
-        tone=("unsure" if doubted else factors.tone(outcome, bigger_is_better=bigger_is_better(metric or {})))
-        if difference
-        else "",
+        change="",
+        tone="",
         differs=bool((metric or {}).get("differs")),
     )
+    if value is None or judged is None or judged.reference is None or judged.candidate is None:
+        return amount
+    difference = judged.candidate.value - judged.reference.value
+    if not difference or not (judged.exact or name in COUNTED_IN_ONE_SESSION):
+        return amount
+    doubt = doubt_of_count(judged.judgement)
+    tone = factors.tone("less" if difference < 0 else "more", bigger_is_better=judged.bigger_is_better)
+    return replace(amount, change=units.change(difference, unit), tone="unsure" if doubt else tone, reason=doubt)
 
 
 def _plan(entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> PlanChange | None:
@@ -363,14 +380,19 @@ def _plan_counts(plan: Mapping[str, Any]) -> dict[str, str]:
     return counts
 
 
-def _sentences(variants: Sequence[VariantBlock]) -> Iterator[Sentence]:
-    """One for each variant that changed: what its counts did, and where the ratio of its time moved."""
+def _sentences(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[Sentence]:
+    """One for each variant that changed: that it fails or is missing, what its counts did, where the ratio of its time moved."""
     for block in variants:
+        if block.failure:
+            if any(one.reference is not None for (variant, _), one in judged.items() if variant == block.variant):
+                text = f"fails since this commit: {block.failure}"
+                yield Sentence(block.variant, "failed", factors.sign("failed"), text)
+            continue
         told = [
             (_told(amount, layer), amount)
             for layer in block.layers
-            if layer.name in {"arrays", "GPU"}
             for amount in layer.amounts
+            if layer.name in {"arrays", "GPU"} or amount.tone in {"worse", "better"}
         ]
         told += [(metric_label(amount.metric), amount) for amount in block.others]
         parts = [
@@ -381,14 +403,18 @@ def _sentences(variants: Sequence[VariantBlock]) -> Iterator[Sentence]:
         if parts:
             worst = min((tone for tone, _ in parts), key=_GRAVITY.index)
             yield Sentence(block.variant, worst, factors.sign(worst), "; ".join(text for _, text in parts))
+    for variant in in_reading_order({variant for variant, _ in judged} - {block.variant for block in variants}):
+        if all(one.candidate is None for (name, _), one in judged.items() if name == variant) and any(
+            one.reference is not None for (name, _), one in judged.items() if name == variant
+        ):
+            yield Sentence(variant, "plain", factors.sign("plain"), "not measured here, as it was before")
 
 
 def _claimed(claims: Sequence[Claim]) -> Iterator[Sentence]:
-    """What was found by measuring two commits in the same groups, as it was said last; the gravest first."""
-    newest = {(claim.variant, claim.metric, claim.reference): claim for claim in claims}
-    said = [(claim.tone, claim) for claim in newest.values()]
-    for tone, claim in sorted(said, key=lambda one: _GRAVITY.index(one[0])):
-        yield Sentence(claim.variant, tone, factors.sign(tone), claim.words)
+    """What may be said where two commits were measured in the same groups; the gravest first."""
+    for claim in sorted(claims, key=lambda one: _GRAVITY.index(one.tone)):
+        said = f"{claim.words}: {claim.reason}" if claim.reason else claim.words
+        yield Sentence(claim.variant, claim.tone, factors.sign(claim.tone), said)
 
 
 def _told(amount: Amount, layer: Layer) -> str:

@@ -1,6 +1,6 @@
 """What the news are made of: the series that changed at some commits, what failed there, and what comparisons say of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -9,9 +9,11 @@ from pullback_dashboards import sources
 from pullback_dashboards.history import History
 from pullback_dashboards.news.view import LATELY
 from pullback_dashboards.wording.factors import FLOOR
+from pullback_service.commits.following import followed_on
+from pullback_service.comparisons.steps import judge_steps
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
-from pullback_service.series.queries import CommitFacts, FailedCase
+from pullback_service.series.queries import CommitFacts, commits_of_ids
 
 LOOKED_AT = LATELY.commits + 1
 """Commits. As many for the news of one alone: of a case that a machine measures in turn with others, the reading before may
@@ -23,27 +25,47 @@ async def lately(
 ) -> History:
     """What changed at the newest commits of a project that a machine measured, or at those up to one of them."""
     commits = await overviewing.measured_commits(session, project_id, machine_id, limit=LOOKED_AT, until=until)
-    failures = await overviewing.failures_at(session, machine_id, [commit.id for commit in commits])
-    return await changes_among(session, machine_id, commits, failures)
+    return await changes_among(session, project_id, machine_id, commits)
 
 
 async def changes_among(
-    session: AsyncSession, machine_id: MachineId, commits: Sequence[CommitFacts], failures: Sequence[FailedCase]
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, commits: Sequence[CommitFacts]
 ) -> History:
-    """The last of these commits, which follow each other, with the series that changed at them."""
-    recent = commits[-LOOKED_AT:]
+    """The last of these commits, which follow each other, with the series that changed at them.
+
+    Before them may stand others that some of them were made from.
+    """
+    recent, follows = await _with_those_before(session, project_id, machine_id, commits[-LOOKED_AT:])
     ids = [commit.id for commit in recent]
     if not ids:
         return History()
+    failed = await overviewing.failures_at(session, machine_id, ids)
     series = set(await overviewing.changed_series(session, machine_id, ids, floor=FLOOR))
-    failed = [failure for failure in failures if failure.commit.id in ids]
     if failed:
         series |= set(
             await overviewing.series_named(session, machine_id, {failure.case.id for failure in failed}, "time")
         )
-    cells = await overviewing.lines_of(session, series, recent[0], recent[-1])
-    history = sources.as_history(recent, cells, failed)
-    stated = await overviewing.comparisons_at(session, machine_id, ids)
-    places = {commit.id: place for place, commit in enumerate(recent)}
-    claims = tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated)
-    return await sources.with_software(session, replace(history, claims=claims))
+    cells = await overviewing.lines_of(session, series, ids)
+    history = replace(sources.as_history(recent, cells, failed), follows=follows)
+    case_ids = {case.label: case.id for case in (*(cell.case for cell in cells), *(each.case for each in failed))}
+    counts = sources.steps_of_counts(history, case_ids, machine_id)
+    claims = sources.steps_of_claims(await overviewing.comparisons_at(session, machine_id, ids), machine_id)
+    judged = await judge_steps(session, {*counts.values(), *claims.values()})
+    return sources.with_judgements(history, counts, claims, judged)
+
+
+async def _with_those_before(
+    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, commits: Sequence[CommitFacts]
+) -> tuple[Sequence[CommitFacts], Mapping[int, int]]:
+    """Commits with those that they were made from, and by place which one that is where it is not the one before."""
+    followed = await followed_on(session, project_id, machine_id, [commit.id for commit in commits])
+    farther: Collection[int] = set(followed.values()) - {commit.id for commit in commits}
+    # What the oldest one followed is no news, but on another branch it may be what a later one is made from.
+    farther = {found for start, found in followed.items() if found in farther and start != commits[0].id}
+    known = sorted([*await commits_of_ids(session, farther), *commits], key=lambda one: (one.ordered_at, one.id))
+    places = {commit.id: place for place, commit in enumerate(known)}
+    return known, {
+        places[start]: places[found]
+        for start, found in followed.items()
+        if found in places and places[found] != places[start] - 1
+    }

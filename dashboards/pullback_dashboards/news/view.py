@@ -8,13 +8,12 @@ more than the floor with intervals that do not overlap, worded as a move of the 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
-from pullback_dashboards.history import TIERS, Claim, History, Line, Reading
+from pullback_dashboards.history import TIERS, Claim, History, Line, Reading, doubt_of_count
 from pullback_dashboards.wording import factors, units
-from pullback_service.machines.software import doubt_of_change
+from pullback_service.comparisons.judging import Judgement
 
 _TOLD_METRICS = 2
 _FIRST_METRICS = ("array_allocs", "array_bytes", "time")
@@ -97,19 +96,19 @@ def _unjudged_ratios(history: History, commits: int) -> int:
     for line in history.lines:
         if line.metric.name != "time" or line.variant not in TIERS:
             continue
-        measured = [(place, reading) for place, reading in enumerate(line.readings) if reading is not None]
         moves += any(
-            place >= len(history.commits) - commits
+            before is not None
+            and place >= len(history.commits) - commits
             and (before.contaminated or now.contaminated)
             and factors.move(before.spread, now.spread, bigger_is_better=line.metric.bigger_is_better) is not None
-            for (_, before), (place, now) in pairwise(measured)
+            for place, now, before in history.steps(line)
         )
     return moves
 
 
 def _all_changes(history: History, commits: int) -> list["_Change"]:
     """Changes of lines; where these claim nothing, what a comparison of both commits says takes their place."""
-    judged = {(claim.case, claim.variant, claim.metric, claim.place) for claim in history.claims}
+    judged = {(claim.case, claim.variant, claim.metric, claim.place) for claim in history.claims if not claim.reason}
     changes = [
         change
         for line in history.lines
@@ -117,11 +116,8 @@ def _all_changes(history: History, commits: int) -> list["_Change"]:
         if not (change.open and (change.case, change.variant, change.metric, change.place) in judged)
     ]
     first = len(history.commits) - commits
-    newest = {
-        (claim.case, claim.variant, claim.metric, claim.place, claim.reference): claim for claim in history.claims
-    }
     return changes + [
-        _claimed(claim) for claim in newest.values() if claim.outcome in factors.DIFFERENT and claim.place >= first
+        _claimed(claim) for claim in history.claims if claim.outcome in factors.DIFFERENT and claim.place >= first
     ]
 
 
@@ -182,6 +178,7 @@ class _Change:
     told_with: str = ""
 
 
+_BEYOND = 1e3  # of two positive numbers no ratio has a larger logarithm
 _AGAIN = "runs again since this commit"
 
 
@@ -196,45 +193,54 @@ def _claimed(claim: Claim) -> _Change:
 
 
 def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
-    """The changes of a line at the newest commits, each against the commit measured before it."""
-    measured = [(place, reading) for place, reading in enumerate(line.readings) if reading is not None]
-    for (_, before), (place, now) in pairwise(measured):
-        if place < len(history.commits) - commits:
+    """The changes of a line at the newest commits, each against the commit that it follows."""
+    for place in range(max(0, len(history.commits) - commits), len(history.commits)):
+        now = line.readings[place]
+        last = history.reading_before(line, place, failed=True)[1]
+        if now is None or last is None:
             continue
         if now.failure:
-            if not before.failure and line.metric.name == "time":
+            if not last.failure and line.metric.name == "time":
                 text = f"fails since this commit: {now.failure}"
                 yield _Change(place, math.inf, line.case, line.variant, "failed", text, told_with=text)
-        elif before.failure:
-            if line.metric.name == "time":
-                yield _Change(place, math.inf, line.case, line.variant, "plain", _AGAIN, told_with=_AGAIN)
-        elif line.metric.exact:
-            yield from _exact_change(place, before, now, line, history.software_behind(line.metric, before, now))
+            continue
+        if last.failure and line.metric.name == "time":
+            yield _Change(place, math.inf, line.case, line.variant, "plain", _AGAIN, told_with=_AGAIN)
+        before = history.reading_before(line, place, failed=False)[1]
+        if before is None:
+            continue
+        if line.metric.exact:
+            yield from _counted(place, before, now, line, history.verdict(line, before, now))
         elif line.metric.name == "time" and line.variant in TIERS:  # a commit of ours moves no peer
             yield from _moved_ratio(place, before, now, line)
 
 
-def _exact_change(place: int, before: Reading, now: Reading, line: Line, software: str) -> Iterator[_Change]:
+def _counted(place: int, before: Reading, now: Reading, line: Line, verdict: Judgement | None) -> Iterator[_Change]:
+    """A count that is another than before; where that may not be the commit's doing, with the reason."""
     if before.value is None or now.value is None or before.value == now.value:
         return
-    outcome = "less" if now.value < before.value else "more"
-    tone = factors.tone(outcome, bigger_is_better=line.metric.bigger_is_better)
     unit = line.metric.unit
     text = (
         f"{line.metric.label} {units.quantity(before.value, unit)} → {units.quantity(now.value, unit)} "
         f"({units.change(now.value - before.value, unit)})"
     )
-    size = abs(math.log((now.value + 1) / (before.value + 1)))
-    if software:
+    size = _size(before.value, now.value)
+    if doubt := doubt_of_count(verdict):
         yield _Change(
-            place, size, line.case, line.variant, "unsure", text, doubt_of_change(software), metric=line.metric.name,
-            open=True, told_with=software,
+            place, size, line.case, line.variant, "unsure", text, doubt, metric=line.metric.name, open=True,
+            told_with=doubt,
         )  # fmt: skip
         return
+    outcome = "less" if now.value < before.value else "more"
+    tone = factors.tone(outcome, bigger_is_better=line.metric.bigger_is_better)
     yield _Change(
-        place, size, line.case, line.variant, tone, text, metric=line.metric.name,
-        told_with=f"{line.variant} {tone}",
-    )  # fmt: skip
+        place, size, line.case, line.variant, tone, text, metric=line.metric.name, told_with=f"{line.variant} {tone}"
+    )
+
+
+def _size(before: float, now: float) -> float:
+    """How large a change is beside others; from zero, to zero or beyond, larger than any ratio."""
+    return abs(math.log(now) - math.log(before)) if before > 0 < now else _BEYOND + abs(now - before)
 
 
 def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:

@@ -111,7 +111,7 @@ async def find(session: AsyncSession, present: Present, state: State) -> Found:
     """Everything for one state of the page."""
     project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
     failures = await overviewing.failures_at(session, machine_id, [commit.id for commit in commits])
-    lately = await _LATELY.get(now, lambda: changes_among(session, machine_id, commits, failures))
+    lately = await _LATELY.get(now, lambda: changes_among(session, project_id, machine_id, commits))
     known = list(
         await overviewing.cases_of(session, project_id, machine_id, CaseChoice(state.q, state.suite, state.device))
     )

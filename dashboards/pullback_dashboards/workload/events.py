@@ -9,7 +9,6 @@ from typing import Literal
 
 from pullback_dashboards.history import Claim, Metric
 from pullback_dashboards.wording import factors, units
-from pullback_service.machines.software import doubt_of_change
 
 Lane = Literal["counts", "comparisons", "incidents"]
 LANES: tuple[Lane, ...] = ("incidents", "comparisons", "counts")  # from the top
@@ -20,7 +19,7 @@ _GRAVITY = ("failed", "worse", "better", "unsure", "plain")
 class Counted:
     """An exact metric of a variant that is another than at the commit measured before.
 
-    `software` says which software changed too, so that nobody knows whether the commit did it.
+    `doubt` says why nobody knows whether the commit did it, where nobody does.
     """
 
     place: int
@@ -28,7 +27,7 @@ class Counted:
     metric: Metric
     before: float
     now: float
-    software: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,7 @@ class Event:
 
 def events(counts: Iterable[Counted], claims: Iterable[Claim], incidents: Iterable[Told] = ()) -> tuple[Event, ...]:
     """The events of a case, oldest first. Incidents come from whoever detects them."""
-    newest = {(claim.variant, claim.metric, claim.place, claim.reference): claim for claim in claims}
-    told = [*map(_counted, counts), *map(_claimed, newest.values()), *incidents]
+    told = [*map(_counted, counts), *map(_claimed, claims), *incidents]
     together: dict[tuple[int, Lane], list[Told]] = {}
     for one in told:
         together.setdefault((one.place, one.lane), []).append(one)
@@ -81,10 +79,10 @@ def _counted(change: Counted) -> Told:
         f"{change.variant}: {change.metric.label} {units.quantity(change.before, unit)} → "
         f"{units.quantity(change.now, unit)} ({units.change(change.now - change.before, unit)})"
     )
-    if change.software:
-        return Told(change.place, "counts", "unsure", text, doubt_of_change(change.software))
+    if change.doubt:
+        return Told(change.place, "counts", "unsure", text, change.doubt)
     return Told(change.place, "counts", factors.tone(outcome, bigger_is_better=change.metric.bigger_is_better), text)
 
 
 def _claimed(claim: Claim) -> Told:
-    return Told(claim.place, "comparisons", claim.tone, f"{claim.variant}: {claim.words}")
+    return Told(claim.place, "comparisons", claim.tone, f"{claim.variant}: {claim.words}", claim.reason)

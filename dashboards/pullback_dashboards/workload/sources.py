@@ -6,11 +6,23 @@ from dataclasses import dataclass, replace
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.history import History, Line, Metric, Reading, case_order, in_metric_order, with_exact_ratios
+from pullback_dashboards.history import (
+    History,
+    Line,
+    Metric,
+    Pair,
+    Reading,
+    case_order,
+    doubt_of_count,
+    in_metric_order,
+    with_exact_ratios,
+)
 from pullback_dashboards.opening import Certain, unsaid
 from pullback_dashboards.workload.events import Counted
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
+from pullback_service.comparisons.judging import Judgement
+from pullback_service.comparisons.steps import Step, judge_steps
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.series import case_history as queries
@@ -80,6 +92,7 @@ async def find(
     certain(workload)
     found = await queries.case_history(
         session,
+        project_id,
         case.id,
         machine.id,
         series,
@@ -93,18 +106,21 @@ async def find(
         if curves_alone
         else await comparisons_at(session, machine.id, [commit.id for commit in found.commits], case_id=case.id)
     )
+    counts = {_pair(case, change): _step(case, machine, change) for change in found.changes}
+    claims = sources.steps_of_claims(stated, machine.id)
+    judged = await judge_steps(session, {*counts.values(), *claims.values()})
+    history = sources.with_judgements(history, counts, claims, judged)
     places = {commit.id: place for place, commit in enumerate(found.commits)}
-    claims = tuple(sources.claim_of(one, places[one.candidate_id]) for one in stated)
-    history = replace(history, claims=claims)
-    if not curves_alone:
-        history = await sources.with_software(session, history, (change.reports for change in found.changes))
     return Found(
         project=project,
         workload=workload,
         state=full,
         machine=machine.name,
         history=history,
-        counts=tuple(_counted(change, places[change.commit_id], history) for change in found.changes),
+        counts=tuple(
+            _counted(change, places[change.commit_id], history.verdicts.get(_pair(case, change)))
+            for change in found.changes
+        ),
         thinned=found.thinned,
         cases=tuple(one.label for one in known),
         machines=tuple(one.name for one in here),
@@ -119,11 +135,19 @@ async def find(
     )
 
 
-def _counted(change: CountChange, place: int, history: History) -> Counted:
+def _pair(case: KnownCase, change: CountChange) -> Pair:
     older, newer = map(str, change.reports)
+    return case.label, change.series.variant, change.series.metric, older, newer
+
+
+def _step(case: KnownCase, machine: MeasuringMachine, change: CountChange) -> Step:
+    key = case.id, machine.id, change.series.variant, change.series.metric
+    return Step(key, change.commit_before, change.commit_id)
+
+
+def _counted(change: CountChange, place: int, verdict: Judgement | None) -> Counted:
     metric = _metric(change.series)
-    software = history.software.get((older, newer), "")
-    return Counted(place, change.series.variant, metric, change.before, change.value, software)
+    return Counted(place, change.series.variant, metric, change.before, change.value, doubt_of_count(verdict))
 
 
 def _of_case(cases: Sequence[KnownCase], where: Mapping[int, frozenset[int]], label: str | None) -> frozenset[int]:
@@ -169,11 +193,17 @@ def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries
         for id_, row in rows.items()
     ]
     told = sources.with_failures(lines, found.failures, places)
-    return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told)))
+    follows = {places[commit]: -1 if before is None else places[before] for commit, before in found.follows.items()}
+    return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told), follows=follows))
 
 
 def _before(found: CaseHistory, point: LeanPoint) -> Reading | None:
-    """What a point of a thinned history followed; that of a whole one is the point before."""
+    """What a point of a thinned history followed; that of a whole one is the point before.
+
+    What a commit of another branch was made from need not be drawn: of that nothing is told.
+    """
+    if found.thinned and point.commit_id in found.follows:
+        return Reading()
     last = found.before.get((point.series_id, point.commit_id)) if found.thinned else None
     return last and Reading(last.value, last.log_ratio, last.low, last.high, report=str(last.report_id))
 

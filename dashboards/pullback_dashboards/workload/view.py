@@ -12,11 +12,10 @@ from fastapi import Query
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import BASELINE
-from pullback_dashboards.history import Commit, History, Line, Metric, Reading
+from pullback_dashboards.history import Commit, History, Line, Metric, Reading, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.events import Counted, Event, events
 from pullback_dashboards.workload.scales import Scale, is_log
-from pullback_service.machines.software import doubt_of_change
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "absolute"]
@@ -67,7 +66,7 @@ class Mark(NamedTuple):
     line: Line
     reading: Reading
     before: Reading | None
-    software: str = ""
+    unsure: str = ""
 
     @property
     def variant(self) -> str:
@@ -163,12 +162,13 @@ class Mark(NamedTuple):
     @property
     def since_tone(self) -> str:
         """Whether that is better or worse, or nobody knows."""
-        return _since_tone(self.reading, self.before, self.line.metric) if not self.software else "unsure"
+        tone = _since_tone(self.reading, self.before, self.line.metric)
+        return "unsure" if tone and self.unsure else tone
 
     @property
     def since_reason(self) -> str:
         """Why nobody knows."""
-        return doubt_of_change(self.software) if self.software else ""
+        return self.unsure if self.since_tone else ""
 
     @property
     def report_href(self) -> str | None:
@@ -364,9 +364,16 @@ def _track(history: History, case: str, variant: str, metric: Metric) -> Track:
 
 
 def _marks(line: Line, history: History) -> Iterator[Mark]:
-    for place, reading, before in line.steps():
-        software = history.software_behind(line.metric, before, reading)
-        yield Mark(place, history.commits[place].sha, line, reading, before, software)
+    for place, reading, before in history.steps(line):
+        unsure = doubt_of_count(history.verdict(line, before, reading)) or _disturbed(reading, before, line.metric)
+        yield Mark(place, history.commits[place].sha, line, reading, before, unsure)
+
+
+def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
+    """Why the move of a ratio claims nothing, where something else used the machine."""
+    if metric.exact or before is None or not (now.contaminated or before.contaminated):
+        return ""
+    return "Something else used the machine while one of the two was measured."
 
 
 def _remark(reading: Reading) -> str:

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from sqlalchemy import Row, and_, or_, select
+from sqlalchemy import and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.claims import COUNTED
@@ -102,6 +102,7 @@ async def read_statements(
             Comparison.variant,
             Comparison.metric,
             Comparison.reference_id,
+            Comparison.candidate_id,
             Comparison.log_ratio,
             Comparison.low,
             Comparison.high,
@@ -142,10 +143,10 @@ async def read_statements(
         .order_by(Comparison.id)
         .limit(MOST_STATEMENTS)
     )
-    found: dict[Key, list[Row[*tuple[Any, ...]]]] = defaultdict(list)
-    for row in rows:
+    found: dict[Key, list[StatedRow]] = defaultdict(list)
+    for row in map(StatedRow._make, rows):
         found[row.case_id, row.machine_id, row.variant, row.metric].append(row)
-    return {key: _of_series(key, told, reference_id) for key, told in found.items()}
+    return {key: stated_series(key, told, reference_id) for key, told in found.items()}
 
 
 async def read_failures(
@@ -162,7 +163,35 @@ async def read_failures(
     return {(row.commit_id, row.case_id, row.machine_id, row.variant): Failed(row.kind, row.message) for row in rows}
 
 
-def _of_series(key: Key, rows: Sequence[Row[*tuple[Any, ...]]], reference_id: int) -> StatedSeries:
+class StatedRow(NamedTuple):
+    """What an upload states of a series at two commits, and what that series is where it has a point."""
+
+    id: int
+    case_id: int
+    machine_id: int
+    variant: str
+    metric: str
+    reference_id: int
+    candidate_id: int
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str
+    claim: float | None
+    margin: float | None
+    provisional: bool | None
+    quality: str
+    dirty: bool
+    series_id: int | None
+    variant_kind: str | None
+    unit: str | None
+    direction: str | None
+    exact: bool | None
+
+
+def stated_series(key: Key, rows: Sequence[StatedRow], reference_id: int) -> StatedSeries:
+    """What uploads state of a series, oldest first, held against that one of the two commits."""
     stated = [_stated(row, turned=row.reference_id != reference_id) for row in rows]
     about = next((row for row in rows if row.series_id is not None), None)
     return StatedSeries(
@@ -171,19 +200,19 @@ def _of_series(key: Key, rows: Sequence[Row[*tuple[Any, ...]]], reference_id: in
         series_id=None if about is None else about.series_id,
         kind=None if about is None else about.variant_kind,
         unit=None if about is None else about.unit,
-        direction="smaller" if about is None else about.direction,
-        exact=_is_counted(key[3], rows) if about is None else about.exact,
+        direction=(about and about.direction) or "smaller",
+        exact=_is_counted(key[3], rows) if about is None or about.exact is None else about.exact,
     )
 
 
-def _is_counted(metric: str, stated: Sequence[Row[*tuple[Any, ...]]]) -> bool:
+def _is_counted(metric: str, stated: Sequence[StatedRow]) -> bool:
     """Whether a metric without a point is a count: one of ours, or another's of which only counts are stated."""
     return metric in EXACT_METRICS or (
         metric not in TIMES and all(row.outcome in COUNTED or row.outcome in {"ambiguous", "failed"} for row in stated)
     )
 
 
-def _stated(row: Row[*tuple[Any, ...]], *, turned: bool) -> Stated:
+def _stated(row: StatedRow, *, turned: bool) -> Stated:
     stated = Stated(
         outcome=row.outcome,
         log_ratio=row.log_ratio,

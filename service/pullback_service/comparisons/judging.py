@@ -94,7 +94,8 @@ def _negative(value: float | None) -> float | None:
 class Judgement(NamedTuple):
     """What may be said. The ratio is natural-log candidate/reference.
 
-    `threshold` is the least ratio in size that could have been claimed, None where any difference is one.
+    `threshold` is the least ratio in size that could have been claimed, None where any difference is one; `provisional` says
+    that it comes of a floor that nobody has measured well yet.
     """
 
     outcome: Outcome
@@ -105,6 +106,7 @@ class Judgement(NamedTuple):
     n: int | None = None
     threshold: float | None = None
     reason: str | None = None
+    provisional: bool = False
 
 
 _COUNTED_APART: Final = (
@@ -223,6 +225,7 @@ def _of_stated(
         spoken.n,
         threshold,
         doubted,
+        spoken.provisional,
     )
 
 

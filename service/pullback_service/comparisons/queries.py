@@ -121,6 +121,8 @@ class Compared:
     reference: Side | None
     candidate: Side | None
     judgement: Judgement
+    wrong_gradient: str | None = None
+    """What a report says of either commit, whatever else was measured there."""
 
     @property
     def bigger_is_better(self) -> bool:
@@ -276,11 +278,37 @@ def _rows(found: Outcomes) -> Iterable[_Row]:
 
 
 def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequence[PointRow]) -> Compared:
-    """A series judged by the rule itself, from its points and whatever else there is."""
-    key, shape, grounds, across = each.key, each.shape, judged.grounds, judged.across
+    return judged_series(
+        each.key,
+        each.shape,
+        each.series_id if each.series_id != NO_SERIES else None,
+        older,
+        newer,
+        judged.reference_id,
+        judged.candidate_id,
+        judged.grounds,
+        judged.across,
+    )
+
+
+def judged_series(
+    key: Key,
+    shape: Shape,
+    series_id: int | None,
+    older: Sequence[PointRow],
+    newer: Sequence[PointRow],
+    reference_id: int,
+    candidate_id: int,
+    grounds: Grounds,
+    across: Across | None = None,
+) -> Compared:
+    """A series judged by the rule itself, from its points at both commits, oldest first, and whatever else there is."""
     stated = grounds.stated.get(key)
     reference, candidate = _side(older), _side(newer)
-    failed, failed_before = grounds.failures_of(key, judged.reference_id, judged.candidate_id, across)
+    failed, failed_before = grounds.failures_of(key, reference_id, candidate_id, across)
+    wrong_gradient = next(
+        (one.message for one in (failed, failed_before) if one is not None and one.kind == WRONG_GRADIENT), None
+    )
     judgement = judge(
         reference,
         candidate,
@@ -290,16 +318,14 @@ def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequ
         bigger_is_better=shape.direction == "bigger",
         failure=None if failed is None else failed.message,
         reference_failure=None if failed_before is None else failed_before.message,
-        wrong_gradient=next(
-            (one.message for one in (failed, failed_before) if one is not None and one.kind == WRONG_GRADIENT), None
-        ),
-        changed_software=_changed_software(judged, older, newer),
+        wrong_gradient=wrong_gradient,
+        changed_software=_changed_software(grounds, older, newer),
     )
     if across is not None and judgement.kind == "unpaired":
         judgement = judgement._replace(reason=ON_TWO_MACHINES)
     return Compared(
         key=key,
-        series_id=each.series_id if each.series_id != NO_SERIES else None,
+        series_id=series_id,
         kind=shape.kind,
         unit=shape.unit,
         direction=shape.direction,
@@ -307,14 +333,15 @@ def _compared(judged: Judged, each: _Row, older: Sequence[PointRow], newer: Sequ
         reference=reference,
         candidate=candidate,
         judgement=judgement,
+        wrong_gradient=wrong_gradient,
     )
 
 
-def _changed_software(judged: Judged, older: Sequence[PointRow], newer: Sequence[PointRow]) -> str | None:
+def _changed_software(grounds: Grounds, older: Sequence[PointRow], newer: Sequence[PointRow]) -> str | None:
     """In words, what the count of each commit was made with where it was not the same."""
     if not older or not newer:
         return None
-    return judged.grounds.software.between(counting(older).report_id, counting(newer).report_id) or None
+    return grounds.software.between(counting(older).report_id, counting(newer).report_id) or None
 
 
 def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:

@@ -1,23 +1,30 @@
 """Which report speaks of a case at a commit, and which do at the commits measured before and after it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, lateral, select, true, tuple_, union
+from sqlalchemy import ColumnElement, func, lateral, literal, select, true, tuple_, union
+from sqlalchemy import case as sql_case
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
+from pullback_service.commits.following import followed_in
 from pullback_service.commits.models import Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure, Report
+from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.models import Case, Point, Series
 
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """The newest clean upload that speaks of a case at a commit on a machine; a contaminated one where none is clean."""
+    """The newest clean upload that measured a case at a commit on a machine; a contaminated one where none is clean.
+
+    One in which it failed speaks where none measured it, and before all others one that found its gradient wrong.
+    """
 
     report_id: UUID
     machine: Machine
@@ -35,44 +42,67 @@ class CasePlace:
 
 
 async def place_of_case(
-    session: AsyncSession, project_id: ProjectId, label: str, commit: Commit, *, machine: str | None = None
+    session: AsyncSession,
+    project_id: ProjectId,
+    label: str,
+    commit: Commit,
+    *,
+    machine: str | None = None,
+    without: Collection[UUID] = (),
 ) -> CasePlace:
-    """A case at a commit, on the machine of that name or else on the one whose report came last.
+    """A case at a commit, on the machine of that name or else on the one whose report came last; `without` some reports.
 
     Index: ix_case_workload, then one probe of ix_point_series_history for each series of the case;
-    ix_failure_case_history.
+    ix_failure_case_history; for the commit before as `followed_in`.
     """
     case = await session.scalar(select(Case).where(Case.project_id == project_id, Case.label == label).limit(1))
     if case is None:
         raise NotFoundError(f"No upload of this project has a case {label!r}.")
-    here = await _speaking_report(session, case, commit, machine=machine)
+    here = await _speaking_report(session, case, commit, machine=machine, without=without)
     if here is None:
         on = "" if machine is None else f" on machine {machine!r}"
         raise NotFoundError(f"No upload measured {label!r} at {commit.sha[:9]}{on}.")
     return CasePlace(
         case,
         here,
-        before=await _neighbour(session, case, here, later=False),
+        before=await _followed(session, project_id, case, here) or await _neighbour(session, case, here, later=False),
         after=await _neighbour(session, case, here, later=True),
     )
 
 
+_WRONG, _MEASURED, _FAILED = range(3)
+"""What a report says of a case, the first of which counts: whatever others measured, a wrong gradient is none."""
+
+
 async def _speaking_report(
-    session: AsyncSession, case: Case, commit: Commit, *, machine: str | None
+    session: AsyncSession, case: Case, commit: Commit, *, machine: str | None, without: Collection[UUID] = ()
 ) -> CaseReport | None:
     series = select(Series.id).where(Series.case_id == case.id).subquery("series_of_case")
     point = lateral(select(Point.report_id).where(Point.series_id == series.c.id, _at(Point, commit)))
-    speaking = union(
-        select(point.c.report_id).join_from(series, point, true()),
-        select(Failure.report_id).where(Failure.case_id == case.id, _at(Failure, commit)),
-    ).subquery("speaking")
+    says = sql_case((Failure.kind == WRONG_GRADIENT, _WRONG), else_=_FAILED)
+    told = union(
+        select(point.c.report_id, literal(_MEASURED).label("says")).join_from(series, point, true()),
+        select(Failure.report_id, says).where(Failure.case_id == case.id, _at(Failure, commit)),
+    ).subquery("told")
+    speaking = (
+        select(told.c.report_id, func.min(told.c.says).label("says"))
+        .where(told.c.report_id.not_in(without))
+        .group_by(told.c.report_id)
+        .subquery("speaking")
+    )
     last_came = func.max(Report.received_at).over(partition_by=Report.machine_id)
     statement = (
         select(Report.id, Machine)
         .join(speaking, speaking.c.report_id == Report.id)
         .join(Machine, Machine.id == Report.machine_id)
         .order_by(
-            last_came.desc(), Machine.id, Report.quality == "contaminated", Report.received_at.desc(), Report.id.desc()
+            last_came.desc(),
+            Machine.id,
+            speaking.c.says != _WRONG,
+            Report.quality == "contaminated",
+            speaking.c.says,
+            Report.received_at.desc(),
+            Report.id.desc(),
         )
         .limit(1)
     )
@@ -80,6 +110,15 @@ async def _speaking_report(
         statement = statement.where(Machine.name == machine)
     row = (await session.execute(statement)).one_or_none()
     return CaseReport(row[0], row[1], commit) if row else None
+
+
+async def _followed(session: AsyncSession, project_id: ProjectId, case: Case, here: CaseReport) -> CaseReport | None:
+    """The nearest ancestor at which the machine measured the case, where the way there is known."""
+    of_machine = select(Series.id).where(Series.case_id == case.id, Series.machine_id == here.machine.id)
+    series = (await session.scalars(of_machine)).all()
+    followed = await followed_in(session, project_id, series, [here.commit.id])
+    commit = await session.get(Commit, followed[here.commit.id]) if followed else None
+    return None if commit is None else await _speaking_report(session, case, commit, machine=here.machine.name)
 
 
 async def _neighbour(session: AsyncSession, case: Case, here: CaseReport, *, later: bool) -> CaseReport | None:

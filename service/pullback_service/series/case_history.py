@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.among import among
 from pullback_service.commits import history
+from pullback_service.commits.following import followed_in
 from pullback_service.commits.models import Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
@@ -43,6 +44,8 @@ MOST_COMMITS = 5_000
 MOST_MARKS = 1_000
 """Of one series. A plot is about so many pixels wide, and M4 keeps four points or six for each of its buckets."""
 MOST_CHANGES = 2_000
+MOST_PARTED = 200
+"""Commits of several branches, the newest, at which counts are held against what they were made from."""
 
 Light: TypeAlias = Row[Any]
 """A point with its place in history, value, ratio and interval, and what pooling reads."""
@@ -86,6 +89,7 @@ class CountChange:
     """An exact metric that is another than at the commit measured before, with the reports that counted both."""
 
     series: CaseSeries
+    commit_before: int
     commit_id: int
     before: float
     value: float
@@ -97,7 +101,8 @@ class CaseHistory:
     """Commits of a window, oldest first, with the points that are to be drawn and what each of these followed.
 
     Points come series by series and then oldest first. `thinned` says that there are more than these, and only then what
-    each of them followed is told.
+    each of them followed is told. `follows` says which commit another was made from, where that is not the one before it in
+    history; None where it lies before the window. It is known where changes are wanted.
     """
 
     commits: Sequence[CommitFacts]
@@ -106,6 +111,7 @@ class CaseHistory:
     before: Mapping[tuple[int, int], Before]
     changes: Sequence[CountChange]
     thinned: bool
+    follows: Mapping[int, int | None]
 
 
 _CASES = (
@@ -152,6 +158,7 @@ async def series_of_case(session: AsyncSession, case_id: int, machine_id: Machin
 
 async def case_history(
     session: AsyncSession,
+    project_id: ProjectId,
     case_id: int,
     machine_id: MachineId,
     series: Sequence[CaseSeries],
@@ -162,7 +169,8 @@ async def case_history(
 ) -> CaseHistory:
     """The newest `last` commits of a case with its series in some metrics; changes, if wanted, are of all exact metrics.
 
-    Index: ix_point_series_history, ix_failure_case_history, pk_commit; thinned ix_point_commit_id_series_id.
+    Index: ix_point_series_history, ix_failure_case_history, pk_commit, for changes as `followed_in`; thinned
+    ix_point_commit_id_series_id.
     """
     last = min(last, MOST_COMMITS)
     drawn = [one.id for one in series if one.metric in metrics]
@@ -172,19 +180,21 @@ async def case_history(
     failures = await _failures(session, case_id, machine_id, last)
     places = _window(measured, failures, last)
     if not places:
-        return CaseHistory([], [], [], {}, [], thinned=False)
+        return CaseHistory([], [], [], {}, [], thinned=False, follows={})
     oldest, known = places[0], {commit_id for _, commit_id in places}
     kept, before = _kept(light, oldest)
     total = sum(1 for row in light if _place(row) >= oldest)
     thinned = len(places) > MOST_MARKS
+    follows = await _follows(session, project_id, [one.id for one in series], places) if changes else {}
     points = await (lean_points_of(session, kept) if thinned else lean_points_since(session, drawn, oldest))
     return CaseHistory(
         commits=await commits_of_ids(session, known),
         points=[point for point in points if point.commit_id in known],
         failures=[failure for failure in failures if failure.commit.id in known],
         before=before,
-        changes=await _changes(session, [one for one in series if one.exact and changes], oldest, known),
+        changes=await _changes(session, [one for one in series if one.exact and changes], places, follows),
         thinned=thinned and len(kept) < total,
+        follows=follows,
     )
 
 
@@ -324,7 +334,8 @@ _CHANGES: LiteralString = """
               CASE WHEN reports > 1 THEN (SELECT quality = 'contaminated' FROM point WHERE point.id = told.id) END,
               id DESC),
        seen AS (
-       SELECT *, lag(value) OVER history AS before, lag(id) OVER history AS id_before
+       SELECT *, lag(value) OVER history AS before, lag(id) OVER history AS id_before,
+              lag(commit_id) OVER history AS commit_before
          FROM of_commit
        WINDOW history AS (PARTITION BY series_id ORDER BY ordered_at, commit_id)),
        changed AS (
@@ -333,7 +344,8 @@ _CHANGES: LiteralString = """
         WHERE value != before
         ORDER BY ordered_at DESC, commit_id DESC, series_id
         LIMIT %(most)s)
-SELECT changed.series_id, changed.commit_id, changed.before, changed.value, older.report_id, newer.report_id
+SELECT changed.series_id, changed.commit_before, changed.commit_id, changed.before, changed.value, older.report_id,
+       newer.report_id
   FROM changed
   JOIN point older ON older.id = changed.id_before
   JOIN point newer ON newer.id = changed.id
@@ -342,22 +354,60 @@ SELECT changed.series_id, changed.commit_id, changed.before, changed.value, olde
 
 
 async def _changes(
-    session: AsyncSession, series: Sequence[CaseSeries], oldest: Place, known: Collection[int]
+    session: AsyncSession,
+    series: Sequence[CaseSeries],
+    places: Sequence[Place],
+    follows: Mapping[int, int | None],
 ) -> Sequence[CountChange]:
-    """Counts that differ from those of the commit measured before. Index: ix_point_series_history, pk_point."""
+    """Counts that differ from those of the commit that was followed, in the order of history.
+
+    Index: ix_point_series_history, pk_point; for those of other branches ix_point_commit_id_series_id.
+    """
     if not series:
         return []
-    ordered_at, commit = oldest
+    (ordered_at, commit), known = places[0], {commit_id: number for number, (_, commit_id) in enumerate(places)}
     values = {
         "series": [one.id for one in series], "ordered_at": ordered_at, "commit": commit, "most": MOST_CHANGES,
     }  # fmt: skip
     rows = await statements.rows(session, _CHANGES, values)
     by_id = {one.id: one for one in series}
-    return [
-        CountChange(by_id[series_id], commit_id, before, value, (report_before, report_id))
-        for series_id, commit_id, before, value, report_before, report_id in rows
-        if commit_id in known
+    found = [
+        CountChange(by_id[series_id], commit_before, commit_id, before, value, (report_before, report_id))
+        for series_id, commit_before, commit_id, before, value, report_before, report_id in rows
+        if commit_id in known and commit_id not in follows
     ]
+    parted = [(commit, before) for commit, before in follows.items() if before is not None][-MOST_PARTED:]
+    found += await _changes_across(session, by_id, parted)
+    return sorted(found, key=lambda change: (known[change.commit_id], -change.series.id)) if parted else found
+
+
+async def _changes_across(
+    session: AsyncSession, series: Mapping[int, CaseSeries], pairs: Sequence[tuple[int, int]]
+) -> list[CountChange]:
+    """Counts that differ between commits and those that they were made from."""
+    wanted = {(series_id, commit) for pair in pairs for commit in pair for series_id in series}
+    points = {(point.series_id, point.commit_id): point for point in await lean_points_of(session, wanted)}
+    found = []
+    for commit, before in pairs:
+        for series_id, one in series.items():
+            older, newer = points.get((series_id, before)), points.get((series_id, commit))
+            if older is not None and newer is not None and older.value != newer.value:
+                reports = UUID(older.report_id), UUID(newer.report_id)
+                found.append(CountChange(one, before, commit, older.value, newer.value, reports))
+    return found
+
+
+async def _follows(
+    session: AsyncSession, project_id: ProjectId, series_ids: Collection[int], places: Sequence[Place]
+) -> Mapping[int, int | None]:
+    """Which commit each was made from, where that is another than the one before it in history."""
+    ids = [commit_id for _, commit_id in places]
+    followed, known = await followed_in(session, project_id, series_ids, ids), set(ids)
+    return {
+        commit: followed[commit] if followed[commit] in known else None
+        for before, commit in zip([None, *ids], ids, strict=False)
+        if commit in followed and followed[commit] != before
+    }
 
 
 def _by_series(light: Sequence[Light]) -> list[list[Light]]:

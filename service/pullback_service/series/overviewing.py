@@ -106,20 +106,14 @@ class SparkPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StatedComparison:
-    """Two commits compared in the same groups, as an upload states it."""
+    """Of which series uploads state how two commits compare. What is to be believed of it is for `comparisons.steps` to say."""
 
     case: KnownCase
     variant: str
     metric: str
     reference: str
+    reference_id: int
     candidate_id: int
-    log_ratio: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    outcome: str
-    provisional: bool
-    bigger_is_better: bool
 
 
 async def measured_commits(
@@ -263,18 +257,14 @@ async def values_of(session: AsyncSession, pairs: Collection[tuple[int, int]]) -
 
 
 async def lines_of(
-    session: AsyncSession, series_ids: Collection[int], since: CommitFacts, until: CommitFacts
+    session: AsyncSession, series_ids: Collection[int], commit_ids: Collection[int]
 ) -> Sequence[MeasuredCell]:
-    """Some series from one commit to another, without the values of processes. Index: ix_point_series_history."""
+    """Some series at some commits, without the values of processes. Index: ix_point_commit_id_series_id."""
     if not series_ids:
         return []
     points = (
         select_points(spread=False)
-        .where(
-            among(Point.series_id, series_ids),
-            history.since(Point, since.ordered_at, since.id),
-            history.until(Point, until.ordered_at, until.id),
-        )
+        .where(among(Point.series_id, series_ids), among(Point.commit_id, commit_ids))
         .order_by(*history.oldest_first(Point), Series.case_id, Series.variant, Series.metric, Series.id, Point.id)
         .limit(MOST_HISTORY_POINTS)
     )
@@ -384,15 +374,13 @@ async def series_named(
 
 def _stated(of_case: LiteralString) -> LiteralString:
     return f"""
-SELECT c.case_id, "case".workload, "case".label, c.variant, c.metric, commit.sha, c.candidate_id, c.log_ratio, c.low, c.high,
-       c.n, c.outcome, coalesce(c.provisional, false), coalesce(s.direction = 'bigger', false)
+SELECT c.case_id, "case".workload, "case".label, c.variant, c.metric, commit.sha, c.reference_id, c.candidate_id
   FROM comparison c
   JOIN "case" ON "case".id = c.case_id
   JOIN commit ON commit.id = c.reference_id
-  LEFT JOIN series s
-    ON s.case_id = c.case_id AND s.variant = c.variant AND s.metric = c.metric AND s.machine_id = c.machine_id
  WHERE c.candidate_id = ANY (%(commits)s) AND c.machine_id = %(machine)s AND c.reference_id != c.candidate_id {of_case}
- ORDER BY c.id
+ GROUP BY c.case_id, "case".workload, "case".label, c.variant, c.metric, commit.sha, c.reference_id, c.candidate_id
+ ORDER BY max(c.id) DESC
  LIMIT %(most)s
 """  # noqa: S608 - our own words
 
@@ -404,13 +392,16 @@ _STATED_OF_CASE = _stated("AND c.case_id = %(case)s")
 async def comparisons_at(
     session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
 ) -> Sequence[StatedComparison]:
-    """What uploads state of some commits, of a project that was found, against earlier ones, the newest statement last.
+    """Of what uploads state how some commits of a project that was found compare with others, the newest statement last.
 
-    Index: ix_comparison_candidate, uq_series_case_id_variant_metric_machine_id.
+    Index: ix_comparison_candidate, pk_case, pk_commit.
     """
     values = {"commits": list(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_CLAIMS}
     found = await statements.rows(session, _STATED if case_id is None else _STATED_OF_CASE, values)
-    return [StatedComparison(KnownCase(case, workload, label), *stated) for case, workload, label, *stated in found]
+    return [
+        StatedComparison(KnownCase(case, workload, label), *stated)
+        for case, workload, label, *stated in reversed(found)
+    ]
 
 
 def _in_suite(project_id: ProjectId, machine_id: MachineId, suite: str) -> ColumnElement[bool]:

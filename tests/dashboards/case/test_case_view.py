@@ -3,11 +3,15 @@
 import copy
 import math
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
 from pullback_dashboards.case.view import Told, case_view
 from pullback_dashboards.history import Claim, Commit
+from pullback_service.claims import COUNTED_IN_ONE_SESSION
+from pullback_service.comparisons.judging import Side, judge
+from pullback_service.comparisons.queries import Compared
 
 CASE = {"workload": "dense", "params": {"n": 8}, "dtype": "f4", "device": "cpu"}
 
@@ -52,12 +56,41 @@ def told(ratio=0.5, arrays=3, **plan):
     return Told(document, entry)
 
 
+def side_of(report, variant, metric):
+    """What a report alone makes of a series."""
+    entry = next((one for one in report.entry["variants"] if one["variant"] == variant), {})
+    measured = entry.get("metrics", {}).get(metric) or {}
+    value = measured.get("value", median(measured.get("processes") or [math.nan]))
+    if value is None or math.isnan(value):
+        return None
+    paired = next((one for one in report.entry["paired"] if (one["variant"], one["metric"]) == (variant, metric)), {})
+    said = {name: paired.get(name) for name in ("baseline", "log_ratio", "low", "high")}
+    return Side(value, report.document["harness"]["quality"], method=measured.get("method"), **said)
+
+
+def judged(now, before):
+    """What the service says of every series of two reports, by its own rule."""
+    entries = [entry for report in (now, before) if report for entry in report.entry["variants"]]
+    said = {}
+    for variant, metric in {(entry["variant"], metric) for entry in entries for metric in entry["metrics"]}:
+        older, newer = (report and side_of(report, variant, metric) for report in (before, now))
+        together = COUNTED_IN_ONE_SESSION.get(metric)
+        exact = metric != "time" and together is None
+        if older or newer:
+            judgement = judge(older, newer, (), exact=exact, counted_together=together)
+            said[variant, metric] = Compared(
+                (1, 1, variant, metric), 1, "tier", "B", "smaller", exact, older, newer, judgement
+            )
+    return said
+
+
 @pytest.fixture
 def view():
-    def made(now, before, claims=()):
+    def made(now, before, claims=(), *, readable=True):
         return case_view(
             now,
-            before,
+            before if readable else None,
+            judged(now, before) if before else {},
             project="p",
             case="dense[n=8,f4,cpu]",
             commit=Commit("b" * 40),
@@ -121,13 +154,13 @@ def test_counts_that_compare_within_one_session_only_accuse_nobody(view):
     assert page.reasons == ("Between two runs these change with what else the process does: python allocations.",)
 
 
-def test_what_was_found_by_measuring_both_commits_is_told_first_and_as_it_was_said_last(view):
+def test_what_was_found_by_measuring_both_commits_is_told_first_the_gravest_before_all(view):
     def claim(variant, outcome, ratio):
         return Claim(
             0, "dense", "dense[n=8,f4,cpu]", variant, "time", "a" * 40, outcome, ratio, ratio - 0.004, ratio + 0.004, 20
         )
 
-    claims = [claim("fused", "same", 0.001), claim("unfused", "faster", -0.12), claim("fused", "slower", 0.031)]
+    claims = [claim("unfused", "faster", -0.12), claim("fused", "slower", 0.031)]
     said = view(told(arrays=4), told(), claims).sentences
     assert [(one.variant, one.tone, one.mark) for one in said] == [
         ("fused", "worse", "▲"),
@@ -187,4 +220,53 @@ def test_a_failed_variant_keeps_its_reason(view):
     now.entry["variants"][1] |= {"metrics": {}, "error": {"kind": "gradient", "message": "off by 1e-3"}, "plan": None}
     page = view(now, told())
     assert page.variants[1].failure == "gradient: off by 1e-3"
-    assert page.sentences == ()
+    assert [(said.variant, said.tone, said.text) for said in page.sentences] == [
+        ("fused", "failed", "fails since this commit: gradient: off by 1e-3")
+    ]
+    assert page.moved
+    assert view(now, now).sentences == ()  # it failed before as well
+
+
+def test_what_the_commit_before_counted_is_known_without_its_file(view):
+    page = view(told(arrays=4, ratio=0.6), told(), readable=False)
+    assert [(said.variant, said.tone) for said in page.sentences] == [("fused", "worse")]
+    assert page.sentences[0].text.startswith("arrays +1, now 4")
+    assert "time against unfused +20.0 %" in page.sentences[0].text
+    assert not page.before_is_told
+    assert page.environment == ()
+
+
+def test_other_layers_are_told_where_they_accuse(view):
+    now, before = told(), told()
+    for report, value in ((now, 51), (before, 40)):
+        report.entry["variants"][1]["metrics"]["native_bytes"] = metric(value)
+    (said,) = view(now, before).sentences
+    assert (said.variant, said.tone, said.text) == ("fused", "worse", "native bytes +11\u202fB, now 51\u202fB")
+
+
+def test_a_method_that_changed_leaves_open_what_a_count_did(view):
+    now = told(arrays=4)
+    for counted in ("array_allocs", "array_bytes"):
+        now.entry["variants"][1]["metrics"][counted]["method"] = "tracemalloc"
+    page = view(now, told())
+    assert [said.tone for said in page.sentences] == ["unsure"]
+    assert page.reasons == ("Measured by different methods, 'nep49' and 'tracemalloc'.",)
+
+
+def test_a_variant_that_is_missing_is_told_and_nothing_is_held_against_nothing(view):
+    now, before = copy.deepcopy(told()), copy.deepcopy(told())
+    now.entry["variants"].pop()
+    assert [(said.variant, said.text) for said in view(now, before).sentences] == [
+        ("fused", "not measured here, as it was before")
+    ]
+    before.entry["variants"].pop(0)
+    page = view(now, before)
+    assert not page.comparable
+    assert page.variants[0].since == ""
+
+
+def test_what_may_not_be_claimed_of_both_is_told_with_the_reason(view):
+    claim = Claim(0, "dense", "c", "fused", "time", "a" * 40, "ambiguous", 0.1, 0.0, 0.2, 1, reason="Of one group.")
+    (said,) = view(told(), None, [claim]).sentences
+    assert (said.tone, said.outcome) == ("unsure", "ambiguous")
+    assert said.text.endswith(": Of one group.")

@@ -1,7 +1,11 @@
 from dataclasses import replace
 
+import pytest
+
 from pullback_dashboards.history import Claim, Metric, Reading
 from pullback_dashboards.news.view import AT_A_COMMIT, LATELY, Extent, changed_cases, tell
+from pullback_service.comparisons.judging import Judgement
+from pullback_service.machines.software import doubt_of_change
 
 
 def news(history, extent=LATELY):
@@ -69,8 +73,14 @@ def counted_anew(build, *, doubted=("fused",), **counts):
         build.line(variant, [Reading(float(n), report=f"{variant} {at}") for at, n in enumerate(counted)], build.bytes)
         for variant, counted in counts.items()
     ]
-    software = {(f"{variant} 0", f"{variant} 1"): "numpy 1.26.4, then 2.4.0" for variant in doubted}
-    return replace(build.history(*lines), software=software)
+    reason = doubt_of_change("numpy 1.26.4, then 2.4.0")
+    verdicts = {
+        (line.case, line.variant, line.metric.name, f"{line.variant} 0", f"{line.variant} 1"): (
+            Judgement("ambiguous", "exact", reason=reason) if line.variant in doubted else Judgement("more", "exact")
+        )
+        for line in lines
+    }
+    return replace(build.history(*lines), verdicts=verdicts)
 
 
 def test_a_count_that_changed_with_the_software_accuses_nobody(build):
@@ -94,6 +104,34 @@ def test_a_session_that_counted_both_commits_knows_better_than_two_installations
     assert news(replace(history, claims=(claim,))) == ()
     (item,) = news(replace(history, claims=(replace(claim, outcome="more"),)))
     assert (item.mark, item.note) == ("▲", "measured in the same groups")
+
+
+def test_a_session_of_which_nothing_may_be_claimed_takes_nothing_back(build):
+    history = counted_anew(build, fused=(3, 900))
+    claim = Claim(1, "dense", "dense[n=100,f4,cpu]", "fused", "array_bytes", "0" * 40, "ambiguous", 0.0, reason="Busy.")
+    (item,) = news(replace(history, claims=(claim,)))
+    assert (item.mark, item.note) == ("?", doubt_of_change("numpy 1.26.4, then 2.4.0"))
+
+
+def test_a_count_that_changed_across_a_commit_that_failed_is_told_where_it_runs_again(build):
+    readings = [Reading(50.0), Reading(failure="boom"), Reading(60.0)]
+    told = news(build.history(build.line("fused", readings, build.bytes)))
+    assert [(item.mark, item.text) for item in told] == [("▲", "array bytes 50\u202fB → 60\u202fB (+10\u202fB)")]
+
+
+@pytest.mark.parametrize("values", [(3.0, -3.0), (0.0, -5.0), (-1.0, 2.0), (1e308, 5e-324), (0.0, 4.0)])
+def test_counts_below_zero_and_beyond_all_ratios_are_told(build, values):
+    (item,) = news(build.history(build.line("fused", [Reading(value) for value in values], build.bytes)))
+    assert item.mark == ("▲" if values[1] > values[0] else "▼")
+
+
+def test_a_commit_is_held_against_the_one_that_it_was_made_from(build):
+    """On the main branch 50, on another 500, then on the main branch again, where nothing happened."""
+    history = build.history(build.line("fused", [Reading(50.0), Reading(500.0), Reading(50.0)], build.bytes))
+    assert [item.mark for item in news(history)] == ["▼", "▲"]
+    (item,) = news(replace(history, follows={2: 0}))
+    assert (item.sha, item.mark) == (history.commits[1].sha, "▲")
+    assert news(replace(history, follows={1: -1, 2: 0})) == ()  # from what it was made is not known here
 
 
 def test_a_new_failure_comes_first(build):

@@ -25,7 +25,7 @@ async def asked(session, *, last=100, metrics=("time", "array_bytes"), workload=
     machine = (await measuring_machines(session, project))[0]
     case = (await queries.cases_of_workload(session, project, workload))[0]
     series = await queries.series_of_case(session, case.id, machine.id)
-    return await queries.case_history(session, case.id, machine.id, series, metrics, last=last)
+    return await queries.case_history(session, project, case.id, machine.id, series, metrics, last=last)
 
 
 async def drawn(session, found):
@@ -176,7 +176,7 @@ async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports
     series = [point.series_id for point in found.points]
     cells = {
         (cell.series_id, cell.commit.id): cell
-        for cell in await lines_of(session, series, found.commits[0], found.commits[-1])
+        for cell in await lines_of(session, series, [commit.id for commit in found.commits])
     }
     assert {(point.series_id, point.commit_id) for point in found.points} == set(cells)
     for point in found.points:
@@ -204,7 +204,7 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
     ]
     assert counts == [(newer["id"], 110), (last["id"], 120)]
     ids = {point.series_id for point in found.points}
-    cells = await lines_of(session, ids, found.commits[0], found.commits[-1])
+    cells = await lines_of(session, ids, [commit.id for commit in found.commits])
     assert {(str(cell.report_id), cell.commit.id) for cell in cells} == {
         (newer["id"], found.commits[0].id),
         (last["id"], found.commits[1].id),

@@ -135,7 +135,7 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
     project, machine = await here(session)
     commits = await overviewing.measured_commits(session, project, machine, limit=30)
     drawn = [(await standing(session, metric, variant)).series_id for variant in ("unfused", "fused")]
-    cells = await overviewing.lines_of(session, drawn, commits[0], commits[-1])
+    cells = await overviewing.lines_of(session, drawn, [commit.id for commit in commits])
     sparks = await overviewing.sparks_of(session, drawn, commits[0])
     assert {(one.series_id, one.commit_id, *one[3:]) for one in sparks} == {
         (cell.series_id, cell.commit.id, cell.value, cell.log_ratio, cell.low, cell.high, cell.outcome)
@@ -176,7 +176,7 @@ async def test_what_was_measured_until_a_commit_holds_nothing_later(client, repo
     first_two = await overviewing.measured_commits(session, project, machine, limit=2, until=commits[1])
     assert [commit.sha for commit in first_two] == [reports.sha(1), reports.sha(2)]
     series = (await standing(session, "time")).series_id
-    cells = await overviewing.lines_of(session, [series], *first_two)
+    cells = await overviewing.lines_of(session, [series], [commit.id for commit in first_two])
     assert [cell.commit.sha for cell in cells] == [reports.sha(1), reports.sha(2)]
 
 
@@ -189,7 +189,7 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
     commits = await overviewing.measured_commits(session, project, machine, limit=6)
     ids = [commit.id for commit in commits]
     changed = await overviewing.changed_series(session, machine, ids, floor=0.02)
-    cells = await overviewing.lines_of(session, changed, commits[0], commits[-1])
+    cells = await overviewing.lines_of(session, changed, [commit.id for commit in commits])
     assert {(cell.case.workload, cell.variant, cell.metric) for cell in cells} == {("moved", "fused", "time")}
     assert len(cells) == 2
     assert await overviewing.changed_series(session, machine, ids[-1:], floor=0.02) == []
@@ -202,7 +202,7 @@ async def changed(session):
     series = await overviewing.changed_series(session, machine, [commit.id for commit in commits], floor=0.02)
     return {
         cell.metric
-        for cell in await overviewing.lines_of(session, series, commits[0], commits[-1])
+        for cell in await overviewing.lines_of(session, series, [commit.id for commit in commits])
         if cell.variant == "fused"
     }
 
@@ -254,5 +254,7 @@ async def test_sessions_speak_of_their_candidate(client, reports, session):
     project, machine = await here(session)
     first, second = await overviewing.measured_commits(session, project, machine, limit=2)
     (stated,) = await overviewing.comparisons_at(session, machine, [first.id, second.id])
-    assert (stated.outcome, stated.reference, stated.candidate_id) == ("slower", reports.sha(1), second.id)
+    assert (stated.variant, stated.reference, stated.reference_id, stated.candidate_id) == (
+        "fused", reports.sha(1), first.id, second.id,
+    )  # fmt: skip
     assert await overviewing.comparisons_at(session, machine, [first.id]) == []

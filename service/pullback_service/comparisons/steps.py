@@ -1,0 +1,179 @@
+"""From one commit to another, series by series: the judgement that a comparison of both makes, of any series at any two commits.
+
+A comparison is of two commits and all series. Whoever tells of a history has many pairs of commits and few series of each:
+those that differ. The rule is the same (`judging.py`), so that no page says firmly what a comparison leaves open.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, LiteralString, NamedTuple
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow, StatedSeries, stated_series
+from pullback_service.comparisons.outcomes import Shape
+from pullback_service.comparisons.queries import Compared, PointRow, judged_series
+from pullback_service.machines.software import software_under
+from pullback_service.reports.parts import WRONG_GRADIENT
+from pullback_service.series.pooling import counting
+
+
+class Step(NamedTuple):
+    """A series, at a commit and at another one that it is held against."""
+
+    key: Key
+    reference_id: int
+    candidate_id: int
+
+
+_SERIES: Final[LiteralString] = """
+SELECT s.case_id, s.machine_id, s.variant, s.metric, s.id, s.variant_kind, s.unit, s.direction, s.exact
+  FROM (SELECT DISTINCT * FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(variants)s::text[], %(metrics)s::text[]))
+       asked (case_id, machine_id, variant, metric)
+  JOIN series s USING (case_id, machine_id, variant, metric)
+"""
+_POINTS: Final[LiteralString] = """
+SELECT p.series_id, p.commit_id, p.report_id, p.value, p.process_values, p.process_count, p.process_low, p.process_q25,
+       p.process_q75, p.process_high, p.quality, p.n, p.baseline, p.log_ratio, p.low, p.high, p.method, p.program_hash,
+       r.dirty
+  FROM (SELECT DISTINCT * FROM unnest(%(series)s::bigint[], %(commits)s::bigint[])) asked (series_id, commit_id)
+  JOIN point p USING (series_id, commit_id)
+  JOIN report r ON r.id = p.report_id
+ ORDER BY p.id
+"""
+_STATED: Final[LiteralString] = """
+SELECT c.id, c.case_id, c.machine_id, c.variant, c.metric, c.reference_id, c.candidate_id, c.log_ratio, c.low, c.high, c.n,
+       c.outcome, c.claim, c.margin, c.provisional, r.quality, r.dirty, s.id, s.variant_kind, s.unit, s.direction, s.exact
+  FROM (SELECT DISTINCT * FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(older)s::bigint[], %(newer)s::bigint[]))
+       asked (case_id, machine_id, reference_id, candidate_id)
+  JOIN comparison c USING (case_id, machine_id, reference_id, candidate_id)
+  JOIN report r ON r.id = c.report_id
+  LEFT JOIN series s
+    ON s.case_id = c.case_id AND s.variant = c.variant AND s.metric = c.metric AND s.machine_id = c.machine_id
+ ORDER BY c.id
+"""
+_FAILED: Final[LiteralString] = """
+SELECT f.commit_id, f.case_id, f.machine_id, f.variant, f.kind, f.message
+  FROM (SELECT DISTINCT * FROM unnest(%(commits)s::bigint[], %(cases)s::bigint[], %(machines)s::bigint[]))
+       asked (commit_id, case_id, machine_id)
+  JOIN failure f USING (commit_id, case_id, machine_id)
+ ORDER BY f.kind = %(wrong)s, f.id
+"""
+
+
+async def judge_steps(session: AsyncSession, steps: Collection[Step]) -> Mapping[Step, Compared]:
+    """What may be said of each step, of cases and machines of a project that was found; what nobody knows is left out.
+
+    Index: uq_series_case_id_variant_metric_machine_id, ix_point_commit_id_series_id, ix_comparison_candidate,
+    ix_failure_commit_id, pk_report; where counts differ, ix_facts_change_machine_id.
+    """
+    if not steps:
+        return {}
+    known = await _series(session, {step.key for step in steps})
+    points = await _points(session, steps, known)
+    stated = await _statements(session, steps)
+    failures = await _failures(session, steps)
+    ends = {step: _ends(step, known, points) for step in steps}
+    software = await software_under(session, _counting_differently(ends.values()))
+    judged = {}
+    for step, (older, newer) in ends.items():
+        pair = step.reference_id, step.candidate_id
+        of_pair = stated.get(pair, {})
+        series_id, shape = known.get(step.key) or _told_of(step.key, of_pair)
+        if shape is not None:
+            grounds = Grounds(of_pair, failures, software)
+            judged[step] = judged_series(step.key, shape, series_id, older, newer, *pair, grounds)
+    return judged
+
+
+_Known = Mapping[Key, tuple[int | None, Shape]]
+_Points = Mapping[tuple[int, int], Sequence[PointRow]]
+_Ends = tuple[Sequence[PointRow], Sequence[PointRow]]
+
+
+async def _series(session: AsyncSession, keys: Collection[Key]) -> _Known:
+    values = {
+        "cases": statements.array_of(key[0] for key in keys),
+        "machines": statements.array_of(key[1] for key in keys),
+        "variants": statements.array_of_texts(key[2] for key in keys),
+        "metrics": statements.array_of_texts(key[3] for key in keys),
+    }
+    return {
+        (case_id, machine_id, variant, metric): (series_id, Shape(variant, kind, metric, unit, direction, exact))
+        for case_id, machine_id, variant, metric, series_id, kind, unit, direction, exact in await statements.rows(
+            session, _SERIES, values
+        )
+    }
+
+
+async def _points(session: AsyncSession, steps: Collection[Step], known: _Known) -> _Points:
+    asked = {
+        (known[step.key][0], commit)
+        for step in steps
+        if step.key in known
+        for commit in (step.reference_id, step.candidate_id)
+    }
+    values = {
+        "series": statements.array_of(series_id or 0 for series_id, _ in asked),
+        "commits": statements.array_of(commit for _, commit in asked),
+    }
+    found: dict[tuple[int, int], list[PointRow]] = defaultdict(list)
+    for row in await statements.rows(session, _POINTS, values, binary=True) if asked else ():
+        found[row[0], row[1]].append(PointRow(*row))
+    return found
+
+
+async def _statements(
+    session: AsyncSession, steps: Collection[Step]
+) -> Mapping[tuple[int, int], Mapping[Key, StatedSeries]]:
+    """What uploads state, in either order of the commits, by reference and candidate."""
+    pairs = {(*step.key[:2], step.reference_id, step.candidate_id) for step in steps}
+    asked = [*pairs, *((case, machine, newer, older) for case, machine, older, newer in pairs)]
+    values = dict(
+        zip(("cases", "machines", "older", "newer"), map(statements.array_of, zip(*asked, strict=True)), strict=True)
+    )
+    told: dict[tuple[int, int], dict[Key, list[StatedRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in map(StatedRow._make, await statements.rows(session, _STATED, values)):
+        key = row.case_id, row.machine_id, row.variant, row.metric
+        for pair in {(row.reference_id, row.candidate_id), (row.candidate_id, row.reference_id)}:
+            told[pair][key].append(row)
+    return {pair: {key: stated_series(key, rows, pair[0]) for key, rows in of.items()} for pair, of in told.items()}
+
+
+async def _failures(
+    session: AsyncSession, steps: Collection[Step]
+) -> Mapping[tuple[int, int, int, str | None], Failed]:
+    asked = {(commit, *step.key[:2]) for step in steps for commit in (step.reference_id, step.candidate_id)}
+    values = dict(
+        zip(("commits", "cases", "machines"), map(statements.array_of, zip(*asked, strict=True)), strict=True)
+    )
+    rows = await statements.rows(session, _FAILED, values | {"wrong": WRONG_GRADIENT})
+    return {(commit, case, machine, variant): Failed(kind, told) for commit, case, machine, variant, kind, told in rows}
+
+
+def _ends(step: Step, known: _Known, points: _Points) -> _Ends:
+    series_id = known[step.key][0] if step.key in known else None
+    if series_id is None:
+        return (), ()
+    return points.get((series_id, step.reference_id), ()), points.get((series_id, step.candidate_id), ())
+
+
+def _counting_differently(ends: Iterable[_Ends]) -> Collection[UUID]:
+    """Reports whose counts differ; of what is timed, values always do, and nothing is claimed of them."""
+    found: set[UUID] = set()
+    for older, newer in ends:
+        if older and newer:
+            one, other = counting(older), counting(newer)
+            if one.value != other.value:
+                found |= {one.report_id, other.report_id}
+    return found
+
+
+def _told_of(key: Key, stated: Mapping[Key, StatedSeries]) -> tuple[int | None, Shape | None]:
+    """What a series is that only uploads that compare know."""
+    told = stated.get(key)
+    if told is None:
+        return None, None
+    return told.series_id, Shape(key[2], told.kind, key[3], told.unit, told.direction, told.exact)

@@ -1,0 +1,71 @@
+"""From a commit to the measured one that it was made from."""
+
+import pytest
+from sqlalchemy import select
+
+from pullback_service.commits.following import followed_in, followed_on
+from pullback_service.commits.models import Commit
+from pullback_service.ids import MachineId, ProjectId
+from pullback_service.machines.models import Machine
+from pullback_service.projects.models import Project
+from pullback_service.series.models import Case, Series
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def told(client, reports):
+    """Upload reports of commits, each with its parent, None where nobody tells it."""
+
+    async def upload(*parents, **more):
+        for number, parent in parents:
+            report = reports.report(number, **more)
+            report["commit"]["parents"] = [] if parent is None else [reports.sha(parent)]
+            answer = await client.post("/api/v1/reports", json=report)
+            assert answer.status_code == 201, answer.text
+
+    return upload
+
+
+async def numbers(session):
+    """The commits' numbers by their ids."""
+    return {row.id: int(row.sha, 16) for row in await session.execute(select(Commit.id, Commit.sha))}
+
+
+async def followed(session, machine="box"):
+    project = ProjectId(await session.scalar(select(Project.id)))
+    of_machine = MachineId(await session.scalar(select(Machine.id).where(Machine.name == machine)))
+    named = await numbers(session)
+    found = await followed_on(session, project, of_machine, list(named))
+    return {named[start]: named[end] for start, end in found.items()}
+
+
+async def test_a_commit_follows_its_first_parent_whatever_lies_between_them(told, session):
+    await told((1, None), (2, 1), (3, 1), (4, 3), (5, 2))
+    assert await followed(session) == {2: 1, 3: 1, 4: 3, 5: 2}
+
+
+async def test_commits_that_the_machine_did_not_measure_are_walked_through(told, session):
+    await told((1, None), (4, 3))
+    await told((2, 1), (3, 2), machine="other")
+    assert await followed(session) == {2: 1, 3: 1, 4: 1}
+    assert await followed(session, "other") == {3: 2, 4: 3}
+
+
+async def test_behind_a_parent_that_nobody_told_of_nothing_is_known(told, session):
+    await told((1, None), (3, 2))  # 2 is a hash and nothing else
+    assert await followed(session) == {}
+
+
+async def test_of_some_series_the_commits_count_that_measured_them(told, session, reports):
+    await told((1, None), cases=[reports.case("a"), reports.case("b")])
+    await told((2, 1), cases=[reports.case("b")])
+    await told((3, 2), cases=[reports.case("a"), reports.case("b")])
+    project = ProjectId(await session.scalar(select(Project.id)))
+    named = await numbers(session)
+    found = {}
+    for workload in ("a", "b"):
+        series = (await session.scalars(select(Series.id).join(Case).where(Case.workload == workload))).all()
+        walked = await followed_in(session, project, series, list(named))
+        found[workload] = {named[start]: named[end] for start, end in walked.items()}
+    assert found == {"a": {2: 1, 3: 1}, "b": {2: 1, 3: 2}}
