@@ -1,4 +1,4 @@
-"""`/projects/{project}/commits/{sha}/cases/{case}`: one case at one commit, beside the commit measured before it."""
+"""`/projects/{project}/commits/{sha}/cases/{case}`: one case at one commit, and what changed since the one that it followed."""
 
 from asyncio import create_task
 from collections.abc import Callable, Iterator

@@ -407,7 +407,7 @@ def _sentences(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[Sen
         if all(one.candidate is None for (name, _), one in judged.items() if name == variant) and any(
             one.reference is not None for (name, _), one in judged.items() if name == variant
         ):
-            yield Sentence(variant, "plain", factors.sign("plain"), "not measured here, as it was before")
+            yield Sentence(variant, "unsure", factors.sign("unsure"), "not measured here, as it was before")
 
 
 def _claimed(claims: Sequence[Claim]) -> Iterator[Sentence]:

@@ -14,7 +14,7 @@ from pullback_service.series.queries import CommitFacts, MeasuringMachine
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed on a machine since `before`, the commit that it measured before; None where this was its first."""
+    """What changed on a machine since the commit `before` that this one follows; None where it was its first."""
 
     machine: str
     before: Commit | None
@@ -35,7 +35,8 @@ async def changes_at(
     history = await lately(session, project_id, machine.id, until=commit)
     if not history.commits or history.commits[-1].id != commit.id:
         return None
-    before = history.commits[-2] if len(history.commits) > 1 else None
+    at = history.before(len(history.commits) - 1)
+    before = history.commits[at] if at >= 0 else None
     return Changes(
         machine=machine.name,
         before=before,

@@ -1,6 +1,6 @@
 """What the news are made of: the series that changed at some commits, what failed there, and what comparisons say of them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -9,7 +9,7 @@ from pullback_dashboards import sources
 from pullback_dashboards.history import History
 from pullback_dashboards.news.view import LATELY
 from pullback_dashboards.wording.factors import FLOOR
-from pullback_service.commits.following import followed_on
+from pullback_service.commits.following import followed_on, places_followed
 from pullback_service.comparisons.steps import judge_steps
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
@@ -59,13 +59,12 @@ async def _with_those_before(
 ) -> tuple[Sequence[CommitFacts], Mapping[int, int]]:
     """Commits with those that they were made from, and by place which one that is where it is not the one before."""
     followed = await followed_on(session, project_id, machine_id, [commit.id for commit in commits])
-    farther: Collection[int] = set(followed.values()) - {commit.id for commit in commits}
+    recent = {commit.id for commit in commits}
     # What the oldest one followed is no news, but on another branch it may be what a later one is made from.
-    farther = {found for start, found in followed.items() if found in farther and start != commits[0].id}
-    known = sorted([*await commits_of_ids(session, farther), *commits], key=lambda one: (one.ordered_at, one.id))
-    places = {commit.id: place for place, commit in enumerate(known)}
-    return known, {
-        places[start]: places[found]
-        for start, found in followed.items()
-        if found in places and places[found] != places[start] - 1
+    farther = {
+        reached.id
+        for start, reached in followed.items()
+        if reached.counts and reached.id not in recent and start != commits[0].id
     }
+    known = sorted([*await commits_of_ids(session, farther), *commits], key=lambda one: (one.ordered_at, one.id))
+    return known, places_followed([(one.ordered_at, one.id) for one in known], followed)

@@ -1,7 +1,7 @@
 """What changed at the newest commits of a history, in words, the same change in many cases as one item.
 
-Exact metrics: any change since the commit measured before, which is the commit's doing unless the software changed as well,
-all of whose changes are one item. Time: what a comparison of both commits says; else a ratio to the baseline that moved by
+Exact metrics: any change since the commit that was followed, which is the commit's doing unless its judgement doubts it;
+all changes with one doubt are one item. Time: what a comparison of both commits says; else a ratio to the baseline that moved by
 more than the floor with intervals that do not overlap, worded as a move of the ratio, for no paired comparison confirmed it.
 """
 

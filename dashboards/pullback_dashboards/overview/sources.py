@@ -32,6 +32,7 @@ from pullback_dashboards.overview.state import State
 from pullback_dashboards.overview.view import SPARK_COMMITS
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import overviewing
 from pullback_service.series.overviewing import CaseChoice, StandingPoint
 from pullback_service.series.queries import CommitFacts, FailedCase
@@ -225,7 +226,8 @@ async def _standings(
         named = [variant for variant in variants.get(struck, ()) if failure.variant in {None, variant}]
         for variant in named or [failure.variant or BASELINE]:
             known = found.get((struck, variant))
-            if known is None or known[0] < place:
+            is_wrong = failure.kind == WRONG_GRADIENT  # whatever another report of the commit measured
+            if known is None or known[0] < place or (is_wrong and known[0] == place):
                 reading = Reading(failure=failure.message, report=str(failure.report_id))
                 series_id = known[1].series_id if known else None
                 found[struck, variant] = place, Standing(struck, variant, failure.commit.id, reading, series_id)

@@ -17,7 +17,7 @@ _GRAVITY = ("failed", "worse", "better", "unsure", "plain")
 
 @dataclass(frozen=True)
 class Counted:
-    """An exact metric of a variant that is another than at the commit measured before.
+    """An exact metric of a variant that is another than at the commit that was followed.
 
     `doubt` says why nobody knows whether the commit did it, where nobody does.
     """

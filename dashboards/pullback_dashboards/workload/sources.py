@@ -193,8 +193,7 @@ def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries
         for id_, row in rows.items()
     ]
     told = sources.with_failures(lines, found.failures, places)
-    follows = {places[commit]: -1 if before is None else places[before] for commit, before in found.follows.items()}
-    return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told), follows=follows))
+    return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told), follows=found.follows))
 
 
 def _before(found: CaseHistory, point: LeanPoint) -> Reading | None:
@@ -202,7 +201,7 @@ def _before(found: CaseHistory, point: LeanPoint) -> Reading | None:
 
     What a commit of another branch was made from need not be drawn: of that nothing is told.
     """
-    if found.thinned and point.commit_id in found.follows:
+    if found.thinned and point.commit_id in found.parted:
         return Reading()
     last = found.before.get((point.series_id, point.commit_id)) if found.thinned else None
     return last and Reading(last.value, last.log_ratio, last.low, last.high, report=str(last.report_id))

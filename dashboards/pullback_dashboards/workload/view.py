@@ -151,7 +151,7 @@ class Mark(NamedTuple):
 
     @property
     def since(self) -> str:
-        """What changed since the commit measured before."""
+        """What changed since the commit that it follows."""
         return _since(self.reading, self.before, self.line.metric)
 
     @property
@@ -405,7 +405,7 @@ def _words(reading: Reading, metric: Metric, variant: str) -> str:
 
 
 def _since(now: Reading, before: Reading | None, metric: Metric) -> str:
-    """The change since the commit measured before; of times only the ratio's, for absolute times accuse nobody."""
+    """The change since the commit that was followed; of times only the ratio's, for absolute times accuse nobody."""
     difference = _difference(now, before, metric)
     if difference is None:
         return ""

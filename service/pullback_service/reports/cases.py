@@ -9,7 +9,7 @@ from sqlalchemy import case as sql_case
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import history
-from pullback_service.commits.following import followed_in
+from pullback_service.commits.following import Placed, followed_in
 from pullback_service.commits.models import Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
@@ -65,8 +65,8 @@ async def place_of_case(
     return CasePlace(
         case,
         here,
-        before=await _followed(session, project_id, case, here) or await _neighbour(session, case, here, later=False),
-        after=await _neighbour(session, case, here, later=True),
+        before=await _before(session, project_id, case, here),
+        after=await _neighbour(session, case, here, (here.commit.ordered_at, here.commit.id), later=True),
     )
 
 
@@ -112,18 +112,21 @@ async def _speaking_report(
     return CaseReport(row[0], row[1], commit) if row else None
 
 
-async def _followed(session: AsyncSession, project_id: ProjectId, case: Case, here: CaseReport) -> CaseReport | None:
-    """The nearest ancestor at which the machine measured the case, where the way there is known."""
+async def _before(session: AsyncSession, project_id: ProjectId, case: Case, here: CaseReport) -> CaseReport | None:
+    """The nearest ancestor at which the machine measured the case; behind the last that is known, what lies before that."""
     of_machine = select(Series.id).where(Series.case_id == case.id, Series.machine_id == here.machine.id)
     series = (await session.scalars(of_machine)).all()
-    followed = await followed_in(session, project_id, series, [here.commit.id])
-    commit = await session.get(Commit, followed[here.commit.id]) if followed else None
-    return None if commit is None else await _speaking_report(session, case, commit, machine=here.machine.name)
+    reached = (await followed_in(session, project_id, series, [here.commit.id]))[here.commit.id]
+    if not reached.counts:
+        return await _neighbour(session, case, here, (reached.ordered_at, reached.id), later=False)
+    commit = await session.get_one(Commit, reached.id)
+    return await _speaking_report(session, case, commit, machine=here.machine.name)
 
 
-async def _neighbour(session: AsyncSession, case: Case, here: CaseReport, *, later: bool) -> CaseReport | None:
-    """The nearest commit on that side at which the machine measured any variant of the case."""
-    place = here.commit.ordered_at, here.commit.id
+async def _neighbour(
+    session: AsyncSession, case: Case, here: CaseReport, place: Placed, *, later: bool
+) -> CaseReport | None:
+    """The nearest commit on that side of a place in history at which the machine measured any variant of the case."""
     order = history.oldest_first if later else history.newest_first
     series = (
         select(Series.id)

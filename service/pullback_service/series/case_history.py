@@ -6,7 +6,7 @@ the points that are drawn are read in full.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, LiteralString, NamedTuple, TypeAlias
@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.among import among
 from pullback_service.commits import history
-from pullback_service.commits.following import followed_in
+from pullback_service.commits.following import followed_in, places_followed
 from pullback_service.commits.models import Commit
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId
@@ -44,8 +44,6 @@ MOST_COMMITS = 5_000
 MOST_MARKS = 1_000
 """Of one series. A plot is about so many pixels wide, and M4 keeps four points or six for each of its buckets."""
 MOST_CHANGES = 2_000
-MOST_PARTED = 200
-"""Commits of several branches, the newest, at which counts are held against what they were made from."""
 
 Light: TypeAlias = Row[Any]
 """A point with its place in history, value, ratio and interval, and what pooling reads."""
@@ -96,13 +94,13 @@ class CountChange:
     reports: tuple[UUID, UUID]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaseHistory:
     """Commits of a window, oldest first, with the points that are to be drawn and what each of these followed.
 
     Points come series by series and then oldest first. `thinned` says that there are more than these, and only then what
-    each of them followed is told. `follows` says which commit another was made from, where that is not the one before it in
-    history; None where it lies before the window. It is known where changes are wanted.
+    each of them followed is told. `follows` says by their places which commit another follows, where that is not the one
+    before it; -1 where it lies before the window. It is known where changes are wanted.
     """
 
     commits: Sequence[CommitFacts]
@@ -111,7 +109,12 @@ class CaseHistory:
     before: Mapping[tuple[int, int], Before]
     changes: Sequence[CountChange]
     thinned: bool
-    follows: Mapping[int, int | None]
+    follows: Mapping[int, int]
+
+    @cached_property
+    def parted(self) -> frozenset[int]:
+        """The commits that do not follow the one before them."""
+        return frozenset(self.commits[place].id for place in self.follows)
 
 
 _CASES = (
@@ -185,7 +188,8 @@ async def case_history(
     kept, before = _kept(light, oldest)
     total = sum(1 for row in light if _place(row) >= oldest)
     thinned = len(places) > MOST_MARKS
-    follows = await _follows(session, project_id, [one.id for one in series], places) if changes else {}
+    followed = await followed_in(session, project_id, [one.id for one in series], known) if changes else {}
+    follows = places_followed(places, followed)
     points = await (lean_points_of(session, kept) if thinned else lean_points_since(session, drawn, oldest))
     return CaseHistory(
         commits=await commits_of_ids(session, known),
@@ -354,60 +358,49 @@ SELECT changed.series_id, changed.commit_before, changed.commit_id, changed.befo
 
 
 async def _changes(
-    session: AsyncSession,
-    series: Sequence[CaseSeries],
-    places: Sequence[Place],
-    follows: Mapping[int, int | None],
+    session: AsyncSession, series: Sequence[CaseSeries], places: Sequence[Place], follows: Mapping[int, int]
 ) -> Sequence[CountChange]:
-    """Counts that differ from those of the commit that was followed, in the order of history.
-
-    Index: ix_point_series_history, pk_point; for those of other branches ix_point_commit_id_series_id.
-    """
+    """Counts that differ from those of the commit that was followed. Index: ix_point_series_history, pk_point."""
+    if follows:
+        return await _changes_of_branches(session, series, places, follows)
     if not series:
         return []
-    (ordered_at, commit), known = places[0], {commit_id: number for number, (_, commit_id) in enumerate(places)}
+    (ordered_at, commit), known = places[0], {commit_id for _, commit_id in places}
     values = {
         "series": [one.id for one in series], "ordered_at": ordered_at, "commit": commit, "most": MOST_CHANGES,
     }  # fmt: skip
+    by_id = {one.id: one for one in series}
     rows = await statements.rows(session, _CHANGES, values)
     by_id = {one.id: one for one in series}
-    found = [
+    return [
         CountChange(by_id[series_id], commit_before, commit_id, before, value, (report_before, report_id))
         for series_id, commit_before, commit_id, before, value, report_before, report_id in rows
-        if commit_id in known and commit_id not in follows
+        if commit_id in known
     ]
-    parted = [(commit, before) for commit, before in follows.items() if before is not None][-MOST_PARTED:]
-    found += await _changes_across(session, by_id, parted)
-    return sorted(found, key=lambda change: (known[change.commit_id], -change.series.id)) if parted else found
 
 
-async def _changes_across(
-    session: AsyncSession, series: Mapping[int, CaseSeries], pairs: Sequence[tuple[int, int]]
-) -> list[CountChange]:
-    """Counts that differ between commits and those that they were made from."""
-    wanted = {(series_id, commit) for pair in pairs for commit in pair for series_id in series}
-    points = {(point.series_id, point.commit_id): point for point in await lean_points_of(session, wanted)}
+async def _changes_of_branches(
+    session: AsyncSession, series: Sequence[CaseSeries], places: Sequence[Place], follows: Mapping[int, int]
+) -> Sequence[CountChange]:
+    """The same where commits do not all follow the one before them. Index: ix_point_series_history."""
+    at = {commit_id: place for place, (_, commit_id) in enumerate(places)}
+    points = await lean_points_since(session, [one.id for one in series], places[0]) if series else []
+    counted: dict[int, dict[int, LeanPoint]] = {}
+    for point in points:
+        if point.commit_id in at:
+            counted.setdefault(point.series_id, {})[at[point.commit_id]] = point
     found = []
-    for commit, before in pairs:
-        for series_id, one in series.items():
-            older, newer = points.get((series_id, before)), points.get((series_id, commit))
-            if older is not None and newer is not None and older.value != newer.value:
-                reports = UUID(older.report_id), UUID(newer.report_id)
-                found.append(CountChange(one, before, commit, older.value, newer.value, reports))
-    return found
-
-
-async def _follows(
-    session: AsyncSession, project_id: ProjectId, series_ids: Collection[int], places: Sequence[Place]
-) -> Mapping[int, int | None]:
-    """Which commit each was made from, where that is another than the one before it in history."""
-    ids = [commit_id for _, commit_id in places]
-    followed, known = await followed_in(session, project_id, series_ids, ids), set(ids)
-    return {
-        commit: followed[commit] if followed[commit] in known else None
-        for before, commit in zip([None, *ids], ids, strict=False)
-        if commit in followed and followed[commit] != before
-    }
+    for one in series:
+        told = counted.get(one.id, {})
+        for place, now in told.items():
+            before = follows.get(place, place - 1)
+            while before >= 0 and before not in told:
+                before = follows.get(before, before - 1)
+            if before >= 0 and told[before].value != now.value:
+                older = told[before]
+                reports = UUID(older.report_id), UUID(now.report_id)
+                found.append(CountChange(one, older.commit_id, now.commit_id, older.value, now.value, reports))
+    return sorted(found, key=lambda change: (at[change.commit_id], -change.series.id))[-MOST_CHANGES:]
 
 
 def _by_series(light: Sequence[Light]) -> list[list[Light]]:

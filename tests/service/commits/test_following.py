@@ -1,9 +1,11 @@
 """From a commit to the measured one that it was made from."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from sqlalchemy import select
 
-from pullback_service.commits.following import followed_in, followed_on
+from pullback_service.commits.following import Reached, followed_in, followed_on, places_followed
 from pullback_service.commits.models import Commit
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.models import Machine
@@ -37,7 +39,7 @@ async def followed(session, machine="box"):
     of_machine = MachineId(await session.scalar(select(Machine.id).where(Machine.name == machine)))
     named = await numbers(session)
     found = await followed_on(session, project, of_machine, list(named))
-    return {named[start]: named[end] for start, end in found.items()}
+    return {named[start]: named[end.id] for start, end in found.items() if end.counts}
 
 
 async def test_a_commit_follows_its_first_parent_whatever_lies_between_them(told, session):
@@ -67,5 +69,19 @@ async def test_of_some_series_the_commits_count_that_measured_them(told, session
     for workload in ("a", "b"):
         series = (await session.scalars(select(Series.id).join(Case).where(Case.workload == workload))).all()
         walked = await followed_in(session, project, series, list(named))
-        found[workload] = {named[start]: named[end] for start, end in walked.items()}
+        found[workload] = {named[start]: named[end.id] for start, end in walked.items() if end.counts}
     assert found == {"a": {2: 1, 3: 1}, "b": {2: 1, 3: 2}}
+
+
+def test_places_are_told_where_they_are_not_those_before():
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    days = [first + timedelta(days=day) for day in range(6)]
+    places = [(days[day], day) for day in (1, 2, 3, 4, 5)]
+    followed = {
+        1: Reached(days[0], 0, counts=True),  # before all of these
+        2: Reached(days[2], 2, counts=False),  # of whose parents nothing is known
+        3: Reached(days[1], 1, counts=True),  # on another branch than the one before it
+        4: Reached(days[2], 9, counts=False),  # made from one behind which nothing is known
+        5: Reached(days[4], 4, counts=True),
+    }
+    assert places_followed(places, followed) == {2: 0, 3: 1}
