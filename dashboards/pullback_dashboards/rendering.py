@@ -14,7 +14,7 @@ import orjson
 from anyio import to_thread
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse, Response
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
 from jinja2.runtime import Context
 from markupsafe import Markup
@@ -79,13 +79,15 @@ def page(
     status: int = 200,
     project: str | None = None,
     machine: str | None = None,
+    coming_from: str | None = None,
     **parts: Any,
 ) -> Response:
     """The page of a view, or its Markdown where that is asked for. `twins` names the other forms that the same address has.
 
     `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it;
     `scripts` are those that this page needs and others do not.
-    `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there.
+    `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there. `coming_from` is the
+    project that the bar keeps on a page that speaks of none.
     """
     path, query = address_of(request), request.url.query
     body = _rendered(
@@ -96,6 +98,7 @@ def page(
         feed=links.feed(project, machine=machine) if project is not None else None,
         project=project,
         machine=machine,
+        bar_project=project or coming_from,
         figure=figure,
         figure_href=links.twin(path, query, "figure.json") if figure else None,
         twins={suffix: links.twin(path, query, suffix) for suffix in twins},
@@ -224,6 +227,12 @@ async def png_twin(svg: str, width: int) -> Response:
     return Response(body, media_type="image/png", headers=headers)
 
 
+@pass_context
+def _onward(context: Context, address: str) -> str:
+    """An address of a page that speaks of no project, with the one that this page speaks of or its reader comes from."""
+    return links.via(address, context["bar_project"])
+
+
 def _sparkline(cell: Cell) -> Markup:
     return Markup(cell.sparkline())  # noqa: S704 - numbers only
 
@@ -289,6 +298,7 @@ def _templates() -> Environment:
         "counted": counted,
         "noun": noun,
         "duration": duration,
+        "onward": _onward,
         "visible": visible,
         "sign": factors.sign,
         "quantity": units.quantity,

@@ -96,6 +96,7 @@ def machine_view(
     heard: Heard,
     counts: Sequence[SelfCount],
     days: int,
+    coming_from: str | None,
     changes: tuple[Changed, ...],
     jobs: tuple[JobLine, ...],
     reports: Sequence[StoredReport],
@@ -109,7 +110,9 @@ def machine_view(
         facts=facts_of(machine.facts),
         days=days,
         truncated=heard.truncated,
-        questions=(question("window", ((_days(each), _window(line, each), each == days) for each in _WINDOWS)),),
+        questions=(
+            question("window", ((_days(each), _window(line, each, coming_from), each == days) for each in _WINDOWS)),
+        ),
         chart=noise_chart([(day.isoformat(), figures) for day, figures in noise.history]),
         workloads=tuple(noise_row(name, figures) for name, figures in noise.workloads),
         history=tuple(noise_row(day.isoformat(), figures) for day, figures in reversed(noise.history)),
@@ -181,5 +184,5 @@ def _days(days: int) -> str:
     return "a year" if days == 365 else f"{days} days"
 
 
-def _window(line: MachineLine, days: int) -> str:
-    return links.machine(line.id) if days == 90 else f"{links.machine(line.id)}?days={days}"
+def _window(line: MachineLine, days: int, coming_from: str | None) -> str:
+    return links.via(links.machine(line.id, days=None if days == 90 else str(days)), coming_from)

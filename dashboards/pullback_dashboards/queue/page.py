@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, question
+from pullback_dashboards.coming import coming_from
 from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_lines
 from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.opening import Certain, opened, unsaid
@@ -50,6 +51,7 @@ class State:
     origin: str | None = None
     page: int = 1
     before: int | None = None
+    via: str | None = None
 
     def href(self, **changes: str | int | None) -> str:
         """The address of this state with some of it changed."""
@@ -67,8 +69,9 @@ async def _asked(
     origin: Given[JobOrigin] = None,
     page: Annotated[int, Query(ge=1, le=1_000_000, description="Waiting jobs come fifty on a page.")] = 1,
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Ended jobs older than this one.")] = None,
+    via: Given[str] = None,
 ) -> State:
-    return State(state, project, suite, machine, origin, page, before)
+    return State(state, project, suite, machine, origin, page, before, via)
 
 
 AskedState = Annotated[State, Depends(_asked)]
@@ -125,7 +128,7 @@ async def _queue(request: Request, session: AsyncSession, asked: State, *, certa
         earlier_href=asked.href(page=asked.page - 1) if asked.page > 1 else None,
         later_href=asked.href(page=asked.page + 1) if waiting and last < waiting_count else None,
         older_href=None if older is None else asked.href(before=older),
-        clear_href=links.jobs(state=asked.state),
+        clear_href=links.jobs(state=asked.state, via=asked.via),
         empty=None if running or waiting or ended else _nothing(asked, str(request.base_url).rstrip("/")),
     )
 
@@ -153,17 +156,19 @@ async def jobs_page(request: Request, reading: OpenedReading, asked: AskedState)
     async def read(certain: Certain) -> Response:
         async with reading() as session:
             view = await _queue(request, session, asked, certain=certain)
-        return _page(request, view)
+            kept = await coming_from(session, request)
+        return _page(request, view, kept)
 
     return await opened(request, read)
 
 
-def _page(request: Request, view: QueueView) -> Response:
+def _page(request: Request, view: QueueView, kept: str | None) -> Response:
     return page(
         request,
         "jobs.html",
         title=_TITLE,
         view=view,
+        coming_from=kept,
         twins=("json", "csv", "md"),
         scripts=("live.js", *(["copy.js"] if view.empty else [])),
     )

@@ -37,14 +37,15 @@ _BY_FORM = select(Project).where(func.normalize(Project.name) == bindparam("form
 
 
 async def project_by_name(session: AsyncSession, name: str) -> Project:
-    """A project. Index: uq_project_name."""
-    found = await _find(session, name)
+    """A project; one that is not there, or not for the caller, is an error. Index: uq_project_name."""
+    found = await find_project(session, name)
     if found is None:
         raise _unknown(session, name)
     return found
 
 
-async def _find(session: AsyncSession, name: str) -> Project | None:
+async def find_project(session: AsyncSession, name: str) -> Project | None:
+    """A project, or none where there is no such for the caller. Index: uq_project_name."""
     found: Project | None = await session.scalar(_BY_NAME, {"name": name})
     return found or await session.scalar(_BY_FORM, {"form": in_one_form(name)})
 
@@ -60,7 +61,7 @@ async def ensure_project(session: AsyncSession, name: str) -> Project:
 
     Safe against others who do the same.
     """
-    found = await _find(session, name)
+    found = await find_project(session, name)
     if found is None:
         caller = caller_of(session)
         if caller is not None and not (caller.may_make_projects and caller.projects is None):
@@ -81,7 +82,7 @@ async def create_project(session: AsyncSession, name: str, *, public_read: bool)
         )
     refuse_unseen(name)
     made: Project | None = None
-    if await _find(session, name) is None:
+    if await find_project(session, name) is None:
         made = await session.scalar(
             insert(Project)
             .values(name=in_one_form(name), public_read=public_read)
