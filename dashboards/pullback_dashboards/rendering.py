@@ -30,9 +30,11 @@ from pullback_dashboards.explore.view import Chart
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_twin import markdown_of
 from pullback_dashboards.overview.view import Cell
+from pullback_dashboards.report.view import Fact
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.controls import visible
 from pullback_dashboards.wording.counting import counted, noun
+from pullback_dashboards.wording.facts import Read, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_service.exports.comma_separated import tame
@@ -277,6 +279,10 @@ def _with_code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
+def _in_groups(facts: Iterable[Fact]) -> tuple[tuple[str, tuple[Read, ...]], ...]:
+    return in_groups(fact.read for fact in facts)
+
+
 def _address_of_asset(name: str) -> str:
     return asset(name).address
 
@@ -303,6 +309,7 @@ def _templates() -> Environment:
         "sign": factors.sign,
         "quantity": units.quantity,
         "exact": units.exact,
+        "in_groups": _in_groups,
         "metric_label": metric_label,
         "sparkline": _sparkline,
         "strip": _strip,

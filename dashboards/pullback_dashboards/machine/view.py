@@ -12,6 +12,7 @@ from pullback_dashboards.choices import Question, question
 from pullback_dashboards.fleet.view import JobLine, MachineLine, percent
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.report.view import Fact, facts_of
+from pullback_dashboards.wording.facts import Read
 from pullback_service.machines.models import FactsChange, Machine
 from pullback_service.machines.noise import PROVISIONAL_FLOOR, NoiseFigures
 from pullback_service.machines.queries import SelfCount
@@ -52,6 +53,11 @@ class Changed:
 
     at: datetime
     facts: tuple[Difference, ...]
+
+    @property
+    def rows(self) -> tuple[tuple[Read, Read], ...]:
+        """What changed as a person reads it, before and after."""
+        return tuple(sorted((row for fact in self.facts for row in fact.rows), key=lambda row: row[1].order))
 
 
 @dataclass(frozen=True)
