@@ -92,6 +92,7 @@ def page(
     project that the bar keeps on a page that speaks of none.
     """
     path, query = address_of(request), request.url.query
+    bar_project = project or coming_from
     body = _rendered(
         template,
         **_opening(request, title),
@@ -100,7 +101,9 @@ def page(
         feed=links.feed(project, machine=machine) if project is not None else None,
         project=project,
         machine=machine,
-        bar_project=project or coming_from,
+        bar_project=bar_project,
+        compare=links.compare(bar_project) if bar_project else "/compare",
+        explore=links.explore(bar_project) if bar_project else "/explore",
         figure=figure,
         figure_href=links.twin(path, query, "figure.json") if figure else None,
         twins={suffix: links.twin(path, query, suffix) for suffix in twins},

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import Claim, Commit, History, Line, Metric, Reading, counts_differ, with_exact_ratios
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.machines.software import software_under
 from pullback_service.projects.models import Project
@@ -155,4 +155,6 @@ def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringM
         if machine.name == name:
             return machine
     known = ", ".join(machine.name for machine in machines)
-    raise NotFoundError(f"No machine {name!r} has measured this project: there are {known}.")
+    raise NotFoundError(
+        f"No machine {name!r} has measured this project: there are {known}.", missing=Missing("machine", name)
+    )

@@ -16,7 +16,7 @@ from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.state import Given
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.fields import LARGEST_ID
 from pullback_service.jobs.queries import ACTIVE, JobChoice, count_jobs, list_jobs, waiting_jobs
 from pullback_service.jobs.schemas import JobOrigin
@@ -85,7 +85,10 @@ async def _queue(request: Request, session: AsyncSession, asked: State, *, certa
     machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
     ids = {machine.name: machine.id for machine in machines}
     if asked.machine is not None and asked.machine not in ids:
-        raise NotFoundError(f"There is no machine {asked.machine!r}: GET /api/v1/machines lists those there are.")
+        raise NotFoundError(
+            f"There is no machine {asked.machine!r}: GET /api/v1/machines lists those there are.",
+            missing=Missing("machine", asked.machine),
+        )
     if asked.page == 1:  # of others it is seen at the end whether there are so many
         certain(_TITLE)
     fleet = await fleet_now(session)
@@ -103,7 +106,10 @@ async def _queue(request: Request, session: AsyncSession, asked: State, *, certa
     if asked.state in {None, "queued"} and asked.before is None:
         found = await waiting_jobs(session, choice, skip=skip, limit=WAITING_ON_A_PAGE)
         if not found and asked.page > 1:
-            raise NotFoundError(f"There is no page {asked.page}: {counts.get('queued', 0)} jobs wait.")
+            raise NotFoundError(
+                f"There is no page {asked.page}: {counts.get('queued', 0)} jobs wait.",
+                missing=Missing("page", str(asked.page)),
+            )
         waiting = await job_lines(session, found)
     ended, older = await _ended(session, choice, asked) if asked.state not in {"queued", "running"} else ((), None)
     waiting_count = counts.get("queued", 0)

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.visibility import caller_of
-from pullback_service.errors import ConflictError, ForbiddenError, NotFoundError, RequestError
+from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
 from pullback_service.letters import in_one_form
 from pullback_service.projects.models import Project
@@ -111,16 +111,19 @@ def _unknown(session: AsyncSession, name: str) -> RequestError:
     if caller is not None and caller.projects is not None and not caller.anonymous:
         return ForbiddenError(
             f"{caller.name[:1].upper()}{caller.name[1:]} is for another project than {name!r}: "
-            "check the name, or use a token of that project."
+            "check the name, or use a token of that project.",
+            missing=Missing("project", name),
         )
     if caller is not None and not caller.may_make_projects:
         return NotFoundError(
             f"There is no project {name!r}: check the name (GET /api/v1/projects lists those there are), "
-            f"or make it with `pullback project create {name}`."
+            f"or make it with `pullback project create {name}`.",
+            missing=Missing("project", name),
         )
     return NotFoundError(
         f"There is no project {name!r}: the first upload or job for a project makes it, "
-        f"and so does `pullback project create {name}`."
+        f"and so does `pullback project create {name}`.",
+        missing=Missing("project", name),
     )
 
 
