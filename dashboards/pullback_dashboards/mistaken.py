@@ -27,6 +27,7 @@ _NAMED_BY: Mapping[Thing, frozenset[str]] = {
     "machine": frozenset({"machine", "head_machine", "base_machine"}),
     "commit": frozenset({"head", "base"}),
     "branch": frozenset({"head", "base"}),
+    "results": frozenset({"head", "base"}),
     **{thing: frozenset({thing}) for thing in ("case", "metric", "page", "attempt")},
 }
 
@@ -67,7 +68,8 @@ def error_view(request: Request, status: int, problem: object, error: Exception 
     elif status == HTTPStatus.SERVICE_UNAVAILABLE and told.get("type") == "urn:pullback:problem:database-unavailable":
         sentence = "The database of this service does not answer: nothing is lost, so load this page again in a moment."
     elif status == HTTPStatus.UNPROCESSABLE_ENTITY:
-        title = _title(missing) if missing else "The address asks for something impossible"
+        asks = "The address" if request.method == "GET" else "The form"
+        title = _title(missing) if missing else f"{asks} asks for something impossible"
         sentence = _not_there(missing) if missing else " ".join(_impossible(request, listed, detail))
     else:
         if status == HTTPStatus.NOT_FOUND and missing:
@@ -132,7 +134,8 @@ def _impossible(request: Request, listed: list[dict[str, object]], detail: str) 
 
 
 def _title(missing: Missing) -> str:
-    return f"No such {'commit or branch' if missing.thing == 'branch' else missing.thing}"
+    titles: Mapping[Thing, str] = {"branch": "No such commit or branch", "results": "No results yet"}
+    return titles.get(missing.thing, f"No such {missing.thing}")
 
 
 def _sentence(request: Request, status: int, missing: Missing | None, project: str | None, detail: str) -> str:

@@ -27,7 +27,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, TypeAlias, TypedDict
 
 Thing: TypeAlias = Literal[
-    "project", "commit", "branch", "workload", "case", "metric", "machine", "report", "board", "job", "attempt", "page"
+    "project",
+    "commit",
+    "branch",
+    "results",
+    "workload",
+    "case",
+    "metric",
+    "machine",
+    "report",
+    "board",
+    "job",
+    "attempt",
+    "page",
 ]
 
 

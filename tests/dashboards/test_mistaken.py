@@ -7,8 +7,10 @@ from uuid import uuid4
 import httpx
 import psycopg
 import pytest
+from starlette.requests import Request
 
 from pullback_cli.app import create_app
+from pullback_dashboards.mistaken import Onward, error_view
 from pullback_service.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -39,6 +41,8 @@ ADDRESSES = {
     f"/projects/p/commits/{SHA}/cases/nope": ("No such case", "has a case 'nope': choose", ("All cases at commit aaaaaaaaa", f"/projects/p/commits/{SHA}")),
     f"/projects/p/commits/{SHA}/cases/{CASE}?machine=nope": ("No such machine", "on machine 'nope'", ("This page without “machine”", f"/projects/p/commits/{SHA}/cases/w[n=1]")),
     "/projects/p/compare?head=nope": ("No such commit or branch", "a branch 'nope'", ("This page without “head”", "/projects/p/compare")),
+    f"/projects/p/compare?head={OLDER}": ("No results yet", "Nothing was measured before commit", ("This page without “head”", "/projects/p/compare")),
+    "/projects/p/compare?head=quiet": ("No results yet", "No commit of branch 'quiet' has results yet: ", ("This page without “head”", "/projects/p/compare")),
     f"/projects/p/compare?head={SHA}&base={SHA}": (None, "there is nothing to compare", ("This page without “base”", f"/projects/p/compare?head={SHA}")),
     f"/projects/p/compare?head={SHA}&merge_base=maybe": (None, "“merge_base=maybe” in the address is not possible: give true or false.", OVERVIEW),
     "/projects/p/explore?last=0": (None, "“last=0” in the address is not possible: give 1 or more.", ("This page without “last”", "/projects/p/explore")),
@@ -79,6 +83,9 @@ async def client(database_url):
     ):
         for sha in (OLDER, SHA):
             (await client.post("/api/v1/reports", json=report(sha))).raise_for_status()
+        commit = {"sha": "d" * 40, "branch": "quiet"}
+        told = {"project": "p", "branch": "quiet", "commits": [commit]}
+        (await client.post("/api/v1/commits", json=told)).raise_for_status()
         job = {"project": "p", "commit": {"sha": SHA}, "suite": "quick"}
         (await client.post("/api/v1/jobs", json=job)).raise_for_status()
         yield client
@@ -103,9 +110,9 @@ def report(sha):
     }
 
 
-async def read_aloud(client, address):
-    """Title, sentence, what the service says besides, and the links of a page."""
-    answer = await client.get(address, headers={"accept": "text/html"})
+async def read_aloud(client, address, data=None):
+    """Title, sentence, what the service says besides, and the links of a page, or of the answer to a form."""
+    answer = await client.request("POST" if data else "GET", address, data=data, headers={"accept": "text/html"})
     assert answer.is_client_error
     main = answer.text.partition('<main id="content">')[2].partition("</main>")[0]
     paragraphs = [plain(text) for text in re.findall(r"<p[^>]*>(.*?)</p>", main, re.DOTALL)]
@@ -189,3 +196,16 @@ async def test_a_token_that_may_not_is_told_how_one_that_may_signs_in(database_u
     assert "this page needs admin" in told
     assert not OF_THE_API.search(told)
     assert sign_in.startswith("Sign in with another token")
+
+
+async def test_what_a_form_has_is_told_as_the_form_calls_it(client):
+    title, (told, *_), _, answer = await read_aloud(client, "/boards", data={"name": ""})
+    assert (answer.status_code, title) == (422, "The form asks for something impossible")
+    assert told == "What the form has for “name” is not possible: give 1 or more characters."
+
+
+def test_a_database_that_is_away_is_no_talk_of_keys():
+    scope = {"type": "http", "method": "GET", "path": "/fleet", "query_string": b"via=p", "headers": []}
+    view = error_view(Request(scope), 503, {"type": "urn:pullback:problem:database-unavailable", "detail": "Nothing"})
+    assert view.sentence.startswith("The database of this service does not answer")
+    assert view.onward[0] == Onward("This page again", "/fleet?via=p")

@@ -75,7 +75,7 @@ async def _newest_of_branch(session: AsyncSession, project_id: ProjectId, name: 
     if top is None:
         raise NotFoundError(
             f"Branch {name!r} has no commits yet: measure one, or tell of it with `pullback log`.",
-            missing=Missing("branch", name),
+            missing=Missing("results", name),
         )
     if not measured:
         return NamedCommit(top[0], name)
@@ -83,7 +83,7 @@ async def _newest_of_branch(session: AsyncSession, project_id: ProjectId, name: 
     if found is None:
         raise NotFoundError(
             f"No commit of branch {name!r} has results yet: measure one, or name another branch.",
-            missing=Missing("branch", name),
+            missing=Missing("results", name),
         )
     return NamedCommit(found[0], name, newest=found.position == top.position)
 
@@ -131,7 +131,8 @@ async def commit_before(session: AsyncSession, project_id: ProjectId, commit: Co
     )
     if earlier is None:
         raise NotFoundError(
-            f"Nothing was measured before commit {commit.sha}: name the commit to compare with in `base`, or measure its parent."
+            f"Nothing was measured before commit {commit.sha}: name the commit to compare with in `base`, or measure its parent.",
+            missing=Missing("results", commit.sha),
         )
     return earlier, (
         f"How {commit.sha} descends from commits with results is not known: {earlier.sha} is the newest one before it in "
