@@ -6,11 +6,13 @@ times are printed; without, the service runs until it is interrupted.
 
 import argparse
 import re
+import signal
 import sys
 import threading
 import time
 from pathlib import Path
 from statistics import median
+from typing import NoReturn
 from urllib.parse import quote
 
 import httpx
@@ -52,9 +54,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--measure", action="store_true", help="print weights and times, and stop")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, _end)
     server = EmbeddedPostgres(options.folder / "postgres")
-    url = server.start()
     try:
+        url = server.start()
         migrating.upgrade(url)
         if not _is_filled(url):
             began = time.monotonic()
@@ -68,9 +71,9 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         thread = threading.Thread(target=running.run)
         thread.start()
-        while not running.started:
-            time.sleep(0.05)
         try:
+            while not running.started:
+                time.sleep(0.05)
             measure(f"http://127.0.0.1:{options.port}")
         finally:
             running.should_exit = True
@@ -98,6 +101,11 @@ def measure(base: str) -> None:
                 f"{name:28} {size / 1e3:9.0f} {(size + weight) / 1e3:8.0f} {median(took):11.0f} {max(took):10.0f}",
                 flush=True,
             )
+
+
+def _end(number: int, _: object) -> NoReturn:
+    """End as Ctrl-C does, by an exception, so that Postgres is stopped too; uvicorn raises the signal again when it is down."""
+    raise SystemExit(128 + number)
 
 
 def _is_filled(url: str) -> bool:

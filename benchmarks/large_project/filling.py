@@ -1,7 +1,7 @@
 """Filling a database with the large project by COPY, in the order in which uploads would have come."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import orjson
@@ -10,6 +10,7 @@ from benchmarks.large_project.shape import (
     BASELINE,
     PROJECT,
     SEED,
+    MadeCase,
     MadePoint,
     Shape,
     authored_at,
@@ -25,6 +26,9 @@ from pullback_service.reports.schemas import FORMAT, VERSION
 
 BRANCH = "main"
 _UNKNOWN = b"\\N"
+
+Measured: TypeAlias = tuple[str, str, str, str, MadePoint]
+"""Variant, its kind, metric, its unit, and what was measured."""
 
 
 def fill(url: str, shape: Shape) -> int:
@@ -146,6 +150,7 @@ class _Filling:
         quality = "contaminated" if shape.is_disturbed(place, number) else "clean"
         lines: list[bytes] = []
         failures: list[bytes] = []
+        told: list[dict[str, Any]] = []
         for case in shape.cases_on(place):
             case_id = self._case_ids[case.label]
             if not shape.is_measured(case, number):
@@ -153,14 +158,18 @@ class _Filling:
             reason = shape.failure(case, number)
             if reason:
                 failures.append(_line(id_, case_id, commit, machine, at, _UNKNOWN, "gradient", reason))
+                told.append(_failed(case, reason))
                 continue
-            for variant, _ in shape.variants_on(place):
-                for metric, _, _ in shape.metrics_on(place):
+            measured: list[Measured] = []
+            for variant, kind in shape.variants_on(place):
+                for metric, unit, _ in shape.metrics_on(place):
                     point = shape.point(case, place, variant, metric, number)
                     if point is not None:
                         head = (series[case_id, machine, variant, metric], commit, id_, at, quality)
                         lines.append(_line(*head, *_ending(point, variant, metric)))
-        body = _body(id_, number, shape.machine_names[place], shape.commits)
+                        measured.append((variant, kind, metric, unit, point))
+            told.append(_measured(case, measured))
+        body = _body(id_, number, shape.machine_names[place], shape.commits, quality, told)
         self._copy(
             "COPY report (id, project_id, commit_id, machine_id, idempotency_key, digest, body, body_bytes, format, "
             "version, suite, quality, dirty, cases, points, failures, started_at, duration_s, received_at, "
@@ -169,7 +178,7 @@ class _Filling:
                 _line(
                     id_, project, commit, machine, id_, b"\\\\x" + id_.bytes.hex().encode(),
                     b"\\\\x" + packed(body).hex().encode(), len(body), FORMAT, VERSION,
-                    "standard" if number % 3 == 0 else "quick", quality, "f", len(shape.cases_on(place)), len(lines),
+                    _suite(number), quality, "f", len(shape.cases_on(place)), len(lines),
                     len(failures), at, 900.0, at, at,
                 )
             ],
@@ -212,8 +221,10 @@ class _Filling:
         return int(row[0])
 
 
-def _body(id_: UUID, number: int, machine: str, commits: int) -> bytes:
-    """A document that holds, without the cases: what a body says is in the points already."""
+def _body(
+    id_: UUID, number: int, machine: str, commits: int, quality: str, cases: Sequence[Mapping[str, Any]]
+) -> bytes:
+    """The document whose points these are."""
     return orjson.dumps(
         {
             "format": FORMAT,
@@ -227,17 +238,57 @@ def _body(id_: UUID, number: int, machine: str, commits: int) -> bytes:
                 "title": title_of(number, commits), "author": "an author",
             },
             "machine": {"fingerprint": f"print of {machine}", "name": machine, "facts": {"cpu": f"processor of {machine}"}},
-            "harness": {"version": "0.1", "suite": "standard", "quality": "clean"},
-            "cases": [],
+            "harness": {"version": "0.1", "suite": _suite(number), "quality": quality},
+            "cases": cases,
             "comparisons": [],
         }
     )  # fmt: skip
 
 
+def _suite(number: int) -> str:
+    return "standard" if number % 3 == 0 else "quick"
+
+
+def _named(case: MadeCase) -> dict[str, Any]:
+    return {"workload": case.workload, "params": case.params, "dtype": "f4", "device": case.device}
+
+
+def _failed(case: MadeCase, reason: str) -> dict[str, Any]:
+    """A case that gave nothing, as a report tells it."""
+    return {"case": _named(case), "error": {"kind": "gradient", "message": reason}, "variants": [], "paired": []}
+
+
+def _measured(case: MadeCase, measured: Sequence[Measured]) -> dict[str, Any]:
+    """The points of a case as a report tells them."""
+    variants: dict[str, dict[str, Any]] = {}
+    paired = []
+    for variant, kind, metric, unit, point in measured:
+        told = variants.setdefault(variant, {"variant": variant, "kind": kind, "metrics": {}})
+        told["metrics"][metric] = (
+            {"unit": unit, "clock": "cpu", "processes": _processes(point)}
+            if metric == "time"
+            else {"unit": unit, "value": point.value, "method": "nep49"}
+        )
+        if point.log_ratio is not None:
+            paired.append(
+                {
+                    "variant": variant, "baseline": BASELINE, "metric": metric, "log_ratio": point.log_ratio,
+                    "low": point.low, "high": point.high, "n": point.groups, "outcome": point.outcome,
+                }
+            )  # fmt: skip
+    gradient = {"ok": True, "max_rel_error": 2.4e-7, "oracle": "closed form"}
+    return {"case": _named(case), "gradient": gradient, "variants": list(variants.values()), "paired": paired}
+
+
+def _processes(point: MadePoint) -> tuple[float, ...]:
+    """Of what the value is the median."""
+    return point.value * 0.99, point.value, point.value * 1.01
+
+
 def _ending(point: MadePoint, variant: str, metric: str) -> Iterator[object]:
     """The measured columns of a point, in the order of COPY_POINTS."""
     yield point.value
-    yield f"{{{point.value},{point.value * 1.01},{point.value * 1.02}}}" if metric == "time" else _UNKNOWN
+    yield f"{{{','.join(map(str, _processes(point)))}}}" if metric == "time" else _UNKNOWN
     yield _UNKNOWN if point.log_ratio is None or variant == BASELINE else BASELINE
     for value in (point.log_ratio, point.low, point.high, point.groups, point.outcome):
         yield _UNKNOWN if value is None else value

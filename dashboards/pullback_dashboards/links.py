@@ -3,6 +3,8 @@
 from urllib.parse import quote, urlencode
 
 PAGE = ".html"
+VIA = "via"
+"""The parameter of `via`; `project` would narrow the queue and the audit log."""
 _TWINS = (".json", ".csv", ".md", ".svg", ".png", PAGE)
 
 
@@ -91,9 +93,17 @@ def fleet() -> str:
     return "/fleet"
 
 
-def machine(machine_id: int) -> str:
+def machine(machine_id: int, **state: str | None) -> str:
     """One machine: its noise, how it changed, what it did."""
-    return f"/machines/{machine_id}"
+    return _with(f"/machines/{machine_id}", **state)
+
+
+def via(address: str, project: str | None) -> str:
+    """An address of a page that speaks of no project, with the one that its reader comes from."""
+    if project is None:
+        return address
+    page, mark, place = address.partition("#")
+    return f"{page}{'&' if '?' in page else '?'}{urlencode({VIA: project})}{mark}{place}"
 
 
 def twin(path: str, query: str, suffix: str) -> str:

@@ -14,7 +14,7 @@ import orjson
 from anyio import to_thread
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse, Response
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
 from jinja2.runtime import Context
 from markupsafe import Markup
@@ -28,9 +28,11 @@ from pullback_dashboards.charts.still import COLOURS_HASH, NARROWEST, WIDEST
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_twin import markdown_of
+from pullback_dashboards.report.view import Fact
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.controls import visible
 from pullback_dashboards.wording.counting import counted, noun
+from pullback_dashboards.wording.facts import Read, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_service.exports.comma_separated import tame
@@ -77,15 +79,18 @@ def page(
     status: int = 200,
     project: str | None = None,
     machine: str | None = None,
+    coming_from: str | None = None,
     **parts: Any,
 ) -> Response:
     """The page of a view, or its Markdown where that is asked for. `twins` names the other forms that the same address has.
 
     `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it;
     `scripts` are those that this page needs and others do not.
-    `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there.
+    `project`, and perhaps `machine`, say what it speaks of: feed readers are led to what changed there. `coming_from` is the
+    project that the bar keeps on a page that speaks of none.
     """
     path, query = address_of(request), request.url.query
+    bar_project = project or coming_from
     body = _rendered(
         template,
         **_opening(request, title),
@@ -94,6 +99,9 @@ def page(
         feed=links.feed(project, machine=machine) if project is not None else None,
         project=project,
         machine=machine,
+        bar_project=bar_project,
+        compare=links.compare(bar_project) if bar_project else "/compare",
+        explore=links.explore(bar_project) if bar_project else "/explore",
         figure=figure,
         figure_href=links.twin(path, query, "figure.json") if figure else None,
         twins={suffix: links.twin(path, query, suffix) for suffix in twins},
@@ -222,6 +230,12 @@ async def png_twin(svg: str, width: int) -> Response:
     return Response(body, media_type="image/png", headers=headers)
 
 
+@pass_context
+def _onward(context: Context, address: str) -> str:
+    """An address of a page that speaks of no project, with the one that this page speaks of or its reader comes from."""
+    return links.via(address, context["bar_project"])
+
+
 def _noise(days: Sequence[Floor]) -> Markup:
     return Markup(noise(days))  # noqa: S704 - numbers only
 
@@ -258,6 +272,10 @@ def _with_code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
+def _in_groups(facts: Iterable[Fact]) -> tuple[tuple[str, tuple[Read, ...]], ...]:
+    return in_groups(fact.read for fact in facts)
+
+
 def _address_of_asset(name: str) -> str:
     return asset(name).address
 
@@ -279,10 +297,12 @@ def _templates() -> Environment:
         "counted": counted,
         "noun": noun,
         "duration": duration,
+        "onward": _onward,
         "visible": visible,
         "sign": factors.sign,
         "quantity": units.quantity,
         "exact": units.exact,
+        "in_groups": _in_groups,
         "metric_label": metric_label,
         "strip": _strip,
         "noise": _noise,

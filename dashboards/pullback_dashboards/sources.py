@@ -19,7 +19,7 @@ from pullback_dashboards.history import (
 )
 from pullback_service.comparisons.queries import Compared
 from pullback_service.comparisons.steps import Step
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.models import Project
 from pullback_service.projects.queries import list_projects
@@ -190,4 +190,6 @@ def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringM
         if machine.name == name:
             return machine
     known = ", ".join(machine.name for machine in machines)
-    raise NotFoundError(f"No machine {name!r} has measured this project: there are {known}.")
+    raise NotFoundError(
+        f"No machine {name!r} has measured this project: there are {known}.", missing=Missing("machine", name)
+    )

@@ -24,7 +24,30 @@ Messages are one sentence: what, where, the remedy.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NoReturn, TypedDict
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, TypeAlias, TypedDict
+
+Thing: TypeAlias = Literal[
+    "project",
+    "commit",
+    "branch",
+    "results",
+    "workload",
+    "case",
+    "metric",
+    "machine",
+    "report",
+    "board",
+    "job",
+    "attempt",
+    "page",
+]
+
+
+class Missing(NamedTuple):
+    """What is not there, and the name by which it was asked for. Answers of the API say it in their sentence alone."""
+
+    thing: Thing
+    name: str
 
 
 class FieldError(TypedDict):
@@ -64,9 +87,11 @@ class RequestError(ServiceError):
         errors: Sequence[FieldError] = (),
         members: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        missing: Missing | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.missing = missing
         self.errors = list(errors)
         self.members = dict(members or {})
         self.headers = dict(headers or {})

@@ -5,7 +5,8 @@ import pytest
 from starlette.requests import Request
 
 from pullback_cli.app import create_app
-from pullback_dashboards.errors import error_view, wants_page
+from pullback_dashboards.errors import wants_page
+from pullback_dashboards.mistaken import error_view
 from pullback_service.settings import Settings
 
 
@@ -15,7 +16,9 @@ def anyio_backend():
 
 
 def request(path, accept="text/html"):
-    return Request({"type": "http", "path": path, "headers": [(b"accept", accept.encode())], "query_string": b""})
+    return Request(
+        {"type": "http", "method": "GET", "path": path, "headers": [(b"accept", accept.encode())], "query_string": b""}
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,38 +38,11 @@ def test_only_a_page_that_is_asked_for_fails_as_a_page(path, accept, page):
     assert wants_page(request(path, accept)) is page
 
 
-def test_the_words_are_those_of_the_problem():
-    problem = {
-        "title": "No such thing",
-        "detail": "There is no case.",
-        "errors": [{"path": "query.y", "message": "Choose another."}],
-    }
-    view = error_view(404, problem)
-    assert (view.title, view.detail, view.remedy) == (
-        "No such thing",
-        "There is no case.",
-        "query.y: Choose another.",
-    )
-
-
-def test_what_the_sentence_says_is_not_said_twice():
-    first, second = {"path": "query.head", "message": "Give one."}, {"path": "query.base", "message": "Give another."}
-    problem = {"detail": "query.head: Give one. (and 1 more)", "errors": [first, second]}
-    assert error_view(422, problem).remedy == "query.base: Give another."
-    assert error_view(422, {"detail": "query.head: Give one.", "errors": [first]}).remedy is None
-
-
-@pytest.mark.parametrize("detail", ["query.y: Say less.", "Say less."])
-def test_a_sentence_is_not_said_twice(detail):
-    listed = [{"path": "query.y", "message": "Say less."}]
-    assert error_view(422, {"detail": detail, "errors": listed}).remedy is None
-    listed.append({"path": "query.x", "message": "Say more."})
-    assert error_view(422, {"detail": detail, "errors": listed}).remedy == "query.x: Say more."
-
-
-@pytest.mark.parametrize("broken", [None, [], "text", {"title": 3}, {"errors": "x"}])
+@pytest.mark.parametrize("broken", [None, [], "text", {"title": 3}, {"errors": "x"}, {"instead": [3, {"text": "a"}]}])
 def test_an_answer_that_is_no_problem_document_still_makes_a_page(broken):
-    assert error_view(500, broken).title == "The page answered 500"
+    view = error_view(request("/"), 500, broken)
+    assert (view.title, view.sentence) == ("The page answered 500", "The service gave no further reason.")
+    assert [one.address for one in view.onward] == ["/"]
 
 
 async def failing(request):
@@ -139,8 +115,3 @@ async def test_a_wrong_parameter_is_told_with_what_was_given_and_what_may_be(dat
     assert answer.status_code == 422
     assert said in html.unescape(answer.text)
     assert "more)" not in answer.text
-
-
-def test_pages_that_have_what_was_looked_for_are_linked():
-    listed = [{"text": "lab", "address": "/there"}, {"text": "no address"}, 3]
-    assert [(one.text, one.address) for one in error_view(404, {"instead": listed}).instead] == [("lab", "/there")]

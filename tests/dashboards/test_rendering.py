@@ -16,8 +16,8 @@ from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick
 from pullback_dashboards.charts.still import Spot
 from pullback_dashboards.choices import Empty
-from pullback_dashboards.errors import ErrorView
 from pullback_dashboards.fleet.view import Fleet
+from pullback_dashboards.mistaken import ErrorView
 from pullback_dashboards.rendering import _whole_words, csv_twin, json_twin, page
 
 

@@ -22,6 +22,7 @@ from pullback_dashboards.boards.view import (
     pinned_of,
     tile,
 )
+from pullback_dashboards.coming import ComingFrom, onward
 from pullback_dashboards.compare.reading import asked_by, read_comparison
 from pullback_dashboards.compare.view import metric_rows, verdict
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
@@ -89,9 +90,9 @@ async def boards_csv(view: AskedBoards) -> Response:
 
 @router.get("/boards")
 @router.get("/boards.md")
-async def boards_page(request: Request, view: AskedBoards) -> Response:
+async def boards_page(request: Request, view: AskedBoards, kept: ComingFrom) -> Response:
     """The list."""
-    return page(request, "boards.html", title="Boards", view=view, twins=("json", "csv", "md"))
+    return page(request, "boards.html", title="Boards", view=view, coming_from=kept, twins=("json", "csv", "md"))
 
 
 @router.post("/boards")
@@ -100,7 +101,7 @@ async def create_board(request: Request, session: WriteSession, caller: KnownCal
     form = await Form.of(request)
     wanted = checked(BoardRequest, {"name": form.text("name"), "project": form.text("project") or None})
     board_id = await _made(session, caller, wanted)
-    return _to(links.board(str(board_id)))
+    return _to(request, links.board(str(board_id)))
 
 
 async def _read_pin(
@@ -166,7 +167,7 @@ async def pin_chart(request: Request, session: WriteSession, caller: KnownCaller
         note(session, subject=f"chart {chart_id} of board {board_id}", project=wanted.project, kind=wanted.kind)
     elif form.text("board"):
         note_nothing(session)
-    return _to(f"{links.board(str(board_id))}#chart-{chart_id}")
+    return _to(request, f"{links.board(str(board_id))}#chart-{chart_id}")
 
 
 @router.get("/boards/{board_id}.json")
@@ -177,10 +178,16 @@ async def board_json(view: AskedBoard) -> Response:
 
 @router.get("/boards/{board_id}")
 @router.get("/boards/{board_id}.md")
-async def board_page(request: Request, view: AskedBoard) -> Response:
+async def board_page(request: Request, view: AskedBoard, kept: ComingFrom) -> Response:
     """The board."""
     return page(
-        request, "board.html", title=view.board.name, project=view.board.project, view=view, twins=("json", "md")
+        request,
+        "board.html",
+        title=view.board.name,
+        project=view.board.project,
+        coming_from=kept,
+        view=view,
+        twins=("json", "md"),
     )
 
 
@@ -193,15 +200,15 @@ async def change_board(board_id: UUID, request: Request, session: WriteSession, 
         wanted = checked(BoardRequest, {"name": form.text("name")})
         copied = await queries.copy_board(session, caller, board_id, wanted.name)
         note(session, subject=f"board {copied.board.id}", name=wanted.name, copy_of=str(board_id))
-        return _to(links.board(str(copied.board.id)))
+        return _to(request, links.board(str(copied.board.id)))
     if form.text("do") == "remove":
         removed = await queries.remove_board(session, caller, board_id)
         note(session, subject=f"board {board_id}", project=removed.project, removed=removed.board.name)
-        return _to(links.boards())
+        return _to(request, links.boards())
     change = checked(BoardChange, {"name": form.text("name")})
     renamed = await queries.rename_board(session, caller, board_id, change.name)
     note(session, subject=f"board {board_id}", project=renamed.project, name=change.name)
-    return _to(links.board(str(board_id), edit="true"))
+    return _to(request, links.board(str(board_id), edit="true"))
 
 
 @router.post("/boards/{board_id}/charts/{chart_id}")
@@ -214,7 +221,7 @@ async def change_pinned_chart(
     if what == "remove":
         removed = await queries.remove_chart(session, caller, board_id, chart_id)
         note(session, subject=subject, project=removed.project, removed=True)
-        return _to(links.board(str(board_id), edit="true"))
+        return _to(request, links.board(str(board_id), edit="true"))
     if what == "title":
         title = checked(ChartChange, {"title": form.text("title") or None}).title
         await queries.retitle_chart(session, caller, board_id, chart_id, title)
@@ -223,7 +230,7 @@ async def change_pinned_chart(
         place = checked(ChartChange, {"place": form.number("place")}).place or 1
         await queries.move_chart(session, caller, board_id, chart_id, place)
         note(session, subject=subject, place=place)
-    return _to(f"{links.board(str(board_id), edit='true')}#chart-{chart_id}")
+    return _to(request, f"{links.board(str(board_id), edit='true')}#chart-{chart_id}")
 
 
 async def _made(session: AsyncSession, caller: KnownCaller, wanted: BoardRequest) -> UUID:
@@ -266,5 +273,5 @@ def _board_id(text: str) -> UUID:
         refuse("board", "This is no board: choose one of the list.")
 
 
-def _to(address: str) -> Response:
-    return RedirectResponse(quote(address, safe="/?=&#%"), status_code=SEE_OTHER)
+def _to(request: Request, address: str) -> Response:
+    return RedirectResponse(onward(request, quote(address, safe="/?=&#%")), status_code=SEE_OTHER)

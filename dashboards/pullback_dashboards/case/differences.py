@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, Literal
+
+from pullback_dashboards.wording.facts import Read, leaves, raw, read
 
 _CONTEXT = 3  # lines kept around a difference
 _NUMBERED = re.compile(r"\b([bcnpsv])\d+\b")  # buffers, constants, numbers, parameters, slots and views of a program
@@ -12,11 +14,20 @@ _NUMBERED = re.compile(r"\b([bcnpsv])\d+\b")  # buffers, constants, numbers, par
 
 @dataclass(frozen=True)
 class Difference:
-    """One fact that is not what it was; an empty text is "was not told"."""
+    """One fact that is not what it was; an empty text is "was not told". `rows` say it to people, and are no part of a twin."""
 
     name: str
     before: str
     now: str
+    _told: tuple[object, object] = field(default=(None, None), compare=False, repr=False)
+    _key: str = field(default="", compare=False, repr=False)
+
+    @property
+    def rows(self) -> tuple[tuple[Read, Read], ...]:
+        """As a person reads it, before and now; of documents only what differs in them."""
+        before, now = (dict(leaves({self._key: value})) for value in self._told)
+        paths = [path for path in dict.fromkeys((*now, *before)) if before.get(path) != now.get(path)]
+        return tuple(_told_apart(read(path, before.get(path)), read(path, now.get(path))) for path in paths)
 
 
 @dataclass(frozen=True)
@@ -35,8 +46,11 @@ class Line:
 def differing_facts(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
     """Facts that differ, in the order in which the newer report tells them, then those that only the older one told."""
     names = dict.fromkeys((*now, *before))
-    pairs = ((name, _text(before.get(name)), _text(now.get(name))) for name in names)
-    return tuple(Difference(name.replace("_", " "), old, new) for name, old, new in pairs if old != new)
+    return tuple(
+        Difference(name.replace("_", " "), old, new, (before.get(name), now.get(name)), name)
+        for name in names
+        if (old := raw(before.get(name))) != (new := raw(now.get(name)))
+    )
 
 
 def program_lines(before: Sequence[str], now: Sequence[str]) -> tuple[Line, ...]:
@@ -75,9 +89,9 @@ def _between(same: Sequence[str]) -> Iterator[Line]:
         yield Line("skip", f"{len(same)} lines the same")
 
 
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
-    return str(value)
+def _told_apart(before: Read, now: Read) -> tuple[Read, Read]:
+    """Two values that rounding makes one are told as they are."""
+    label = now.whole_label if now.shown else before.whole_label  # of nothing the name would keep its unit
+    if before.shown == now.shown:
+        before, now = (replace(each, shown=each.told) for each in (before, now))
+    return replace(before, label=label), replace(now, label=label)

@@ -19,7 +19,7 @@ from pullback_service.commits import models as commits
 from pullback_service.commits.naming import named_commit
 from pullback_service.comparisons.steps import Step as CommitStep
 from pullback_service.comparisons.steps import judge_steps
-from pullback_service.errors import GoneError, NotFoundError
+from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.cases import CasePlace, CaseReport, place_of_case
@@ -173,7 +173,9 @@ def _page(request: Request, view: CaseView) -> Response:
 async def _told(stored: StoredReport, case: Case) -> Told:
     found = await to_thread.run_sync(case_of, stored.report, case.identity)
     if found is None:
-        raise NotFoundError(f"The file of report {stored.report.id} does not hold {case.label!r}.")
+        raise NotFoundError(
+            f"The file of report {stored.report.id} does not hold {case.label!r}.", missing=Missing("case", case.label)
+        )
     return Told(*found)
 
 

@@ -20,7 +20,7 @@ from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits.naming import named_commit
 from pullback_service.commits.queries import parents_of, unknown_among
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.jobs.queries import StoredJob, list_jobs
 from pullback_service.projects.queries import project_by_name
@@ -154,7 +154,9 @@ def _chosen(machines: Sequence[MeasuringMachine], name: str | None, commit: Comm
         if machine.name == name:
             return machine
     others = ", ".join(machine.name for machine in machines) or "none"
-    raise NotFoundError(f"No machine {name!r} has measured commit {commit.short}: there are {others}.")
+    raise NotFoundError(
+        f"No machine {name!r} has measured commit {commit.short}: there are {others}.", missing=Missing("machine", name)
+    )
 
 
 AskedView = Annotated[CommitView, Depends(_read)]

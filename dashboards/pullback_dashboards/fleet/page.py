@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.choices import Empty
+from pullback_dashboards.coming import coming_from
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
 from pullback_dashboards.opening import Certain, opened
@@ -111,17 +112,19 @@ async def fleet_page(request: Request, reading: OpenedReading, memory: KnownNois
             await session.connection()  # a database that is away is an error with its own status
             certain(_TITLE)
             view = await _fleet(request, session, memory)
-        return _page(request, view)
+            kept = await coming_from(session, request)
+        return _page(request, view, kept)
 
     return await opened(request, read)
 
 
-def _page(request: Request, view: FleetView) -> Response:
+def _page(request: Request, view: FleetView, kept: str | None) -> Response:
     return page(
         request,
         "fleet.html",
         title=_TITLE,
         view=view,
+        coming_from=kept,
         twins=("json", "csv", "md"),
         scripts=("live.js", *(["copy.js"] if view.empty else [])),
     )

@@ -10,6 +10,7 @@ from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.sparkline import Tick, sparkline
 from pullback_dashboards.charts.still import Axes, Curve, Spot, still
 from pullback_dashboards.charts.strip import Groups, strip
+from pullback_dashboards.coming import ComingFrom
 from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.wording.glossary import Word, glossary
 
@@ -50,10 +51,16 @@ async def help_json() -> Response:
 
 @router.get("/help")
 @router.get("/help.md")
-async def help_page(request: Request) -> Response:
+async def help_page(request: Request, coming_from: ComingFrom) -> Response:
     """The page."""
     return page(
-        request, "help.html", title="Help", view=HelpView(glossary()), examples=examples(), twins=("json", "md")
+        request,
+        "help.html",
+        title="Help",
+        view=HelpView(glossary()),
+        examples=examples(),
+        coming_from=coming_from,
+        twins=("json", "md"),
     )
 
 

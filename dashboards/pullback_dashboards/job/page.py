@@ -84,6 +84,7 @@ async def job_page(request: Request, view: AskedView) -> Response:
         "job.html",
         title=f"Job {view.job.id}",
         view=view,
+        coming_from=view.job.project,
         twins=("json", "md"),
         scripts=(*(["live.js"] if live else []), *(["log.js"] if view.log.streams else [])),
     )

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from pullback_dashboards.coming import ComingFrom
 from pullback_dashboards.fleet.sources import NOISE_DAYS, RESULTS, agent_line, job_lines, machine_line
 from pullback_dashboards.machine.view import MachineView, facts_changes, machine_view
 from pullback_dashboards.rendering import csv_twin, json_twin, page
@@ -30,6 +31,7 @@ async def _read(
     machine_id: KnownId,
     session: ReadSession,
     memory: KnownNoise,
+    coming_from: ComingFrom,
     days: Annotated[int, Query(ge=1, le=3650, description="How far back the noise is shown.")] = NOISE_DAYS,
 ) -> MachineView:
     known = MachineId(machine_id)
@@ -46,6 +48,7 @@ async def _read(
         heard=heard,
         counts=counts,
         days=days,
+        coming_from=coming_from,
         changes=facts_changes(await changes_of(session, known, before_id=None, limit=_MOST_CHANGES)),
         jobs=await job_lines(session, jobs),
         reports=reports,
@@ -71,13 +74,14 @@ async def machine_csv(view: AskedView) -> Response:
 
 @router.get("/machines/{machine_id}")
 @router.get("/machines/{machine_id}.md")
-async def machine_page(request: Request, view: AskedView) -> Response:
+async def machine_page(request: Request, view: AskedView, coming_from: ComingFrom) -> Response:
     """The page."""
     return page(
         request,
         "machine.html",
         title=view.line.name,
         view=view,
+        coming_from=coming_from,
         twins=("json", "csv", "md"),
         scripts=("live.js", "copy.js"),
     )

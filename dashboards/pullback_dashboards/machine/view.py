@@ -12,6 +12,7 @@ from pullback_dashboards.choices import Question, question
 from pullback_dashboards.fleet.view import JobLine, MachineLine, percent
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.report.view import Fact, facts_of
+from pullback_dashboards.wording.facts import Read
 from pullback_service.machines.models import FactsChange, Machine
 from pullback_service.machines.noise import PROVISIONAL_FLOOR, NoiseFigures
 from pullback_service.machines.queries import SelfCount
@@ -52,6 +53,11 @@ class Changed:
 
     at: datetime
     facts: tuple[Difference, ...]
+
+    @property
+    def rows(self) -> tuple[tuple[Read, Read], ...]:
+        """What changed as a person reads it, before and after."""
+        return tuple(sorted((row for fact in self.facts for row in fact.rows), key=lambda row: row[1].order))
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,7 @@ def machine_view(
     heard: Heard,
     counts: Sequence[SelfCount],
     days: int,
+    coming_from: str | None,
     changes: tuple[Changed, ...],
     jobs: tuple[JobLine, ...],
     reports: Sequence[StoredReport],
@@ -109,7 +116,9 @@ def machine_view(
         facts=facts_of(machine.facts),
         days=days,
         truncated=heard.truncated,
-        questions=(question("window", ((_days(each), _window(line, each), each == days) for each in _WINDOWS)),),
+        questions=(
+            question("window", ((_days(each), _window(line, each, coming_from), each == days) for each in _WINDOWS)),
+        ),
         chart=noise_chart([(day.isoformat(), figures) for day, figures in noise.history]),
         workloads=tuple(noise_row(name, figures) for name, figures in noise.workloads),
         history=tuple(noise_row(day.isoformat(), figures) for day, figures in reversed(noise.history)),
@@ -181,5 +190,5 @@ def _days(days: int) -> str:
     return "a year" if days == 365 else f"{days} days"
 
 
-def _window(line: MachineLine, days: int) -> str:
-    return links.machine(line.id) if days == 90 else f"{links.machine(line.id)}?days={days}"
+def _window(line: MachineLine, days: int, coming_from: str | None) -> str:
+    return links.via(links.machine(line.id, days=None if days == 90 else str(days)), coming_from)

@@ -30,7 +30,7 @@ from pullback_dashboards.overview.ranking import (
 )
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.overview.view import SPARK_COMMITS
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series import overviewing
@@ -192,7 +192,10 @@ def _chosen(metrics: Sequence[Metric], state: State) -> Metric:
     if state.metric in known:
         return known[state.metric]
     if metrics and not state.narrows:
-        raise NotFoundError(f"No metric {state.metric!r} was measured here: there are {', '.join(known)}.")
+        raise NotFoundError(
+            f"No metric {state.metric!r} was measured here: there are {', '.join(known)}.",
+            missing=Missing("metric", state.metric or ""),
+        )
     return Metric(state.metric or "time", "s", exact=False)  # of which the chosen cases have nothing
 
 
@@ -254,7 +257,8 @@ def _page(workloads: Sequence[Ranked], page: int) -> tuple[tuple[Ranked, ...], P
     if page > 1 and skip >= len(workloads):
         pages = max(1, math.ceil(len(workloads) / size))
         raise NotFoundError(
-            f"There is no page {page}: {len(workloads)} workloads are chosen, which is {pages} pages of {size} each."
+            f"There is no page {page}: {len(workloads)} workloads are chosen, which is {pages} pages of {size} each.",
+            missing=Missing("page", str(page)),
         )
     shown = tuple(workloads[skip : skip + size])
     cases = sum(len(one.cases) for one in workloads)

@@ -9,13 +9,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Empty, question
+from pullback_dashboards.coming import coming_from
 from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_lines
 from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.state import Given
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.fields import LARGEST_ID
 from pullback_service.jobs.queries import ACTIVE, JobChoice, count_jobs, list_jobs, waiting_jobs
 from pullback_service.jobs.schemas import JobOrigin
@@ -50,6 +51,7 @@ class State:
     origin: str | None = None
     page: int = 1
     before: int | None = None
+    via: str | None = None
 
     def href(self, **changes: str | int | None) -> str:
         """The address of this state with some of it changed."""
@@ -67,8 +69,9 @@ async def _asked(
     origin: Given[JobOrigin] = None,
     page: Annotated[int, Query(ge=1, le=1_000_000, description="Waiting jobs come fifty on a page.")] = 1,
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Ended jobs older than this one.")] = None,
+    via: Given[str] = None,
 ) -> State:
-    return State(state, project, suite, machine, origin, page, before)
+    return State(state, project, suite, machine, origin, page, before, via)
 
 
 AskedState = Annotated[State, Depends(_asked)]
@@ -82,7 +85,10 @@ async def _queue(request: Request, session: AsyncSession, asked: State, *, certa
     machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
     ids = {machine.name: machine.id for machine in machines}
     if asked.machine is not None and asked.machine not in ids:
-        raise NotFoundError(f"There is no machine {asked.machine!r}: GET /api/v1/machines lists those there are.")
+        raise NotFoundError(
+            f"There is no machine {asked.machine!r}: GET /api/v1/machines lists those there are.",
+            missing=Missing("machine", asked.machine),
+        )
     if asked.page == 1:  # of others it is seen at the end whether there are so many
         certain(_TITLE)
     fleet = await fleet_now(session)
@@ -100,7 +106,10 @@ async def _queue(request: Request, session: AsyncSession, asked: State, *, certa
     if asked.state in {None, "queued"} and asked.before is None:
         found = await waiting_jobs(session, choice, skip=skip, limit=WAITING_ON_A_PAGE)
         if not found and asked.page > 1:
-            raise NotFoundError(f"There is no page {asked.page}: {counts.get('queued', 0)} jobs wait.")
+            raise NotFoundError(
+                f"There is no page {asked.page}: {counts.get('queued', 0)} jobs wait.",
+                missing=Missing("page", str(asked.page)),
+            )
         waiting = await job_lines(session, found)
     ended, older = await _ended(session, choice, asked) if asked.state not in {"queued", "running"} else ((), None)
     waiting_count = counts.get("queued", 0)
@@ -125,7 +134,7 @@ async def _queue(request: Request, session: AsyncSession, asked: State, *, certa
         earlier_href=asked.href(page=asked.page - 1) if asked.page > 1 else None,
         later_href=asked.href(page=asked.page + 1) if waiting and last < waiting_count else None,
         older_href=None if older is None else asked.href(before=older),
-        clear_href=links.jobs(state=asked.state),
+        clear_href=links.jobs(state=asked.state, via=asked.via),
         empty=None if running or waiting or ended else _nothing(asked, str(request.base_url).rstrip("/")),
     )
 
@@ -153,17 +162,19 @@ async def jobs_page(request: Request, reading: OpenedReading, asked: AskedState)
     async def read(certain: Certain) -> Response:
         async with reading() as session:
             view = await _queue(request, session, asked, certain=certain)
-        return _page(request, view)
+            kept = await coming_from(session, request)
+        return _page(request, view, kept)
 
     return await opened(request, read)
 
 
-def _page(request: Request, view: QueueView) -> Response:
+def _page(request: Request, view: QueueView, kept: str | None) -> Response:
     return page(
         request,
         "jobs.html",
         title=_TITLE,
         view=view,
+        coming_from=kept,
         twins=("json", "csv", "md"),
         scripts=("live.js", *(["copy.js"] if view.empty else [])),
     )

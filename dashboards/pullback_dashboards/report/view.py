@@ -1,7 +1,7 @@
 """What the report page shows, out of the outline of the report as it was stored. Keys that are missing are left out, never made up."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, in_reading_order, metric_label
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.wording.facts import Read, leaves, raw, read
 from pullback_service.reports.outlining import COUNTS
 
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
@@ -16,10 +17,16 @@ _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FL
 
 @dataclass(frozen=True)
 class Fact:
-    """A name and a value, as text."""
+    """A name and a value, as text; of what a machine or a run told, also as a person reads it, which is no part of a twin."""
 
     name: str
     value: str
+    _read: Read | None = field(default=None, compare=False)
+
+    @property
+    def read(self) -> Read:
+        """What a page shows."""
+        return self._read or Read("", self.name, self.value, self.name, self.value)
 
 
 @dataclass(frozen=True)
@@ -190,7 +197,11 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
 
 def facts_of(mapping: Mapping[str, Any]) -> tuple[Fact, ...]:
     """A mapping as flat names and texts, in its own order; what is unknown is left out."""
-    return tuple(Fact(name, text) for name, text in _flat(mapping) if text)
+    return tuple(
+        Fact(" ".join(path).replace("_", " "), text, read(path, value))
+        for path, value in leaves(mapping)
+        if (text := raw(value))
+    )
 
 
 def left_out(document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -336,14 +347,3 @@ def _failure(error: Mapping[str, Any] | None, gradient: Mapping[str, Any] | None
 def _interval(raw: Mapping[str, Any]) -> str:
     low, high = raw.get("low"), raw.get("high")
     return "" if low is None or high is None else factors.interval(low, high)
-
-
-def _flat(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in mapping.items():
-        full = f"{prefix}{name}".replace("_", " ")
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{full} ")
-        elif isinstance(value, list):
-            yield full, ", ".join(str(item) for item in value)
-        elif value is not None:
-            yield full, str(value)

@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
+from pullback_dashboards.coming import ComingFrom, coming_from, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
@@ -112,9 +113,9 @@ async def settings_json(view: AskedSettings) -> Response:
 
 @router.get("/settings")
 @router.get("/settings.md")
-async def settings_page(request: Request, view: AskedSettings) -> Response:
+async def settings_page(request: Request, view: AskedSettings, kept: ComingFrom) -> Response:
     """The first page."""
-    return page(request, "settings.html", title="Settings", view=view, twins=("json", "md"))
+    return page(request, "settings.html", title="Settings", view=view, coming_from=kept, twins=("json", "md"))
 
 
 @router.post("/settings/projects")
@@ -179,7 +180,7 @@ async def change_machine_settings(machine_id: KnownId, request: Request, session
         note(session, subject=f"machine {machine_id}", accepts=change.accepts)
     else:
         note_nothing(session)
-    return RedirectResponse(f"{links.settings()}#machines", status_code=SEE_OTHER)
+    return RedirectResponse(onward(request, f"{links.settings()}#machines"), status_code=SEE_OTHER)
 
 
 @router.get("/settings/tokens.json")
@@ -197,9 +198,10 @@ async def tokens_csv(view: AskedTokens) -> Response:
 
 @router.get("/settings/tokens")
 @router.get("/settings/tokens.md")
-async def tokens_page(request: Request, view: AskedTokens) -> Response:
+async def tokens_page(request: Request, view: AskedTokens, kept: ComingFrom) -> Response:
     """Tokens, and a form for another."""
-    return page(request, "settings_tokens.html", title="Tokens", view=view, twins=("json", "csv", "md"))
+    twins = ("json", "csv", "md")
+    return page(request, "settings_tokens.html", title="Tokens", view=view, coming_from=kept, twins=twins)
 
 
 @router.post("/settings/tokens")
@@ -221,10 +223,10 @@ async def make_token(request: Request, session: WriteSession, caller: KnownCalle
 
 
 @router.post("/settings/tokens/{token_id}/revoke")
-async def end_token(token_id: KnownId, session: WriteSession, caller: KnownCaller) -> Response:
+async def end_token(request: Request, token_id: KnownId, session: WriteSession, caller: KnownCaller) -> Response:
     """End a token at once, and the logins made with it."""
     await making.end_token(session, caller, TokenId(token_id))
-    return RedirectResponse(links.settings("tokens"), status_code=SEE_OTHER)
+    return RedirectResponse(onward(request, links.settings("tokens")), status_code=SEE_OTHER)
 
 
 @router.post("/settings/enrolments")
@@ -255,9 +257,10 @@ async def audit_csv(view: AskedAudit) -> Response:
 
 @router.get("/settings/audit")
 @router.get("/settings/audit.md")
-async def audit_page(request: Request, view: AskedAudit) -> Response:
+async def audit_page(request: Request, view: AskedAudit, kept: ComingFrom) -> Response:
     """Who wrote what."""
-    return page(request, "settings_audit.html", title="Audit log", view=view, twins=("json", "csv", "md"))
+    twins = ("json", "csv", "md")
+    return page(request, "settings_audit.html", title="Audit log", view=view, coming_from=kept, twins=twins)
 
 
 async def _tokens(session: AsyncSession, caller: KnownCaller, after: int | None) -> TokensView:
@@ -274,7 +277,8 @@ async def _tokens(session: AsyncSession, caller: KnownCaller, after: int | None)
 
 async def _shown_once(request: Request, session: AsyncSession, caller: KnownCaller, made: Secret) -> Response:
     view = replace(await _tokens(session, caller, None), made=made)
-    answer = page(request, "settings_tokens.html", title="Tokens", view=view, scripts=("copy.js",))
+    kept = await coming_from(session, request)
+    answer = page(request, "settings_tokens.html", title="Tokens", view=view, coming_from=kept, scripts=("copy.js",))
     answer.headers.update(_NO_STORE)
     return answer
 

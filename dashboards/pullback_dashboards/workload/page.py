@@ -23,7 +23,7 @@ from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import Found, find
 from pullback_dashboards.workload.still import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, beside_time, workload_view
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import OpenedReading, ReadSession
@@ -70,7 +70,9 @@ async def _view(
         found.history, project=project, workload=workload, state=found.state, counts=found.counts, thinned=found.thinned
     )
     if state.page > view.pages:
-        raise NotFoundError(f"There is no page {state.page}: the table has {view.pages}.")
+        raise NotFoundError(
+            f"There is no page {state.page}: the table has {view.pages}.", missing=Missing("page", str(state.page))
+        )
     return view, found
 
 

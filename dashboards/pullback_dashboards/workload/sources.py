@@ -23,7 +23,7 @@ from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.steps import Step, judge_steps
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.series import case_history as queries
 from pullback_service.series.case_history import CaseHistory, CaseSeries, CountChange
@@ -160,7 +160,10 @@ def machine_for(
 ) -> MeasuringMachine:
     """The machine asked for, or the first of those that have the workload, and of these one that has the case."""
     if not here:
-        raise NotFoundError(f"No machine has results of {workload!r}: its next report brings this page back.")
+        raise NotFoundError(
+            f"No machine has results of {workload!r}: its next report brings this page back.",
+            missing=Missing("workload", workload),
+        )
     if state.machine is None:
         return next((one for one in here if one.id in of_case), here[0])
     for one in here:
@@ -173,6 +176,7 @@ def machine_for(
     raise NotFoundError(
         f"Machine {state.machine!r} has not measured {workload!r}: choose one that has.",
         members={"instead": instead[:MOST_MACHINES]},
+        missing=Missing("machine", state.machine),
     )
 
 
@@ -249,7 +253,8 @@ def _chosen(cases: Sequence[KnownCase], label: str | None, workload: str) -> Kno
             return case
     raise NotFoundError(
         f"There is no case {label!r}: {workload} has {', '.join(case.label for case in cases[:20])}"
-        f"{' and others' if len(cases) > 20 else ''}."
+        f"{' and others' if len(cases) > 20 else ''}.",
+        missing=Missing("case", label or ""),
     )
 
 
@@ -270,7 +275,10 @@ def _memory(series: Sequence[CaseSeries]) -> tuple[Metric, ...]:
 def _chosen_memory(memory: Sequence[Metric], name: str | None) -> str | None:
     names = [metric.name for metric in memory]
     if name is not None and name not in names:
-        raise NotFoundError(f"No metric {name!r} was measured here: there are {', '.join(names) or 'none'}.")
+        raise NotFoundError(
+            f"No metric {name!r} was measured here: there are {', '.join(names) or 'none'}.",
+            missing=Missing("metric", name),
+        )
     return name or (names[0] if names else None)
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.caller import Caller
 from pullback_service.boards.models import Board, BoardChart
-from pullback_service.errors import ConflictError, ForbiddenError, NotFoundError
+from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.models import Project
 
@@ -92,7 +92,10 @@ async def board_by_id(session: AsyncSession, caller: Caller, board_id: UUID) -> 
     """A board, somebody else's own too: who has its address was told it. Index: pk_board."""
     row = (await session.execute(_select().where(Board.id == board_id))).one_or_none()
     if row is None:
-        raise NotFoundError(f"There is no board {board_id}: GET /api/v1/boards lists those there are.")
+        raise NotFoundError(
+            f"There is no board {board_id}: GET /api/v1/boards lists those there are.",
+            missing=Missing("board", str(board_id)),
+        )
     return _stored(row, caller)
 
 

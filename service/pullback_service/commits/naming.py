@@ -10,7 +10,7 @@ from sqlalchemy.orm import aliased
 from pullback_service.commits import history
 from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.commits.queries import commit_by_sha
-from pullback_service.errors import NotFoundError, refuse
+from pullback_service.errors import Missing, NotFoundError, refuse
 from pullback_service.ids import ProjectId
 from pullback_service.reports.models import Report
 
@@ -73,12 +73,18 @@ async def _newest_of_branch(session: AsyncSession, project_id: ProjectId, name: 
     )
     top = (await session.execute(on)).first()
     if top is None:
-        raise NotFoundError(f"Branch {name!r} has no commits yet: measure one, or tell of it with `pullback log`.")
+        raise NotFoundError(
+            f"Branch {name!r} has no commits yet: measure one, or tell of it with `pullback log`.",
+            missing=Missing("results", name),
+        )
     if not measured:
         return NamedCommit(top[0], name)
     found = (await session.execute(on.where(has_results()))).first()
     if found is None:
-        raise NotFoundError(f"No commit of branch {name!r} has results yet: measure one, or name another branch.")
+        raise NotFoundError(
+            f"No commit of branch {name!r} has results yet: measure one, or name another branch.",
+            missing=Missing("results", name),
+        )
     return NamedCommit(found[0], name, newest=found.position == top.position)
 
 
@@ -88,7 +94,8 @@ async def branch_by_name(session: AsyncSession, project_id: ProjectId, name: str
     if found is None:
         raise NotFoundError(
             f"There is neither a commit nor a branch {name!r} in this project: give a hash, 7 digits of it or more, "
-            f"or a branch that GET /api/v1/branches lists."
+            f"or a branch that GET /api/v1/branches lists.",
+            missing=Missing("branch", name),
         )
     return found
 
@@ -124,7 +131,8 @@ async def commit_before(session: AsyncSession, project_id: ProjectId, commit: Co
     )
     if earlier is None:
         raise NotFoundError(
-            f"Nothing was measured before commit {commit.sha}: name the commit to compare with in `base`, or measure its parent."
+            f"Nothing was measured before commit {commit.sha}: name the commit to compare with in `base`, or measure its parent.",
+            missing=Missing("results", commit.sha),
         )
     return earlier, (
         f"How {commit.sha} descends from commits with results is not known: {earlier.sha} is the newest one before it in "

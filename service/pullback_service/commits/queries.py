@@ -14,7 +14,7 @@ from pullback_service.commits import branches, history
 from pullback_service.commits.graph import MergeBase, merge_base
 from pullback_service.commits.models import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.commits.placing import lock_graph, settle
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 
 MOST_ANCESTORS = 200_000
@@ -339,7 +339,8 @@ async def commit_by_sha(session: AsyncSession, project_id: ProjectId, sha: str) 
     found = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == sha))
     if found is None:
         raise NotFoundError(
-            f"Nothing is known of commit {sha}: tell of it with POST /api/v1/commits (`pullback log`), or measure it."
+            f"Nothing is known of commit {sha}: tell of it with POST /api/v1/commits (`pullback log`), or measure it.",
+            missing=Missing("commit", sha),
         )
     return found
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.errors import NotFoundError, OffsetError, TooLargeError
+from pullback_service.errors import Missing, NotFoundError, OffsetError, TooLargeError
 from pullback_service.ids import JobId
 from pullback_service.jobs.leases import HeldAttempt
 from pullback_service.jobs.models import Attempt, Job, JobLog
@@ -57,7 +57,7 @@ async def read(
     attempt = await session.scalar(statement if number is None else statement.where(Attempt.number == number))
     if attempt is None:
         if number is not None:
-            raise NotFoundError(f"Job {job_id} has no attempt {number}.")
+            raise NotFoundError(f"Job {job_id} has no attempt {number}.", missing=Missing("attempt", str(number)))
         if offset > 0:
             raise OffsetError(f"Job {job_id} has not begun: its log is empty.", expected_offset=0)
         return LogPiece(b"", 0, 0, 0, complete=False)

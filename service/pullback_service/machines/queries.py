@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.visibility import own_projects
-from pullback_service.errors import ForbiddenError, NotFoundError
+from pullback_service.errors import ForbiddenError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.jobs.bell import ring
 from pullback_service.letters import in_plain_sight
@@ -126,7 +126,10 @@ async def lock_machine(session: AsyncSession, machine_id: MachineId) -> Machine:
 
 
 def _unknown(machine_id: int) -> NotFoundError:
-    return NotFoundError(f"There is no machine {machine_id}: GET /api/v1/machines lists those there are.")
+    return NotFoundError(
+        f"There is no machine {machine_id}: GET /api/v1/machines lists those there are.",
+        missing=Missing("machine", str(machine_id)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,7 @@ async def machines_called(session: AsyncSession, project_id: ProjectId, name: st
     found = [MachineId(machine_id) for machine_id in rows]
     if not found:
         raise NotFoundError(
-            f"No machine {name!r} has reported to this project: give the name or the fingerprint of one that has."
+            f"No machine {name!r} has reported to this project: give the name or the fingerprint of one that has.",
+            missing=Missing("machine", name),
         )
     return found

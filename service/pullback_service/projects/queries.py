@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.visibility import caller_of
-from pullback_service.errors import ConflictError, ForbiddenError, NotFoundError, RequestError
+from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
 from pullback_service.letters import in_one_form
 from pullback_service.projects.models import Project
@@ -37,14 +37,15 @@ _BY_FORM = select(Project).where(func.normalize(Project.name) == bindparam("form
 
 
 async def project_by_name(session: AsyncSession, name: str) -> Project:
-    """A project. Index: uq_project_name."""
-    found = await _find(session, name)
+    """A project; one that is not there, or not for the caller, is an error. Index: uq_project_name."""
+    found = await find_project(session, name)
     if found is None:
         raise _unknown(session, name)
     return found
 
 
-async def _find(session: AsyncSession, name: str) -> Project | None:
+async def find_project(session: AsyncSession, name: str) -> Project | None:
+    """A project, or none where there is no such for the caller. Index: uq_project_name."""
     found: Project | None = await session.scalar(_BY_NAME, {"name": name})
     return found or await session.scalar(_BY_FORM, {"form": in_one_form(name)})
 
@@ -60,7 +61,7 @@ async def ensure_project(session: AsyncSession, name: str) -> Project:
 
     Safe against others who do the same.
     """
-    found = await _find(session, name)
+    found = await find_project(session, name)
     if found is None:
         caller = caller_of(session)
         if caller is not None and not (caller.may_make_projects and caller.projects is None):
@@ -81,7 +82,7 @@ async def create_project(session: AsyncSession, name: str, *, public_read: bool)
         )
     refuse_unseen(name)
     made: Project | None = None
-    if await _find(session, name) is None:
+    if await find_project(session, name) is None:
         made = await session.scalar(
             insert(Project)
             .values(name=in_one_form(name), public_read=public_read)
@@ -110,16 +111,19 @@ def _unknown(session: AsyncSession, name: str) -> RequestError:
     if caller is not None and caller.projects is not None and not caller.anonymous:
         return ForbiddenError(
             f"{caller.name[:1].upper()}{caller.name[1:]} is for another project than {name!r}: "
-            "check the name, or use a token of that project."
+            "check the name, or use a token of that project.",
+            missing=Missing("project", name),
         )
     if caller is not None and not caller.may_make_projects:
         return NotFoundError(
             f"There is no project {name!r}: check the name (GET /api/v1/projects lists those there are), "
-            f"or make it with `pullback project create {name}`."
+            f"or make it with `pullback project create {name}`.",
+            missing=Missing("project", name),
         )
     return NotFoundError(
         f"There is no project {name!r}: the first upload or job for a project makes it, "
-        f"and so does `pullback project create {name}`."
+        f"and so does `pullback project create {name}`.",
+        missing=Missing("project", name),
     )
 
 

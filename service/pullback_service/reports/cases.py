@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.commits import history
 from pullback_service.commits.following import Placed, followed_in
 from pullback_service.commits.models import Commit
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure, Report
@@ -57,11 +57,13 @@ async def place_of_case(
     """
     case = await session.scalar(select(Case).where(Case.project_id == project_id, Case.label == label).limit(1))
     if case is None:
-        raise NotFoundError(f"No upload of this project has a case {label!r}.")
+        raise NotFoundError(f"No upload of this project has a case {label!r}.", missing=Missing("case", label))
     here = await _speaking_report(session, case, commit, machine=machine, without=without)
     if here is None:
-        on = "" if machine is None else f" on machine {machine!r}"
-        raise NotFoundError(f"No upload measured {label!r} at {commit.sha[:9]}{on}.")
+        on, missing = "", Missing("case", label)
+        if machine is not None:
+            on, missing = f" on machine {machine!r}", Missing("machine", machine)
+        raise NotFoundError(f"No upload measured {label!r} at {commit.sha[:9]}{on}.", missing=missing)
     return CasePlace(
         case,
         here,

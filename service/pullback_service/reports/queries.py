@@ -11,7 +11,7 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from pullback_service import statements
 from pullback_service.commits.models import Commit
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
 from pullback_service.projects.models import Project
@@ -35,7 +35,10 @@ async def report_by_id(session: AsyncSession, report_id: UUID, *, with_body: boo
     """A report. Index: pk_report."""
     row = (await session.execute(_select().where(Report.id == report_id))).one_or_none()
     if row is None:
-        raise NotFoundError(f"There is no report {report_id}: GET /api/v1/reports lists those there are.")
+        raise NotFoundError(
+            f"There is no report {report_id}: GET /api/v1/reports lists those there are.",
+            missing=Missing("report", str(report_id)),
+        )
     if with_body:
         await _read_files(session, row[0])
     return StoredReport(*row)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import orjson
 
-from pullback_service.errors import DamagedError, GoneError
+from pullback_service.errors import DamagedError, GoneError, Missing
 from pullback_service.logs import logger
 from pullback_service.reports.models import Report
 from pullback_service.reports.outlining import outline
@@ -27,7 +27,8 @@ def body_of(report: Report) -> bytes:
     if report.body is None:
         raise GoneError(
             f"The file of report {report.id} was dropped after the time for which its project keeps files: "
-            "its points and comparisons are still there."
+            "its points and comparisons are still there.",
+            missing=Missing("report", str(report.id)),
         )
     return unpack(report.id, report.body)
 
@@ -94,7 +95,8 @@ def _reading(report_id: UUID) -> Iterator[None]:
         logger.error("stored_file_damaged", report=str(report_id), reason=str(error))
         raise DamagedError(
             f"The stored file of report {report_id} is damaged: its points and comparisons are still there, and a backup of "
-            "the database may have the file."
+            "the database may have the file.",
+            missing=Missing("report", str(report_id)),
         ) from error
 
 

@@ -21,7 +21,7 @@ from pullback_service.among import among
 from pullback_service.commits import history
 from pullback_service.commits.following import followed_in, places_followed
 from pullback_service.commits.models import Commit
-from pullback_service.errors import NotFoundError
+from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure
@@ -134,7 +134,9 @@ async def cases_of_workload(session: AsyncSession, project_id: ProjectId, worklo
     rows = await session.execute(_CASES, {"project": project_id, "workload": workload})
     found = [KnownCase(*row) for row in rows]
     if not found:
-        raise NotFoundError(f"No upload of this project has a workload named {workload!r}.")
+        raise NotFoundError(
+            f"No upload of this project has a workload named {workload!r}.", missing=Missing("workload", workload)
+        )
     return found
 
 

@@ -56,6 +56,7 @@ def test_wild_names_are_text_and_fit_every_page(visit, wild_base):
         for group in told["heat"]["groups"]
     ]
     assert len(cases) == len(large.WILD_WORKLOADS)
+    cases += [row["href"] for row in httpx.get(f"{wild_base}{hrefs[0]}.json").json()["view"]["rows"][:2]]
     places = [
         "/?project=large",
         f"/?project=large&machine={machine}&metric=array_bytes&sort=worst",

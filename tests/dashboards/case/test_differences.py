@@ -1,5 +1,6 @@
 """What differs between two reports."""
 
+import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,36 @@ def test_only_facts_that_differ_are_told():
         Difference("new now", "", "5"),
         Difference("gone now", "1, 2", ""),
     )
+
+
+def rows(before, now):
+    """As a page says it."""
+    found = [row for fact in differing_facts(before, now) for row in fact.rows]
+    return [(after.label, was.shown, after.shown) for was, after in found]
+
+
+def test_differences_read_as_facts_do():
+    before = {"free_disk_bytes": 2**31, "smt": True, "l3": {"size_kib": 512, "ways": 8}, "gone_mhz": 5}
+    now = {"free_disk_bytes": 2**30, "smt": False, "l3": {"size_kib": 1024, "ways": 8}}
+    thin = "\N{NARROW NO-BREAK SPACE}"
+    assert rows(before, now) == [
+        ("free disk", f"2{thin}GiB", f"1{thin}GiB"),
+        ("SMT", "yes", "no"),
+        ("L3 size", f"512{thin}KiB", f"1{thin}MiB"),
+        ("gone", f"5.00{thin}MHz", ""),
+    ]
+    assert rows({"l3": 5}, {"l3": {"ways": 8}}) == [("L3 ways", "", "8"), ("L3", "5", "")]
+
+
+def test_values_that_rounding_makes_one_are_told_apart():
+    assert rows({"free_disk_bytes": 69723832320}, {"free_disk_bytes": 69723832321}) == [
+        ("free disk", "69723832320", "69723832321")
+    ]
+
+
+def test_the_twin_of_a_difference_is_what_was_told():
+    (found,) = differing_facts({"free_disk_bytes": 5}, {"free_disk_bytes": 6})
+    assert orjson.loads(orjson.dumps(found)) == {"name": "free disk bytes", "before": "5", "now": "6"}
 
 
 def test_the_same_program_has_no_differing_lines():

@@ -1,3 +1,4 @@
+import orjson
 import pytest
 
 from pullback_dashboards import links
@@ -88,6 +89,12 @@ def test_a_failed_case_says_why(entry, reason):
 def test_facts_are_flat_and_leave_out_what_is_unknown():
     facts = facts_of({"cpu": {"model": "EPYC", "cores": 8}, "gpu": None, "flags": ["a", "b"]})
     assert [(fact.name, fact.value) for fact in facts] == [("cpu model", "EPYC"), ("cpu cores", "8"), ("flags", "a, b")]
+
+
+def test_the_twin_of_a_fact_is_what_was_told_and_its_page_what_can_be_read():
+    (fact,) = facts_of({"free_disk_bytes": 69723832320})
+    assert orjson.loads(orjson.dumps(fact)) == {"name": "free disk bytes", "value": "69723832320"}
+    assert (fact.read.label, fact.read.exact) == ("free disk", "free_disk_bytes: 69723832320")
 
 
 def test_what_was_refused_and_what_is_absent_is_told_and_nonsense_is_not():
