@@ -10,6 +10,9 @@ from pullback_cli.refusals import RefusalError, needs
 
 # Uploads that are under way are finished; a large one over a slow line may take this long.
 SHUTDOWN_S = 20
+# Bytes of a request before its body that may come in pieces. An address that is too long is told so in a sentence, while at
+# the usual 16 KiB its connection was closed without one, if it happened to come in two pieces.
+LONGEST_HEAD = 256 * 1024
 # How long a thread that reads a large upload may keep the event loop waiting, each time that it has something to do: at
 # Python's own 5 ms the ten statements with which storing begins took 100 to 190 ms.
 SWITCH_INTERVAL_S = 0.001
@@ -72,6 +75,7 @@ def serve(
         timeout_graceful_shutdown=SHUTDOWN_S,
         # Agents and CI jobs keep their connections between requests; at the usual 5 s they would find them just closed.
         timeout_keep_alive=75,
+        h11_max_incomplete_event_size=LONGEST_HEAD,
     )
     collect_seldom()
     keep_no_large_buffers()

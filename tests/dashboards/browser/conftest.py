@@ -245,13 +245,14 @@ def serving(database_url, **settings):
     import uvicorn
 
     from pullback_cli.app import create_app
+    from pullback_cli.serve import LONGEST_HEAD
     from pullback_service.settings import Settings
 
     app = create_app(Settings(DATABASE_URL=database_url, **settings))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", h11_max_incomplete_event_size=LONGEST_HEAD))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         while not server.started:

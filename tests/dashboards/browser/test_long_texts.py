@@ -1,5 +1,8 @@
 """Texts in an address are bounded and may be names, over the real application: pages repeat theirs in every link."""
 
+import socket
+import time
+
 import httpx
 import pytest
 from tests.dashboards.browser.conftest import SHAS
@@ -49,3 +52,14 @@ def test_what_pages_write_themselves_is_read(base):
     assert "There is no case" in httpx.get(base + DENSE, params={"case": label}).text
     assert httpx.get(f"{base}/projects/pullback/explore", params={"split": "param." + "n" * 200}).status_code == 200
     assert httpx.get(f"{base}/", params={"q": "a" * 200}).status_code == 200
+
+
+def test_an_address_that_comes_in_pieces_is_answered_as_one_that_comes_whole(base):
+    host, port = base.removeprefix("http://").split(":")
+    head = f"GET /?q={'a' * 60_000} HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\nConnection: close\r\n\r\n".encode()
+    with socket.create_connection((host, int(port))) as connection:
+        for part in (head[:20_000], head[20_000:40_000], head[40_000:]):
+            connection.sendall(part)
+            time.sleep(0.05)
+        answer = connection.makefile("rb").readline()
+    assert answer.startswith(b"HTTP/1.1 422 ")
