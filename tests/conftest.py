@@ -159,7 +159,8 @@ def _fresh_database(server, template):
 
     name = f"test_{uuid4().hex}"
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        # By files, a third less than block by block through the log that a crash would be mended from.
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         yield server.url(name)
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
