@@ -18,6 +18,8 @@ if command -v uv >/dev/null 2>&1; then
 else
     echo "pullback: making .venv with venv and pip (about a minute)"
     "$python" -m venv --clear .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --no-build-isolation -e .
+    # pip would write bytecode on one processor; packages ship some files that are no Python of this release.
+    .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
 fi

@@ -7,6 +7,7 @@ adopt it, and the process that started the run removes it. One database is migra
 What a run writes lies in memory where there is room, unless TMPDIR names a place, and is removed at its end.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -94,6 +95,17 @@ def pytest_unconfigure():
         shutil.rmtree(folder, ignore_errors=True)  # some tests make what cannot be read
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is collected stays to the end: nobody looks among those million objects for garbage, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """The longest tests come first: they wait for processes while others compute, and one begun last would end alone."""
@@ -147,7 +159,8 @@ def _fresh_database(server, template):
 
     name = f"test_{uuid4().hex}"
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        # By files, a third less than block by block through the log that a crash would be mended from.
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         yield server.url(name)
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 

@@ -1,6 +1,5 @@
 """The database of the commands that look after a service: the one of DATABASE_URL, or the one `pullback up` runs."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -43,6 +42,8 @@ def database_url(data: Path) -> str:
 
 def in_database(url: str, action: str, work: "Callable[[AsyncSession], Awaitable[T]]") -> T:
     """Do some work in one transaction, with a line in the audit log when something was `note`d."""
+    import asyncio
+
     from pullback_service import migrating, models  # noqa: F401 - heavy, and an extra; every table
     from pullback_service.errors import RequestError
 

@@ -47,11 +47,14 @@ def serve(
     url = settings.require_database_url()
     listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
 
+    from pullback_service.collecting import collect_nothing_yet, collect_seldom, keep_no_large_buffers
+
+    collect_nothing_yet()
+
     import uvicorn
 
     from pullback_cli.app import create_app
     from pullback_service.access.bootstrap import warn_of_short_token
-    from pullback_service.collecting import collect_seldom, keep_no_large_buffers
     from pullback_service.logs import configure_logs
     from pullback_service.migrating import warn_unless_fit
     from pullback_service.runtime import runtime_of

@@ -1,12 +1,15 @@
 """Faulty workloads to fail on purpose, and suites small enough for a test."""
 
+import copy
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from pullback_runners import suites
+from pullback_runners.runs import run_suite
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import Case, load_workload_file, registry
 
@@ -15,21 +18,43 @@ FAULTY_WORKLOADS = Path(__file__).with_name("faulty_workloads.py")
 SOUND = Case("sound", (("n", 8),), "f8")
 
 
+def _know_faulty_workloads(patch):
+    registry.known_workloads()
+    patch.setattr(registry, "_workloads", dict(registry._workloads))
+    load_workload_file(FAULTY_WORKLOADS)
+    return FAULTY_WORKLOADS
+
+
+def _make_quick_tiny(patch):
+    tiny = Suite("quick", groups=2, most_groups=2, slices=4, may_say_same=False, variants=("unfused",))
+    patch.setitem(suites.SUITES, "quick", tiny)
+    return tiny
+
+
 @pytest.fixture
 def faulty_workloads(monkeypatch):
     """The path of the faulty workloads, known to this test's registry and to no other's."""
-    registry.known_workloads()
-    monkeypatch.setattr(registry, "_workloads", dict(registry._workloads))
-    load_workload_file(FAULTY_WORKLOADS)
-    return FAULTY_WORKLOADS
+    return _know_faulty_workloads(monkeypatch)
 
 
 @pytest.fixture
 def tiny_suite(monkeypatch):
     """`quick` with two groups of four slices."""
-    tiny = Suite("quick", groups=2, most_groups=2, slices=4, may_say_same=False, variants=("unfused",))
-    monkeypatch.setitem(suites.SUITES, "quick", tiny)
-    return tiny
+    return _make_quick_tiny(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def tiny_report():
+    """A report of the sound case in the tiny suite, by variants: measured once, and a copy for each test that asks."""
+
+    @cache
+    def measured(*variants):
+        with pytest.MonkeyPatch.context() as patch:
+            path = _know_faulty_workloads(patch)
+            _make_quick_tiny(patch)
+            return run_suite("quick", ["sound"], variants=variants, workload_files=[path])
+
+    return lambda *variants: copy.deepcopy(measured(*variants))
 
 
 @pytest.fixture

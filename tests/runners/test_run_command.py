@@ -15,6 +15,11 @@ def pullback_run(*arguments):
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
 
 
+def trial_run(*arguments):
+    """As few groups as a report can have, where it is not about how many."""
+    return pullback_run("--suite", "trial", *arguments)
+
+
 def git(folder, *arguments):
     identity = ("-c", "user.name=A", "-c", "user.email=a@a.test", "-c", "commit.gpgsign=false")
     done = subprocess.run(["git", *identity, "-C", folder, *arguments], check=True, capture_output=True, text=True)
@@ -51,7 +56,7 @@ def test_a_run_writes_its_report(measured):
 
 
 def test_json_goes_to_standard_output_and_a_failed_case_is_status_1():
-    done = pullback_run("--case", "poly9_b*", "--variant", "torch", "--json", "--quiet")
+    done = trial_run("--case", "poly9_b*", "--variant", "torch", "--json", "--quiet")
     assert done.returncode == 1
     assert done.stderr == ""
     (case,) = json.loads(done.stdout)["cases"]
@@ -84,17 +89,17 @@ def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(arguments, rem
 def test_what_cannot_be_had_is_said_the_rest_is_measured_and_the_status_is_2(tmp_path):
     path, file = tmp_path / "report.json", tmp_path / "mine.py"
     file.write_text("import no_such")
-    done = pullback_run(
+    done = trial_run(
         *("--case", "densse", "--case", "poly9_broadcast", "--variant", "numpy"),
         *("--workloads", str(file), "--workloads", "/nowhere.py", "-o", str(path)),
     )
     assert done.returncode == 2
     broken, missing, unknown, measured = done.stderr.splitlines()  # refusals first, not after minutes
-    assert measured.startswith("[7/7] poly9_broadcast")
+    assert measured.startswith("[3/3] poly9_broadcast")
     assert f"not measured: {file} cannot be loaded" in done.stdout
     assert "no workload file /nowhere.py; give the path" in missing
     assert f"{file} cannot be loaded (line 1)" in broken
-    assert "no case of suite 'quick' matches 'densse'" in unknown
+    assert "no case of suite 'trial' matches 'densse'" in unknown
     (case,) = json.loads(path.read_text())["pullback"]["cases"]
     assert case["case"]["workload"] == "poly9_broadcast"
 
@@ -160,7 +165,10 @@ def test_a_workload_of_ones_own_is_filed_under_its_repository_and_its_wrong_orac
 def test_who_interrupts_a_run_keeps_what_was_measured(tmp_path, signal_number, status):
     path = tmp_path / "report.json"
     with subprocess.Popen(
-        [*COMMAND, "--variant", "numpy", "-o", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "--suite", "trial", "--variant", "numpy", "-o", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as running:
         assert "finished" in running.stderr.readline()
         running.send_signal(signal_number)
@@ -180,7 +188,7 @@ def test_a_suite_may_be_narrowed_as_up_takes_it():
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_takes_the_file_and_not_what_was_measured():
-    done = pullback_run("--case", "mul_restore", "--variant", "numpy", "-o", "/dev/full")
+    done = trial_run("--case", "mul_restore", "--variant", "numpy", "-o", "/dev/full")
     assert done.returncode == 2
     assert "mul_restore[m=16,k=32,n=8,f8,cpu]" in done.stdout
     assert "cannot write /dev/full: No space left on device; give another file to -o" in done.stderr
@@ -189,7 +197,7 @@ def test_a_full_disk_takes_the_file_and_not_what_was_measured():
 def test_a_run_makes_a_page_and_markdown(tmp_path):
     pytest.importorskip("plotly")
     page, tables = tmp_path / "run.html", tmp_path / "run.md"
-    done = pullback_run("--case", "mul_restore", "--variant", "numpy", "--html", str(page), "--markdown", str(tables))
+    done = trial_run("--case", "mul_restore", "--variant", "numpy", "--html", str(page), "--markdown", str(tables))
     assert done.returncode == 0, done.stderr
     assert "mul_restore[m=16,k=32,n=8,f8,cpu]" in page.read_text()
     assert "| numpy |" in tables.read_text()

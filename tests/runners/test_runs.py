@@ -17,8 +17,8 @@ def run(path, *variants, **wishes):
 
 
 @pytest.fixture
-def report(tiny_suite, faulty_workloads):
-    return run(faulty_workloads, "right")
+def report(tiny_report):
+    return tiny_report("right")
 
 
 def test_a_report_has_the_shape_that_all_parts_agreed_on(report):

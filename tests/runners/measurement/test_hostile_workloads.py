@@ -47,7 +47,7 @@ def run(tmp_path, here):
     done = subprocess.run(
         [
             *(sys.executable, "-P", "-m", "pullback_cli", "run", "--workloads", str(file), "--case", "squares"),
-            *("--variant", "numpy", "--quiet", "-o", str(report)),
+            *("--suite", "trial", "--variant", "numpy", "--quiet", "-o", str(report)),
         ],
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,

@@ -5,12 +5,11 @@ import pytest
 from rich.console import Console
 
 from pullback_runners.report.table import footnotes, report_table
-from pullback_runners.runs import run_suite
 
 
 @pytest.fixture
-def report(tiny_suite, faulty_workloads):
-    return run_suite("quick", ["sound"], variants=["right", "zeros"], workload_files=[faulty_workloads])
+def report(tiny_report):
+    return tiny_report("right", "zeros")
 
 
 def shown(report, width):
