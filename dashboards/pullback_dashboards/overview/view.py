@@ -318,7 +318,7 @@ def _words(reading: Reading, metric: Metric) -> str:
     if reading.outcome == "equal":
         return f"same as {BASELINE}"
     if reading.outcome in {"less", "more"}:
-        return factors.without_ratio(reading.outcome, baseline=BASELINE)
+        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=BASELINE)
     return units.exact(reading.value, metric.unit)
 
 
@@ -344,14 +344,19 @@ def _has_ratio(line: Line) -> bool:
 
 
 def _ticks(line: Line) -> tuple[Tick, ...]:
-    """The history of the ratio; of a series without a baseline, of the value against its newest."""
+    """The history of the ratio; of a series without a baseline, of the value against its newest.
+
+    Where any of these values is zero or less there is no such ratio: then each lies as far from the newest as they differ,
+    as a share of the largest, which is nearly the same where they differ little.
+    """
     readings = line.readings[-SPARK_COMMITS:]
     if _has_ratio(line):
         return tuple(_NO_TICK if reading is None else _tick(reading) for reading in readings)
-    values = [r.value for r in readings if r and r.value]
+    values = [r.value for r in readings if r and r.value is not None]
+    newest, least, largest = (values[-1], min(values), max(map(abs, values)) or 1.0) if values else (0.0, 0.0, 1.0)
     return tuple(
-        Tick(math.log(r.value / values[-1]))
-        if r and r.value and r.value > 0 < values[-1]
+        Tick(math.log(r.value / newest) if least > 0 else (r.value - newest) / largest)
+        if r and r.value is not None
         else Tick(failed=bool(r and r.failure))
         for r in readings
     )
@@ -361,5 +366,6 @@ _NO_TICK = Tick()
 
 
 def _tick(reading: Reading) -> Tick:
-    value, log_ratio, low, high, _, outcome, _, _, failure, _, _ = reading
-    return Tick(log_ratio, low, high, failure is not None, log_ratio is None and value == 0 and outcome is not None)
+    value, log_ratio, low, high, _, outcome, _, _, failure, _, _, _ = reading
+    nothing = log_ratio is None and value is not None and value <= 0 and outcome is not None
+    return Tick(log_ratio, low, high, failure is not None, nothing)

@@ -89,9 +89,25 @@ def words(log_ratio: float, *, metric: str, outcome: str | None, baseline: str) 
     return f"takes {amount} {'less' if less else 'more'} time than {baseline}"
 
 
-def without_ratio(outcome: str, *, baseline: str) -> str:
-    """Words for counts with a zero on one side, of which there is no ratio."""
-    return f"none at all, unlike {baseline}" if outcome == "less" else f"some, where {baseline} has none"
+def without_ratio(value: float | None, base: float | None, *, unit: str, baseline: str) -> str:
+    """Words for a count and that of the baseline, of which there is no ratio since one of them is zero or less."""
+    if value is None or base is None:
+        return f"no ratio to {baseline}"
+    said = apart(value, base, baseline=baseline)
+    if value == 0 < base:
+        return f"{said}, unlike {baseline}"
+    if value > 0 == base:
+        return said
+    return f"{said}: {units.quantity(value, unit)} against {units.quantity(base, unit)}"
+
+
+def apart(value: float, base: float, *, baseline: str) -> str:
+    """How two counts differ of which there is no ratio, without the numbers: none and some where one of them is zero."""
+    if value == 0 < base:
+        return "none at all"
+    if value > 0 == base:
+        return f"some, where {baseline} has none"
+    return f"{'less' if value < base else 'more'} than {baseline}"
 
 
 def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -> str | None:

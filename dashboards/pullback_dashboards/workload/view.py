@@ -260,9 +260,15 @@ class WorkloadView:
         return _compares(self.plots)
 
     @property
-    def leaves_out_zeros(self) -> bool:
-        """Whether a plot has counts of zero that its logarithmic axis has no place for."""
-        return any(mark.value == 0 for plot in self.plots if plot.log for track in plot.tracks for mark in track.marks)
+    def leaves_out_values(self) -> bool:
+        """Whether a plot has values that its logarithmic axis has no place for: zero and less."""
+        return any(
+            mark.value is not None and mark.value <= 0
+            for plot in self.plots
+            if plot.log
+            for track in plot.tracks
+            for mark in track.marks
+        )
 
     @property
     def counts_ambiguously(self) -> bool:
@@ -400,7 +406,7 @@ def _words(reading: Reading, metric: Metric, variant: str) -> str:
     if reading.log_ratio is not None:
         return factors.words(reading.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
     if reading.outcome in {"less", "more"}:
-        return factors.without_ratio(reading.outcome, baseline=BASELINE)
+        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=BASELINE)
     return f"same as {BASELINE}" if reading.outcome == "equal" else f"no ratio to {BASELINE}"
 
 

@@ -54,8 +54,8 @@ def test_every_variant_has_a_track_even_where_it_was_not_measured(history):
 
 
 def test_counts_of_zero_are_said_to_be_left_out_where_the_axis_is_logarithmic(history):
-    assert view_of(history, scale="log").leaves_out_zeros
-    assert not view_of(history).leaves_out_zeros
+    assert view_of(history, scale="log").leaves_out_values
+    assert not view_of(history).leaves_out_values
 
 
 def test_the_table_has_a_column_for_every_variant_in_every_metric(history):
