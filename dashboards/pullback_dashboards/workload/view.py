@@ -232,7 +232,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Said:
-    """What the newest commit says of a variant, in words."""
+    """What the newest commit says of a variant, in words; what an older one said has its commit beside it."""
 
     variant: str
     words: str
@@ -325,7 +325,7 @@ def workload_view(
         state = replace(state, y="absolute")
     plots = tuple(replace(plot, log=is_log(state.scale, _heights(plot, state.y))) for plot in plots)
     return WorkloadView(
-        project, workload, case, state, history.commits, variants, plots, tuple(rows), lede=_lede(plots),
+        project, workload, case, state, history.commits, variants, plots, tuple(rows), lede=_lede(plots, history.commits),
         events=happened, thinned=thinned,
     )  # fmt: skip
 
@@ -470,15 +470,34 @@ def _rows(
         yield TableRow(place, commit, address(commit.sha), failed, by_place[place], tuple(there.get(place, ())))
 
 
-def _lede(plots: tuple[Plot, ...]) -> tuple[Said, ...]:
-    """What the newest commit says, variant by variant: speed first, then memory."""
+def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[Said, ...]:
+    """What the newest commit says, variant by variant: speed first, then memory. What an older one said has its commit."""
+    newest = newest_place(plots)
     said: dict[str, list[str]] = {}
     for plot in plots:
         for track in plot.tracks:
             if track.variant == BASELINE or not track.marks:
                 continue
-            words = track.marks[-1].said
-            said.setdefault(track.variant, []).append(
-                words if plot.metric.name == "time" else f"{plot.metric.label} {words}"
-            )
+            mark = track.marks[-1]
+            words = mark.said if plot.metric.name == "time" else f"{plot.metric.label} {mark.said}"
+            behind = ", ".join(qualifiers(mark, commits, newest))
+            said.setdefault(track.variant, []).append(f"{words} ({behind})" if behind else words)
     return tuple(Said(variant, ", ".join(words)) for variant, words in said.items())
+
+
+def newest_place(plots: Iterable[Plot]) -> int:
+    """The place of the newest commit that says anything of the case."""
+    return max((track.marks[-1].place for plot in plots for track in plot.tracks if track.marks), default=0)
+
+
+def qualifiers(mark: Mark, commits: Sequence[Commit], newest: int) -> Iterator[str]:
+    """What must stand beside what is said alone: of which commit it is if not of the newest, and that it may be disturbed."""
+    if mark.place < newest:
+        yield f"at {commits[mark.place].short}"
+    if disturbed(mark):
+        yield "contaminated"
+
+
+def disturbed(mark: Mark) -> bool:
+    """Whether something else may have moved it: it used the machine, which moves times and leaves counts alone."""
+    return mark.reading.contaminated and not mark.line.metric.exact

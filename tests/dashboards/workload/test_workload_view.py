@@ -103,6 +103,36 @@ def test_the_badge_speaks_of_the_last_of_our_tiers(history, build):
     assert spoken_of(view_of(replace(history, lines=(*history.lines, peer)))) == "stateful"
 
 
+def test_what_only_an_older_commit_said_has_its_commit_in_the_sentence_and_on_the_badge(build):
+    times = (
+        build.line("unfused", [Reading(1e-4)] * 2),
+        build.line("fused", [build.paired(0.5)] * 2),
+        build.line("native", [build.paired(0.1), None]),
+    )
+    view = view_of(build.history(*times))
+    said = {part.variant: part.words for part in view.lede}
+    assert said == {"fused": "2.0× faster than unfused", "native": "10.0× faster than unfused (at 000000000)"}
+    assert spoken_of(view) == "fused"
+    assert "dense fused: 2.0× faster than unfused<" in workload_badge(view, "fused")
+    assert "dense native: at 000000000: 10.0× faster than unfused<" in workload_badge(view, "native")
+
+
+def test_a_disturbed_time_says_so_in_the_sentence_and_on_a_grey_badge_and_a_count_beside_it_does_not(build):
+    disturbed = build.paired(0.5)._replace(contaminated=True)
+    lines = (
+        build.line("unfused", [Reading(1e-4, contaminated=True)]),
+        build.line("fused", [disturbed]),
+        build.line("unfused", [Reading(8.0, contaminated=True)], build.bytes),
+        build.line("fused", [Reading(4.0, contaminated=True)], build.bytes),
+    )
+    view = view_of(build.history(*lines))
+    (fused,) = view.lede
+    assert fused.words == "2.0× faster than unfused (contaminated), array bytes 50 % less than unfused"
+    drawn = workload_badge(view, "fused")
+    assert "dense fused: contaminated: 2.0× faster than unfused<" in drawn
+    assert 'fill="#616872"' in drawn
+
+
 class Here:
     """Two machines that have the workload, the second of which has the case asked for."""
 
