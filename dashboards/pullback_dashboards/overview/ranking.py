@@ -104,6 +104,8 @@ class Mean:
     depth: int
     cases: int
     log_ratio: float | None
+    contaminated: int = 0
+    """How many of its cases something else disturbed; of counts none, for these it leaves alone."""
 
 
 def against_baseline(
@@ -192,7 +194,14 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     mean = sum(logs) / len(logs)
     outcome = _outcome(mean, metric)
     tone = factors.tone(outcome, bigger_is_better=metric.bigger_is_better)
-    return Mean(variant, factors.factor(mean), _words(mean, metric), tone, factors.depth(mean), len(logs), mean)
+    words, disturbed = _words(mean, metric), _disturbed(sound, metric)
+    if disturbed:
+        words = f"{words}, contaminated in {disturbed} of {counted(len(logs), 'case')}"
+    return Mean(variant, factors.factor(mean), words, tone, factors.depth(mean), len(logs), mean, disturbed)
+
+
+def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:
+    return sum(one.reading.contaminated for one in sound if one.reading.log_ratio is not None and not metric.exact)
 
 
 def _apart(reading: Reading) -> str:

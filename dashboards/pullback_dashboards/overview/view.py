@@ -292,6 +292,8 @@ def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -
         said.append(f"{extremes.failed} of {extremes.cases} failed")
     if not best.failure and extremes.best is not extremes.worst:
         said.append(f"best {_value(best, metric)}")
+    if said and extremes.worst.reading.contaminated and not metric.exact:
+        said.append("contaminated")
     where = bracket(extremes.worst.case, workload)
     cell = replace(cell, words=f"worst of {extremes.cases}, {where}: {cell.words}")
     # What is said of the others takes the place of its interval, and the decimals that stood beside that go with it.
