@@ -12,6 +12,7 @@ from pullback_dashboards.history import History, Line, Metric, Reading
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.wording.counting import counted
 
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
@@ -236,7 +237,7 @@ class _Drawing:
         """How far behind the newest commit a whole row is, if it is."""
         behind = len(self.history.commits) - 1 - newest
         if newest < 0:
-            return f"older than {len(self.history.commits)} commits"
+            return f"older than {counted(len(self.history.commits), 'commit')}"
         return "" if behind < STALE_AFTER else f"{behind} commits old"
 
 
@@ -337,7 +338,7 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
     elif reading.outcome == "ambiguous":
         said.append("ambiguous")
     elif reading.groups is not None and reading.groups < FEW_GROUPS:
-        said.append(f"{reading.groups} groups" if reading.groups != 1 else "1 group")
+        said.append(counted(reading.groups, "group"))
     return ", ".join(said)
 
 

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from pullback_dashboards.wording import units
+from pullback_dashboards.wording.counting import counted
 
 DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})
 """Outcomes that say that two are not the same."""
@@ -139,7 +140,7 @@ def against_commit(
         return f"{metric} {outcome} against {reference[:9]}"
     middle = spread.middle if isinstance(spread, Spread) else spread
     doubts = [f"{shift(spread.low)} to {shift(spread.high)}"] if isinstance(spread, Spread) else []
-    doubts += [f"{groups} groups"] if groups else []
+    doubts += [counted(groups, "group")] if groups else []
     doubt = f" ({', '.join(doubts)})" if doubts else ""
     if outcome in DIFFERENT:
         percent = _plain(abs(math.expm1(middle)) * 100, 1)

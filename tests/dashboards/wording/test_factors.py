@@ -77,6 +77,12 @@ def test_a_factor_beside_its_interval_has_as_many_decimals(low, ratio, high, fac
     assert (factors.factor(ratio, low, high), factors.interval(low, high)) == (factor, interval)
 
 
+def test_one_group_is_no_groups():
+    spread = factors.Spread(0.1, 0.05, 0.15)
+    said = factors.against_commit("ambiguous", spread, 1, metric="time", reference="a" * 40)
+    assert said.endswith("1 group)")
+
+
 def test_beyond_a_million_nobody_counts_digits():
     middle = 200.0  # the largest of an upload
     told = (
