@@ -90,6 +90,11 @@ class Row:
     open_href: str | None
     detail: Expanded | None = None
 
+    @property
+    def told(self) -> str:
+        """The outcome in words; programs get the word of the API."""
+        return self.outcome.replace("_", " ")
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -310,7 +315,7 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         machine=shown.machine.name,
         mark=factors.mark(judgement.outcome, bigger_is_better=compared.bigger_is_better),
         tone=factors.tone(judgement.outcome, bigger_is_better=compared.bigger_is_better),
-        outcome=judgement.outcome.replace("_", " "),
+        outcome=judgement.outcome,
         reference=units.quantity(older, unit),
         candidate=units.quantity(newer, unit),
         change=_change(judgement.log_ratio, older, newer, unit, exact=compared.exact),

@@ -115,6 +115,15 @@ def test_a_row_shows_the_change_its_interval_and_how_far_beyond_doubt_it_is():
     assert (columns["threshold"], columns["significance"]) == (0.005, pytest.approx(10.0))
 
 
+def test_what_cannot_be_compared_is_one_word_for_programs_and_two_for_people():
+    apart = row(compared(Judgement("not_comparable", reason="Not measured at the reference."), older=None))
+    assert (columns_of(apart)["outcome"], apart.outcome, apart.told) == (
+        "not_comparable",
+        "not_comparable",
+        "not comparable",
+    )
+
+
 def test_counts_show_their_difference():
     assert row(exact("more")).change == "+33.3 %, +1"
     assert row(exact("equal", 0.0, newer=3.0)).change == "±0"
