@@ -77,6 +77,13 @@ def test_something_where_there_was_nothing_has_no_ratio():
     assert said.text == "1 series is worse: fused has arrays where it had none."
 
 
+def test_a_count_that_may_be_below_zero_is_not_said_to_be_none():
+    fell = exact("less", None, metric="score", older=3.0, newer=-5.0, direction="bigger")
+    assert verdict(outcomes_of([fell]), OLD, NEW).text == "1 series is worse: fused score is down to zero or less."
+    rose = exact("more", None, metric="errors", older=-5.0, newer=3.0)
+    assert verdict(outcomes_of([rose]), OLD, NEW).text == "1 series is worse: fused errors is up from zero or less."
+
+
 def test_a_failure_is_worse_than_anything():
     failed = compared(Judgement("failed", reason="gradient off by 1e-3"), newer=None)
     assert verdict(outcomes_of([failed]), OLD, NEW).text == "1 series fails: fused fails."
