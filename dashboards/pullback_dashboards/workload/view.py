@@ -473,16 +473,22 @@ def _rows(
 def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[Said, ...]:
     """What the newest commit says, variant by variant: speed first, then memory. What an older one said has its commit."""
     newest = newest_place(plots)
-    said: dict[str, list[str]] = {}
+    said: dict[str, list[tuple[str, str]]] = {}
     for plot in plots:
         for track in plot.tracks:
             if track.variant == BASELINE or not track.marks:
                 continue
             mark = track.marks[-1]
             words = mark.said if plot.metric.name == "time" else f"{plot.metric.label} {mark.said}"
-            behind = ", ".join(qualifiers(mark, commits, newest))
-            said.setdefault(track.variant, []).append(f"{words} ({behind})" if behind else words)
-    return tuple(Said(variant, ", ".join(words)) for variant, words in said.items())
+            said.setdefault(track.variant, []).append((words, ", ".join(qualifiers(mark, commits, newest))))
+    return tuple(Said(variant, ", ".join(_qualified(parts))) for variant, parts in said.items())
+
+
+def _qualified(parts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Each with its qualifiers in brackets, but those that several have in a row stand once, behind the last of them."""
+    for number, (words, behind) in enumerate(parts):
+        follows = parts[number + 1][1] if number + 1 < len(parts) else ""
+        yield f"{words} ({behind})" if behind and behind != follows else words
 
 
 def newest_place(plots: Iterable[Plot]) -> int:

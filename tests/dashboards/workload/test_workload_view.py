@@ -109,9 +109,16 @@ def test_what_only_an_older_commit_said_has_its_commit_in_the_sentence_and_on_th
         build.line("fused", [build.paired(0.5)] * 2),
         build.line("native", [build.paired(0.1), None]),
     )
-    view = view_of(build.history(*times))
+    counts = (
+        build.line("unfused", [Reading(8.0), None], build.bytes),
+        build.line("native", [Reading(4.0), None], build.bytes),
+    )
+    view = view_of(build.history(*times, *counts))
     said = {part.variant: part.words for part in view.lede}
-    assert said == {"fused": "2.0× faster than unfused", "native": "10.0× faster than unfused (at 000000000)"}
+    assert said == {
+        "fused": "2.0× faster than unfused",
+        "native": "10.0× faster than unfused, array bytes 50 % less than unfused (at 000000000)",
+    }
     assert spoken_of(view) == "fused"
     assert "dense fused: 2.0× faster than unfused<" in workload_badge(view, "fused")
     assert "dense native: at 000000000: 10.0× faster than unfused<" in workload_badge(view, "native")
