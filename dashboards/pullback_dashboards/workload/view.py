@@ -271,6 +271,17 @@ class WorkloadView:
         )
 
     @property
+    def leaves_out_what_has_no_ratio(self) -> bool:
+        """Whether plots of factors lack something that was measured, since one side is zero or less, or was not paired."""
+        return self.state.y == "relative" and any(
+            mark.value is not None and relative_height(mark, log=False) is None
+            for plot in self.plots
+            for track in plot.tracks
+            if track.variant != BASELINE
+            for mark in track.marks
+        )
+
+    @property
     def counts_ambiguously(self) -> bool:
         """Whether a count changed that may be another software's doing."""
         return any(event.lane == "counts" and event.tone == "unsure" for event in self.events)

@@ -58,6 +58,16 @@ def test_counts_of_zero_are_said_to_be_left_out_where_the_axis_is_logarithmic(hi
     assert not view_of(history).leaves_out_values
 
 
+def test_values_without_a_ratio_are_said_to_be_left_out_of_plots_of_factors(build, history):
+    below = build.history(
+        build.line("unfused", [Reading(8.0)] * 2, build.bytes),
+        build.line("fused", [Reading(4.0), Reading(-5.0)], build.bytes),
+    )
+    assert view_of(below).leaves_out_what_has_no_ratio
+    assert not view_of(below, y="absolute").leaves_out_what_has_no_ratio
+    assert not view_of(history).leaves_out_what_has_no_ratio
+
+
 def test_the_table_has_a_column_for_every_variant_in_every_metric(history):
     view = view_of(history)
     assert view.named == "Time and array bytes"
