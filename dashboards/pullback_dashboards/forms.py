@@ -6,7 +6,7 @@ proves that it comes from one of our own pages (`logins/cookies.py`).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
@@ -16,6 +16,7 @@ from pullback_service.logins.cookies import read_form
 from pullback_service.refusals import message_of
 
 SEE_OTHER = 303
+_MOST_SAID = 40  # characters of a wrong answer
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
@@ -40,9 +41,27 @@ class Form:
         text = self.text(name)
         return int(text) if text.lstrip("-").isdecimal() and len(text) < 20 else text or None
 
+    def choice(self, name: str, *choices: str) -> str:
+        """A field that is one of the choices: what is missing or something else is taken for none of them."""
+        text = self.text(name)
+        if text not in choices:
+            found = f"is {text[:_MOST_SAID]!r}" if text else "is missing"
+            _refuse(name, f"The field {name!r} of the form {found}: it is one of {', '.join(choices)}.")
+        return text
+
+    def needs(self, *names: str) -> None:
+        """Refuse a form without these fields, where a missing one would change what an empty one does."""
+        for name in names:
+            if name not in self.fields:
+                _refuse(name, f"The form has no field {name!r}: send it empty where nothing is meant.")
+
     def ticked(self, name: str) -> bool:
         """Whether a box is ticked."""
         return name in self.fields
+
+
+def _refuse(name: str, message: str) -> NoReturn:
+    raise InvalidInputError(message, errors=[FieldError(path=name, message=message)])
 
 
 def checked(schema: type[Schema], values: Mapping[str, Any]) -> Schema:

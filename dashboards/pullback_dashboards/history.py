@@ -90,7 +90,7 @@ class Reading(NamedTuple):
     """What one series says at one commit. A failed case has a reason and no numbers.
 
     `previous` is the reading before where the history holds only some of a series (thinned), so that what changed since
-    then can still be told.
+    then can still be told. `base` is the count of the baseline at the same commit, which a count is held against.
     """
 
     value: float | None = None
@@ -104,6 +104,7 @@ class Reading(NamedTuple):
     failure: str | None = None
     report: str | None = None
     previous: "Reading | None" = None
+    base: float | None = None
 
     @property
     def spread(self) -> Spread | None:
@@ -276,7 +277,7 @@ def in_metric_order(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
 def with_exact_ratios(history: History) -> History:
     """The same history in which exact metrics carry their ratio to the baseline of the same commit.
 
-    Counts compare by difference: equal, less or more. With a zero on one side there is an outcome but no ratio.
+    Counts compare by difference: equal, less or more. With zero or less on one side there is an outcome but no ratio.
     """
     lines = tuple(_against_baseline(line, history) if line.metric.exact else line for line in history.lines)
     return replace(history, lines=lines)
@@ -298,4 +299,4 @@ def compared(reading: Reading | None, base: Reading | None) -> Reading | None:
     outcome = "less" if difference < 0 else "more" if difference > 0 else "equal"
     both = reading.value > 0 and base.value > 0
     ratio = math.log(reading.value / base.value) if both else None
-    return reading._replace(log_ratio=ratio, low=ratio, high=ratio, outcome=outcome)
+    return reading._replace(log_ratio=ratio, low=ratio, high=ratio, outcome=outcome, base=base.value)

@@ -91,15 +91,15 @@ class _Tree(HTMLParser):
         self._open[-1].children.append(data)
 
 
-def markdown_of(html: str, base: str) -> str:
-    """The page as Markdown; links become absolute by `base`, for the text is to be put elsewhere."""
+def markdown_of(html: str, address: str) -> str:
+    """The page at `address` as Markdown; links become absolute, for the text is to be put elsewhere."""
     main = next(_Tree(html).root.all("main"))
-    return "\n\n".join(_Writer(base).blocks(main)) + "\n"
+    return "\n\n".join(_Writer(address).blocks(main)) + "\n"
 
 
 class _Writer:
-    def __init__(self, base: str) -> None:
-        self._base = base
+    def __init__(self, address: str) -> None:
+        self._page = address
 
     def blocks(self, node: _Node) -> Iterator[str]:
         """The paragraphs below a node, with what stands between its blocks as paragraphs of their own."""
@@ -229,7 +229,7 @@ class _Writer:
         return f"[{text}]({self._address(node.attributes.get('href', ''))})"
 
     def _address(self, href: str) -> str:
-        return urljoin(self._base + "/", href).replace("(", "%28").replace(")", "%29").replace(" ", "%20")
+        return urljoin(self._page, href).replace("(", "%28").replace(")", "%29").replace(" ", "%20")
 
 
 def _reaching_down(below: dict[int, tuple[int, tuple[str, bool]]], column: int) -> list[tuple[str, bool]]:

@@ -112,7 +112,8 @@ def page(
         **parts,
     )
     if wants_markdown(request):
-        return markdown_twin(markdown_of(body, str(request.base_url).rstrip("/")))
+        here = str(request.base_url).rstrip("/") + path
+        return markdown_twin(markdown_of(body, f"{here}?{query}" if query else here))
     return HTMLResponse(body, status_code=status, headers=headers_of(figure=figure is not None))
 
 

@@ -67,7 +67,8 @@ def doubt_of_measurement(
     if log_ratio is None or low is None or high is None or not low <= log_ratio <= high:
         return "The upload gives no interval around its ratio."
     if n is None or n < FEWEST_GROUPS:
-        return f"The interval is of {'nobody says how many' if n is None else n} groups: it takes {FEWEST_GROUPS} at least."
+        groups = "an unknown number of groups" if n is None else "1 group" if n == 1 else f"{n} groups"
+        return f"The interval is of {groups}: it takes {FEWEST_GROUPS} at least."
     if outcome in CLAIMED:
         slower = (log_ratio < 0) if bigger_is_better else (log_ratio > 0)
         is_claimable = (low > 0 or high < 0) and abs(log_ratio) >= max(LEAST_CLAIM, claim or 0.0)

@@ -28,6 +28,7 @@ LARGEST_COUNT = 2**31 - 1
 # Ratios and means of values between these stay finite; nothing that is measured comes near them.
 SMALLEST_VALUE, LARGEST_VALUE = 1e-100, 1e100
 LARGEST_LOG_RATIO = 200.0
+LONGEST_RUN_S = 1_000_000_000  # thirty years
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 # A word for tables, labels and addresses: one line, no control characters, no blanks at its ends.
@@ -50,6 +51,7 @@ Text = Annotated[str, StringConstraints(max_length=20_000, pattern=TEXT)]
 SHA = r"^([0-9a-f]{40}|[0-9a-f]{64})$"
 Sha = Annotated[str, StringConstraints(pattern=SHA)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+RunSeconds = Annotated[Number, Field(ge=0, le=LONGEST_RUN_S)]
 LogRatio = Annotated[Number, Field(ge=-LARGEST_LOG_RATIO, le=LARGEST_LOG_RATIO)]
 
 

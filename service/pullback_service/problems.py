@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from pullback_service.browsers import SAFE_METHODS
 from pullback_service.database import AWAY
 from pullback_service.errors import FieldError, RequestError
 from pullback_service.logs import logger, request_id
@@ -175,13 +176,19 @@ def _methods_at(request: Request) -> list[str]:
     ]
 
 
-async def _on_database_away(_: Request, error: Exception) -> Response:
+async def _on_database_away(request: Request, error: Exception) -> Response:
     logger.warning("database_unavailable", reason=str(error).splitlines()[0])
+    if request.method in SAFE_METHODS:
+        remedy = "Try again in a moment."
+    elif "idempotency-key" in request.headers:
+        remedy = "Nothing was stored; try again in a moment with the same Idempotency-Key."
+    else:
+        remedy = "Nothing was stored; try again in a moment."
     return problem(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "database-unavailable",
         "The database does not answer",
-        "Nothing was stored; try again in a moment with the same Idempotency-Key.",
+        remedy,
         headers={"Retry-After": str(RETRY_AFTER_S)},
     )
 

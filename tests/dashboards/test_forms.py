@@ -12,6 +12,22 @@ def test_fields_are_text_numbers_and_ticks():
     assert (form.ticked("scope_read"), form.ticked("scope_admin")) == (True, False)
 
 
+def test_an_answer_that_is_no_choice_is_taken_for_none_of_them():
+    assert Form({"do": " move "}).choice("do", "move", "remove") == "move"
+    with pytest.raises(InvalidInputError, match=r"^The field 'do' of the form is 'burn': it is one of move, remove\.$"):
+        Form({"do": "burn"}).choice("do", "move", "remove")
+    with pytest.raises(
+        InvalidInputError, match=r"^The field 'do' of the form is missing: it is one of move, remove\.$"
+    ):
+        Form({}).choice("do", "move", "remove")
+
+
+def test_a_form_without_a_field_is_no_form_with_an_empty_one():
+    Form({"days": ""}).needs("days")
+    with pytest.raises(InvalidInputError, match="has no field 'days'"):
+        Form({}).needs("days")
+
+
 def test_a_field_that_does_not_hold_is_named():
     with pytest.raises(InvalidInputError) as refused:
         checked(TokenRequest, {"name": "ci", "scopes": []})

@@ -2,7 +2,9 @@ from pullback_dashboards.markdown_twin import markdown_of
 
 
 def told(main):
-    return markdown_of(f"<html><body><nav>elsewhere</nav><main>{main}</main></body></html>", "https://here.example")
+    return markdown_of(
+        f"<html><body><nav>elsewhere</nav><main>{main}</main></body></html>", "https://here.example/page?n=1"
+    )
 
 
 def test_headings_sentences_lists_and_commands_are_kept():
@@ -55,6 +57,11 @@ def test_what_people_wrote_stays_what_they_wrote():
         r"1\. no list",
         "[\\[x\\](y)](https://here.example/a%28b%29)\n",
     ]
+
+
+def test_links_within_the_page_lead_to_the_page():
+    html = "<p><a href='#case-1'>the case</a> <a href='?n=2'>more</a></p>"
+    assert told(html) == "[the case](https://here.example/page?n=1#case-1) [more](https://here.example/page?n=2)\n"
 
 
 def test_instants_are_told_as_such():

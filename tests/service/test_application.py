@@ -1,9 +1,13 @@
 """What holds for every answer: problems, headers, ids, health and who may ask."""
 
+import httpx
+import psycopg
 import pytest
+from fastapi import FastAPI
 from structlog.testing import capture_logs
 
 from pullback_service import migrating
+from pullback_service.problems import install
 
 pytestmark = pytest.mark.anyio
 
@@ -54,6 +58,29 @@ async def test_text_that_postgres_cannot_hold_is_named(client, labels):
 
 async def test_a_name_pointed_at_loopback_by_somebody_else_is_refused(client):
     assert_problem(await client.get("/api/v1/projects", headers={"host": "evil.example"}), 403)
+
+
+async def test_a_database_that_is_away_is_told_by_what_was_asked_of_it():
+    app = FastAPI()
+    install(app)
+
+    @app.get("/")
+    @app.post("/")
+    async def away():
+        raise psycopg.OperationalError("connection refused")
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as asking:
+        answers = [
+            await asking.get("/"),
+            await asking.post("/"),
+            await asking.post("/", headers={"Idempotency-Key": "run-7"}),
+        ]
+    assert [answer.status_code for answer in answers] == [503] * 3
+    assert [answer.json()["detail"] for answer in answers] == [
+        "Try again in a moment.",
+        "Nothing was stored; try again in a moment.",
+        "Nothing was stored; try again in a moment with the same Idempotency-Key.",
+    ]
 
 
 async def test_an_unexpected_error_is_a_problem_that_tells_nothing_of_the_inside(client, monkeypatch):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
@@ -31,7 +31,7 @@ from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.keeping import note, note_nothing
 from pullback_service.boards import queries
 from pullback_service.boards.queries import Pin, StoredChart
-from pullback_service.boards.schemas import BoardChange, BoardRequest, ChartChange, ChartRequest
+from pullback_service.boards.schemas import BoardChange, BoardRequest, ChartChange, ChartRequest, Place
 from pullback_service.comparisons.outcomes import summarize
 from pullback_service.errors import RequestError, refuse
 from pullback_service.fields import KnownId
@@ -40,6 +40,13 @@ from pullback_service.projects.queries import list_projects, project_by_name
 from pullback_service.sessions import ReadSession, WriteSession
 
 router = APIRouter(include_in_schema=False)
+
+
+class _Move(BaseModel):
+    """Where a chart is moved to, which a form always says."""
+
+    place: Place
+
 
 COLUMNS = ("id", "name", "project", "owner", "charts", "changed_at", "may_change")
 MOST_HELD = 8
@@ -158,7 +165,9 @@ async def pin_chart(request: Request, session: WriteSession, caller: KnownCaller
     if form.text("board"):
         board_id = _board_id(form.text("board"))
     else:
-        whose = wanted.project if form.text("whose") == "project" else None
+        # Those who may make none for a project are not asked.
+        asked = form.choice("whose", "own", "project") if form.text("whose") else "own"
+        whose = wanted.project if asked == "project" else None
         board_id = await _made(session, caller, checked(BoardRequest, {"name": form.text("name"), "project": whose}))
     title = None if wanted.title == pinned.words else wanted.title
     pin = Pin(wanted.kind, ProjectId(project.id), wanted.workload, wanted.query, title)
@@ -195,13 +204,14 @@ async def board_page(request: Request, view: AskedBoard, kept: ComingFrom) -> Re
 async def change_board(board_id: UUID, request: Request, session: WriteSession, caller: KnownCaller) -> Response:
     """Rename a board, remove it, or make a copy of it that is one's own."""
     form = await Form.of(request)
-    if form.text("do") == "copy":
+    what = form.choice("do", "rename", "copy", "remove")
+    if what == "copy":
         await queries.board_by_id(session, caller, board_id)
         wanted = checked(BoardRequest, {"name": form.text("name")})
         copied = await queries.copy_board(session, caller, board_id, wanted.name)
         note(session, subject=f"board {copied.board.id}", name=wanted.name, copy_of=str(board_id))
         return _to(request, links.board(str(copied.board.id)))
-    if form.text("do") == "remove":
+    if what == "remove":
         removed = await queries.remove_board(session, caller, board_id)
         note(session, subject=f"board {board_id}", project=removed.project, removed=removed.board.name)
         return _to(request, links.boards())
@@ -217,17 +227,18 @@ async def change_pinned_chart(
 ) -> Response:
     """Move a chart, give it another title, or take it off the board."""
     form = await Form.of(request)
-    what, subject = form.text("do"), f"chart {chart_id} of board {board_id}"
+    what, subject = form.choice("do", "move", "title", "remove"), f"chart {chart_id} of board {board_id}"
     if what == "remove":
         removed = await queries.remove_chart(session, caller, board_id, chart_id)
         note(session, subject=subject, project=removed.project, removed=True)
         return _to(request, links.board(str(board_id), edit="true"))
     if what == "title":
+        form.needs("title")
         title = checked(ChartChange, {"title": form.text("title") or None}).title
         await queries.retitle_chart(session, caller, board_id, chart_id, title)
         note(session, subject=subject, title=title)
     else:
-        place = checked(ChartChange, {"place": form.number("place")}).place or 1
+        place = checked(_Move, {"place": form.number("place")}).place
         await queries.move_chart(session, caller, board_id, chart_id, place)
         note(session, subject=subject, place=place)
     return _to(request, f"{links.board(str(board_id), edit='true')}#chart-{chart_id}")

@@ -35,7 +35,12 @@ class SharedScale:
         if log:
             known = [height for height in heights if height > 0] or [1.0]
             return cls(count, min(known) / 1.1, max(known) * 1.1, log=True, baseline=baseline)
-        return cls(count, 0.0, max(heights, default=1.0) * 1.08 or 1.0, baseline=baseline)
+        low, high = min([0.0, *heights]) * 1.08, max([0.0, *heights]) * 1.08
+        return cls(count, low, high if low < high else 1.0, baseline=baseline)
+
+    def holds(self, spot: Spot) -> bool:
+        """Whether it has a place there: zero and less have none on a logarithmic axis."""
+        return spot.height > 0 or not self.log
 
     def xs(self, places: Iterable[int]) -> list[float]:
         """Where commits lie."""
@@ -46,10 +51,10 @@ class SharedScale:
 
     def ys(self, heights: Iterable[float]) -> list[float]:
         """Where heights lie."""
-        low, high, bottom = self.bottom, self.top, self.bottom
+        low, high = self.bottom, self.top
         if self.log:
             low, high = math.log(low), math.log(high)
-            heights = [math.log(max(height, bottom)) for height in heights]
+            heights = [math.log(height) for height in heights]
         foot, room, span = HEIGHT - _MARGIN, HEIGHT - 2 * _MARGIN, high - low
         return [foot - (height - low) / span * room for height in heights]
 
@@ -67,7 +72,7 @@ def _marks(curves: Sequence[Curve], scale: SharedScale) -> Iterator[str]:
         (y,) = scale.ys([scale.baseline])
         yield f'<path class="small-base" d="M0 {y:.1f}H{WIDTH}"/>'
     for curve in curves:
-        for run in _runs(curve.spots):
+        for run in _runs([spot if spot and scale.holds(spot) else None for spot in curve.spots]):
             points = list(zip(scale.xs(spot.place for spot in run), scale.ys(spot.height for spot in run), strict=True))
             if len(points) == 1:
                 points = [(points[0][0] - 2, points[0][1]), *points]
@@ -76,7 +81,7 @@ def _marks(curves: Sequence[Curve], scale: SharedScale) -> Iterator[str]:
 
 
 def _runs(spots: Sequence[Spot | None]) -> Iterator[list[Spot]]:
-    """Stretches between failures, thinned to what a curve of this size can show: the last of each bucket, and its extremes."""
+    """Stretches without a break, thinned to what a curve of this size can show: the last of each bucket, and its extremes."""
     run: list[Spot] = []
     for spot in (*spots, None):
         if spot is not None:

@@ -2,8 +2,9 @@
 
 The scale never zooms into noise: the drawn range spans at least ±5 %, so that a series that does not move looks flat.
 Intervals are a band, the baseline a dotted line where it is near, a failed commit a cross at the foot, a gap a gap.
-A count of nothing at all has no ratio; it lies on the lower edge. Coordinates are whole half pixels, each path but its
-first point in steps. A page has a hundred of these, of thirty commits each: loops over commits call no functions of ours.
+A count of nothing at all, or of less, has no ratio; it lies on the lower edge. Coordinates are whole half pixels, each path
+but its first point in steps. A page has a hundred of these, of thirty commits each: loops over commits call no functions of
+ours.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ _NOTHING_AT = HEIGHT - 2
 
 
 class Tick(NamedTuple):
-    """One commit of a sparkline: a log ratio with its interval, a count of zero, a failure, or (unset) no measurement."""
+    """One commit of a sparkline: a log ratio with its interval, a count of zero or less, a failure, or (unset) no measurement."""
 
     log_ratio: float | None = None
     low: float | None = None

@@ -71,7 +71,7 @@ class Note:
 class Axes:
     """What stands around the curves: a title, the unit behind every height, the first and last commit, the baseline.
 
-    Heights start at zero, for a factor is a share of the baseline; on a `log` axis zero and less have no place.
+    Zero is always among the heights, for a factor is a share of the baseline; on a `log` axis zero and less have no place.
     """
 
     title: str
@@ -130,9 +130,7 @@ class _Frame:
     @classmethod
     def around(cls, curves: Sequence[Curve], axes: Axes, width: int) -> "_Frame":
         spots = [spot for curve in curves for spot in curve.spots if spot]
-        heights = [
-            value for spot in spots for value in (spot.height, spot.high or spot.height, spot.low or spot.height)
-        ]
+        heights = [value for spot in spots for value in (spot.height, spot.high, spot.low) if value is not None]
         heights += [axes.baseline] if axes.baseline is not None else []
         count = max(1, axes.count)
         longest = max((len(curve.name) for curve in curves), default=0)
@@ -142,10 +140,12 @@ class _Frame:
             known = [height for height in heights if height > 0] or [1.0]
             low, high = min(known) / 1.08, max(known) * 1.08
             return cls(math.log(low), math.log(high), tuple(_log_ticks(low, high)), count, log=True, right=right)
-        largest = max(heights, default=0.0) * 1.05 or 1.0
-        step = _round_step(largest / 4)
-        ticks = tuple(number * step for number in range(int(largest / step) + 1))
-        return cls(0.0, largest, ticks, count, log=False, right=right)
+        low, high = min([0.0, *heights]) * 1.05, max([0.0, *heights]) * 1.05
+        if low == high:
+            high = 1.0
+        step = _round_step((high - low) / 4)
+        ticks = tuple(number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1))
+        return cls(low, high, ticks, count, log=False, right=right)
 
     def x(self, place: int) -> float:
         width = self.right - _LEFT
@@ -190,8 +190,8 @@ def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
         spots = [spot for spot in stretch if spot] if real else []
         banded = [spot for spot in spots if spot.low is not None and spot.high is not None and spot.low != spot.high]
         if len(banded) > 1:
-            upper = [(frame.x(s.place), frame.y(s.high or s.height)) for s in banded]
-            lower = [(frame.x(s.place), frame.y(s.low or s.height)) for s in reversed(banded)]
+            upper = [(frame.x(s.place), frame.y(s.height if s.high is None else s.high)) for s in banded]
+            lower = [(frame.x(s.place), frame.y(s.height if s.low is None else s.low)) for s in reversed(banded)]
             yield f'<path d="{_path(upper + lower)}Z" fill="{curve.look.band}"/>'
         if len(spots) > 1:
             dashes = _DASHES[curve.look.dash]

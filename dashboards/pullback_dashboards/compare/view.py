@@ -44,6 +44,7 @@ SHOWN: Mapping[Show, str] = {
 }
 _DIMENSIONS = ("workload", "variant", "metric", "machine", "kind", "device", "dtype")
 _CLAUSES = 3  # of a verdict
+_NEVER_BELOW_ZERO = ("_bytes", "_allocs")  # how metrics of memory end
 _KINDS = {
     "paired": "in the same groups",
     "exact": "counted",
@@ -89,6 +90,11 @@ class Row:
     anchor: str
     open_href: str | None
     detail: Expanded | None = None
+
+    @property
+    def told(self) -> str:
+        """The outcome in words; programs get the word of the API."""
+        return self.outcome.replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -310,7 +316,7 @@ def _row(shown: Shown, history_href: str, case_href: str, open_href: str | None,
         machine=shown.machine.name,
         mark=factors.mark(judgement.outcome, bigger_is_better=compared.bigger_is_better),
         tone=factors.tone(judgement.outcome, bigger_is_better=compared.bigger_is_better),
-        outcome=judgement.outcome.replace("_", " "),
+        outcome=judgement.outcome,
         reference=units.quantity(older, unit),
         candidate=units.quantity(newer, unit),
         change=_change(judgement.log_ratio, older, newer, unit, exact=compared.exact),
@@ -385,15 +391,21 @@ def _worst(found: Outcomes) -> Iterator[str]:
         if outcome == "failed":
             yield f"{variant} fails{where}"
         elif signed is None:
-            has = "has no" if outcome == "less" else "has"
-            then = "any more" if outcome == "less" else "where it had none"
-            yield f"{variant} {has} {metric_label(metric)} {then}{where}"
+            yield f"{variant} {_without_ratio(metric, outcome)}{where}"
         else:
             upto = "" if len(places) == 1 else "up to "
             signed = -signed if worse.bigger_is_better[places[0]] else signed
             yield f"{variant} {metric_label(metric)} {upto}{factors.shift(signed)}{where}"
     if len(together) > _CLAUSES:
         yield f"and {len(together) - _CLAUSES} more kinds of change"
+
+
+def _without_ratio(metric: str, outcome: Outcome) -> str:
+    """What became of a count that has no ratio: what got less is zero or less now, what got more was that before."""
+    label = metric_label(metric)
+    if metric.endswith(_NEVER_BELOW_ZERO):
+        return f"has no {label} any more" if outcome == "less" else f"has {label} where it had none"
+    return f"{label} is down to zero or less" if outcome == "less" else f"{label} is up from zero or less"
 
 
 def _remedy(unpaired: int, ambiguous: int, command: str, *, across: bool) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """How the cases of a project stand: of every workload the worst and the best case of each variant, and means. Pure."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,14 @@ from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
 
 _SAME = 0.005  # in log ratio: a mean that is nearer to 1 is the same
-_BEYOND = 1e6  # in log ratio: counts with a zero on one side lie beyond all that have a ratio
+_BEYOND = 1e6  # in log ratio: counts with zero or less on one side lie beyond all that have a ratio
+_IN_A_CELL = {
+    "none at all": "0",
+    f"some, where {BASELINE} has none": "some",
+    f"less than {BASELINE}": "less",
+    f"more than {BASELINE}": "more",
+}
+"""What a narrow cell says for how counts without a ratio differ, in the order in which that is told."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class Ranked:
 class Mean:
     """A variant over all cases: the geometric mean of its factors, and over how many cases it is said.
 
-    Without a ratio the words are of counts with a zero on one side, and say themselves of how many.
+    Without a ratio the words are of counts with zero or less on one side, and say themselves of how many.
     """
 
     variant: str
@@ -96,6 +104,8 @@ class Mean:
     depth: int
     cases: int
     log_ratio: float | None
+    contaminated: int = 0
+    """How many of its cases something else disturbed; of counts none, for these it leaves alone."""
 
 
 def against_baseline(
@@ -173,35 +183,48 @@ def _extreme(group: Sequence[Standing], metric: Metric) -> Extremes:
 
 
 def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
-    """Where a count is zero on one side there is no mean: then what such cases do is told beside that of the others."""
+    """Where a count is zero or less on one side there is no mean: what such cases do is told beside that of the others."""
     sound = [one for one in group if not one.reading.failure]
     logs = [one.reading.log_ratio for one in sound if one.reading.log_ratio is not None]
-    zeros = [one for one in sound if one.reading.log_ratio is None]
-    nothing, something = (sum(one.reading.outcome == outcome for one in zeros) for outcome in ("less", "more"))
-    if nothing or something:
-        return _told(variant, sound, nothing, something, logs, metric)
+    apart = Counter(said for one in sound if (said := _apart(one.reading)))
+    if apart:
+        return _told(variant, sound, apart, logs, metric)
     if not logs:
         return Mean(variant, "" if variant == BASELINE else "–", "", "plain", 0, 0, None)
     mean = sum(logs) / len(logs)
     outcome = _outcome(mean, metric)
     tone = factors.tone(outcome, bigger_is_better=metric.bigger_is_better)
-    return Mean(variant, factors.factor(mean), _words(mean, metric), tone, factors.depth(mean), len(logs), mean)
+    words, disturbed = _words(mean, metric), _disturbed(sound, metric)
+    if disturbed:
+        words = f"{words}, contaminated in {disturbed} of {counted(len(logs), 'case')}"
+    return Mean(variant, factors.factor(mean), words, tone, factors.depth(mean), len(logs), mean, disturbed)
 
 
-def _told(
-    variant: str, sound: Sequence[Standing], nothing: int, something: int, logs: Sequence[float], metric: Metric
-) -> Mean:
-    """The cases with a zero on one side, of all that are held against the baseline, and the mean of those without."""
+def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:
+    return sum(one.reading.contaminated for one in sound if one.reading.log_ratio is not None and not metric.exact)
+
+
+def _apart(reading: Reading) -> str:
+    """How a count without a ratio differs from that of the baseline; empty where it has one, or is held against none."""
+    if reading.outcome not in {"less", "more"} or reading.log_ratio is not None:
+        return ""
+    if reading.value is None or reading.base is None:
+        return ""
+    return factors.apart(reading.value, reading.base, baseline=BASELINE)
+
+
+def _told(variant: str, sound: Sequence[Standing], apart: Counter[str], logs: Sequence[float], metric: Metric) -> Mean:
+    """The cases without a ratio, of all that are held against the baseline, and the mean of those that have one."""
     badness = [far for one in sound if (far := one.badness(metric)) is not None]
-    parts = [f"none at all in {nothing} of {counted(len(badness), 'case')}"] if nothing else []
-    if something:
-        parts.append(f"some, where {BASELINE} has none, in {something} of {counted(len(badness), 'case')}")
+    kinds = [kind for kind in _IN_A_CELL if apart[kind]]
+    cases = counted(len(badness), "case")
+    parts = [f"{kind}{',' if ',' in kind else ''} in {apart[kind]} of {cases}" for kind in kinds]
     if logs:
         those = "one" if len(logs) == 1 else f"{len(logs)}"
         parts.append(f"{_words(sum(logs) / len(logs), metric)} over the {those} with a ratio")
     tones = {"worse" if far > 0 else "better" for far in badness if far}
     tone = tones.pop() if len(tones) == 1 else "unsure"
-    value = f"0 in {nothing} of {len(badness)}" if nothing else f"some in {something} of {len(badness)}"
+    value = f"{_IN_A_CELL[kinds[0]]} in {apart[kinds[0]]} of {len(badness)}"
     return Mean(variant, value, ", and ".join(parts), tone, 0 if tone == "unsure" else 5, len(badness), None)
 
 

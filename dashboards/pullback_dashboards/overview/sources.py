@@ -30,6 +30,7 @@ from pullback_dashboards.overview.ranking import (
 )
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.overview.view import SPARK_COMMITS
+from pullback_dashboards.wording.counting import counted
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.reports.parts import WRONG_GRADIENT
@@ -257,7 +258,7 @@ def _page(workloads: Sequence[Ranked], page: int) -> tuple[tuple[Ranked, ...], P
     if page > 1 and skip >= len(workloads):
         pages = max(1, math.ceil(len(workloads) / size))
         raise NotFoundError(
-            f"There is no page {page}: {len(workloads)} workloads are chosen, which is {pages} pages of {size} each.",
+            f"There is no page {page}: {counted(len(workloads), 'workload')} chosen, which is {counted(pages, 'page')} of {size}.",
             missing=Missing("page", str(page)),
         )
     shown = tuple(workloads[skip : skip + size])

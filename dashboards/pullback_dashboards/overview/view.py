@@ -12,6 +12,7 @@ from pullback_dashboards.history import History, Line, Metric, Reading
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.wording.counting import counted
 
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
@@ -236,7 +237,7 @@ class _Drawing:
         """How far behind the newest commit a whole row is, if it is."""
         behind = len(self.history.commits) - 1 - newest
         if newest < 0:
-            return f"older than {len(self.history.commits)} commits"
+            return f"older than {counted(len(self.history.commits), 'commit')}"
         return "" if behind < STALE_AFTER else f"{behind} commits old"
 
 
@@ -292,6 +293,8 @@ def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -
         said.append(f"{extremes.failed} of {extremes.cases} failed")
     if not best.failure and extremes.best is not extremes.worst:
         said.append(f"best {_value(best, metric)}")
+    if said and extremes.worst.reading.contaminated and not metric.exact:
+        said.append("contaminated")
     where = bracket(extremes.worst.case, workload)
     cell = replace(cell, words=f"worst of {extremes.cases}, {where}: {cell.words}")
     # What is said of the others takes the place of its interval, and the decimals that stood beside that go with it.
@@ -318,7 +321,7 @@ def _words(reading: Reading, metric: Metric) -> str:
     if reading.outcome == "equal":
         return f"same as {BASELINE}"
     if reading.outcome in {"less", "more"}:
-        return factors.without_ratio(reading.outcome, baseline=BASELINE)
+        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=BASELINE)
     return units.exact(reading.value, metric.unit)
 
 
@@ -335,7 +338,7 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
     elif reading.outcome == "ambiguous":
         said.append("ambiguous")
     elif reading.groups is not None and reading.groups < FEW_GROUPS:
-        said.append(f"{reading.groups} groups" if reading.groups != 1 else "1 group")
+        said.append(counted(reading.groups, "group"))
     return ", ".join(said)
 
 
@@ -344,14 +347,19 @@ def _has_ratio(line: Line) -> bool:
 
 
 def _ticks(line: Line) -> tuple[Tick, ...]:
-    """The history of the ratio; of a series without a baseline, of the value against its newest."""
+    """The history of the ratio; of a series without a baseline, of the value against its newest.
+
+    Where any of these values is zero or less there is no such ratio: then each lies as far from the newest as they differ,
+    as a share of the largest, which is nearly the same where they differ little.
+    """
     readings = line.readings[-SPARK_COMMITS:]
     if _has_ratio(line):
         return tuple(_NO_TICK if reading is None else _tick(reading) for reading in readings)
-    values = [r.value for r in readings if r and r.value]
+    values = [r.value for r in readings if r and r.value is not None]
+    newest, least, largest = (values[-1], min(values), max(map(abs, values)) or 1.0) if values else (0.0, 0.0, 1.0)
     return tuple(
-        Tick(math.log(r.value / values[-1]))
-        if r and r.value and r.value > 0 < values[-1]
+        Tick(math.log(r.value / newest) if least > 0 else (r.value - newest) / largest)
+        if r and r.value is not None
         else Tick(failed=bool(r and r.failure))
         for r in readings
     )
@@ -361,5 +369,6 @@ _NO_TICK = Tick()
 
 
 def _tick(reading: Reading) -> Tick:
-    value, log_ratio, low, high, _, outcome, _, _, failure, _, _ = reading
-    return Tick(log_ratio, low, high, failure is not None, log_ratio is None and value == 0 and outcome is not None)
+    value, log_ratio, low, high, _, outcome, _, _, failure, _, _, _ = reading
+    nothing = log_ratio is None and value is not None and value <= 0 and outcome is not None
+    return Tick(log_ratio, low, high, failure is not None, nothing)

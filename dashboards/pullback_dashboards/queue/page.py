@@ -16,6 +16,7 @@ from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.state import Given
+from pullback_dashboards.wording.counting import counted
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.fields import LARGEST_ID
 from pullback_service.jobs.queries import ACTIVE, JobChoice, count_jobs, list_jobs, waiting_jobs
@@ -107,7 +108,7 @@ async def _queue(request: Request, session: AsyncSession, asked: State, *, certa
         found = await waiting_jobs(session, choice, skip=skip, limit=WAITING_ON_A_PAGE)
         if not found and asked.page > 1:
             raise NotFoundError(
-                f"There is no page {asked.page}: {counts.get('queued', 0)} jobs wait.",
+                f"There is no page {asked.page}: {counted(counts.get('queued', 0), 'job')} waiting.",
                 missing=Missing("page", str(asked.page)),
             )
         waiting = await job_lines(session, found)

@@ -156,6 +156,7 @@ async def project_page(request: Request, view: AskedProject, saved: bool = False
 async def change_project_settings(project: str, request: Request, session: WriteSession) -> Response:
     """Change the settings of a project."""
     form = await Form.of(request)
+    form.needs("raw_days", "body_days", "suite")
     wanted: dict[str, Any] = {
         "public_read": form.ticked("public_read"),
         "raw_days": form.number("raw_days"),

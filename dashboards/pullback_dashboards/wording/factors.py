@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from pullback_dashboards.wording import units
+from pullback_dashboards.wording.counting import counted
 
 DIFFERENT: frozenset[str] = frozenset({"faster", "slower", "less", "more"})
 """Outcomes that say that two are not the same."""
@@ -89,9 +90,25 @@ def words(log_ratio: float, *, metric: str, outcome: str | None, baseline: str) 
     return f"takes {amount} {'less' if less else 'more'} time than {baseline}"
 
 
-def without_ratio(outcome: str, *, baseline: str) -> str:
-    """Words for counts with a zero on one side, of which there is no ratio."""
-    return f"none at all, unlike {baseline}" if outcome == "less" else f"some, where {baseline} has none"
+def without_ratio(value: float | None, base: float | None, *, unit: str, baseline: str) -> str:
+    """Words for a count and that of the baseline, of which there is no ratio since one of them is zero or less."""
+    if value is None or base is None:
+        return f"no ratio to {baseline}"
+    said = apart(value, base, baseline=baseline)
+    if value == 0 < base:
+        return f"{said}, unlike {baseline}"
+    if value > 0 == base:
+        return said
+    return f"{said}: {units.quantity(value, unit)} against {units.quantity(base, unit)}"
+
+
+def apart(value: float, base: float, *, baseline: str) -> str:
+    """How two counts differ of which there is no ratio, without the numbers: none and some where one of them is zero."""
+    if value == 0 < base:
+        return "none at all"
+    if value > 0 == base:
+        return f"some, where {baseline} has none"
+    return f"{'less' if value < base else 'more'} than {baseline}"
 
 
 def move(before: Spread | None, now: Spread | None, *, bigger_is_better: bool) -> str | None:
@@ -123,7 +140,7 @@ def against_commit(
         return f"{metric} {outcome} against {reference[:9]}"
     middle = spread.middle if isinstance(spread, Spread) else spread
     doubts = [f"{shift(spread.low)} to {shift(spread.high)}"] if isinstance(spread, Spread) else []
-    doubts += [f"{groups} groups"] if groups else []
+    doubts += [counted(groups, "group")] if groups else []
     doubt = f" ({', '.join(doubts)})" if doubts else ""
     if outcome in DIFFERENT:
         percent = _plain(abs(math.expm1(middle)) * 100, 1)

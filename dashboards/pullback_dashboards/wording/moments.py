@@ -9,6 +9,7 @@ _STEPS = (
     (90 * 60, 60, "min"),
     (36 * 3600, 3600, "h"),
 )
+_BEYOND = 1e6  # days: what was stored before uploads had a bound
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,12 @@ def ago(instant: datetime, now: datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in its largest fitting unit: 45 s, 12 min, 3 h, 5 d."""
+    """A length of time in its largest fitting unit: 45 s, 12 min, 3 h, 5 d; beyond reason with a power of ten."""
     for limit, size, unit in _STEPS:
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86400:.0f} d"
+    days = seconds / 86400
+    return f"{days:.0f} d" if days < _BEYOND else f"{days:.2g} d"
 
 
 def read_instant(text: str | None) -> datetime | None:

@@ -12,11 +12,12 @@ _APART = 10
 def is_log(scale: Scale, curves: Iterable[Sequence[float]]) -> bool:
     """Whether the axis of these curves is logarithmic: as it is asked for, or else where that shows more of them.
 
-    What is nothing has no place on such an axis, so that a plot with a count of zero stays linear.
+    Zero and less have no place on such an axis: a plot that has them stays linear unless it is asked for, and one that has
+    nothing else stays linear always.
     """
-    if scale != "auto":
-        return scale == "log"
     drawn = [curve for curve in curves if curve]
+    if scale != "auto":
+        return scale == "log" and (not drawn or any(height > 0 for curve in drawn for height in curve))
     if not drawn or any(height <= 0 for curve in drawn for height in curve):
         return False
     middles = [median(curve) for curve in drawn]

@@ -8,7 +8,15 @@ from pullback_dashboards.charts.still import WIDTH, Axes, Curve, Note, Spot, sta
 from pullback_dashboards.history import TIERS
 from pullback_dashboards.wording import units
 from pullback_dashboards.workload.figure import lower_height, upper_height
-from pullback_dashboards.workload.view import Mark, Plot, WorkloadView, relative_height
+from pullback_dashboards.workload.view import (
+    Mark,
+    Plot,
+    WorkloadView,
+    disturbed,
+    newest_place,
+    qualifiers,
+    relative_height,
+)
 
 _MOST_DRAWN = 90  # marks of a curve
 
@@ -32,20 +40,27 @@ def chart(view: WorkloadView, metric: str | None = None, width: int = WIDTH) -> 
 
 
 def spoken_of(view: WorkloadView) -> str:
-    """The variant that a badge speaks of where none is named: the last of our tiers, or the last of all."""
-    tiers = [variant for variant in view.variants if variant in TIERS and variant != BASELINE]
-    return (tiers or view.variants or ("native",))[-1]
+    """The variant that a badge speaks of where none is named: the last of our tiers at the newest commit, or the last of all."""
+    newest = newest_place(view.plots)
+    tracks = [track for plot in view.plots[:1] for track in plot.tracks]
+    there = [track.variant for track in tracks if track.marks and track.marks[-1].place == newest]
+    measured = tuple(there) or view.variants
+    tiers = [variant for variant in measured if variant in TIERS and variant != BASELINE]
+    return (tiers or measured or ("native",))[-1]
 
 
 def workload_badge(view: WorkloadView, variant: str) -> str:
-    """What the newest commit says of a variant's first plot."""
+    """What the newest commit says of a variant's first plot; what an older one said, or a disturbed one, says so first."""
     marks = [
         mark for plot in view.plots[:1] for track in plot.tracks if track.variant == variant for mark in track.marks
     ]
     name = f"{view.workload} {variant}"
     if not marks:
         return badge(name, "not measured", "plain")
-    return badge(name, "failed" if marks[-1].failure else marks[-1].said, marks[-1].tone)
+    newest = marks[-1]
+    said = "failed" if newest.failure else newest.said
+    before = ", ".join(qualifiers(newest, view.commits, newest_place(view.plots)))
+    return badge(name, f"{before}: {said}" if before else said, "unsure" if disturbed(newest) else newest.tone)
 
 
 def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -> Axes:

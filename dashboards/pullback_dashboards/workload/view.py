@@ -232,7 +232,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Said:
-    """What the newest commit says of a variant, in words."""
+    """What the newest commit says of a variant, in words; what an older one said has its commit beside it."""
 
     variant: str
     words: str
@@ -260,9 +260,26 @@ class WorkloadView:
         return _compares(self.plots)
 
     @property
-    def leaves_out_zeros(self) -> bool:
-        """Whether a plot has counts of zero that its logarithmic axis has no place for."""
-        return any(mark.value == 0 for plot in self.plots if plot.log for track in plot.tracks for mark in track.marks)
+    def leaves_out_values(self) -> bool:
+        """Whether a plot has values that its logarithmic axis has no place for: zero and less."""
+        return any(
+            mark.value is not None and mark.value <= 0
+            for plot in self.plots
+            if plot.log
+            for track in plot.tracks
+            for mark in track.marks
+        )
+
+    @property
+    def leaves_out_what_has_no_ratio(self) -> bool:
+        """Whether plots of factors lack something that was measured, since one side is zero or less, or was not paired."""
+        return self.state.y == "relative" and any(
+            mark.value is not None and relative_height(mark, log=False) is None
+            for plot in self.plots
+            for track in plot.tracks
+            if track.variant != BASELINE
+            for mark in track.marks
+        )
 
     @property
     def counts_ambiguously(self) -> bool:
@@ -319,7 +336,7 @@ def workload_view(
         state = replace(state, y="absolute")
     plots = tuple(replace(plot, log=is_log(state.scale, _heights(plot, state.y))) for plot in plots)
     return WorkloadView(
-        project, workload, case, state, history.commits, variants, plots, tuple(rows), lede=_lede(plots),
+        project, workload, case, state, history.commits, variants, plots, tuple(rows), lede=_lede(plots, history.commits),
         events=happened, thinned=thinned,
     )  # fmt: skip
 
@@ -400,7 +417,7 @@ def _words(reading: Reading, metric: Metric, variant: str) -> str:
     if reading.log_ratio is not None:
         return factors.words(reading.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=BASELINE)
     if reading.outcome in {"less", "more"}:
-        return factors.without_ratio(reading.outcome, baseline=BASELINE)
+        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=BASELINE)
     return f"same as {BASELINE}" if reading.outcome == "equal" else f"no ratio to {BASELINE}"
 
 
@@ -464,15 +481,40 @@ def _rows(
         yield TableRow(place, commit, address(commit.sha), failed, by_place[place], tuple(there.get(place, ())))
 
 
-def _lede(plots: tuple[Plot, ...]) -> tuple[Said, ...]:
-    """What the newest commit says, variant by variant: speed first, then memory."""
-    said: dict[str, list[str]] = {}
+def _lede(plots: tuple[Plot, ...], commits: Sequence[Commit]) -> tuple[Said, ...]:
+    """What the newest commit says, variant by variant: speed first, then memory. What an older one said has its commit."""
+    newest = newest_place(plots)
+    said: dict[str, list[tuple[str, str]]] = {}
     for plot in plots:
         for track in plot.tracks:
             if track.variant == BASELINE or not track.marks:
                 continue
-            words = track.marks[-1].said
-            said.setdefault(track.variant, []).append(
-                words if plot.metric.name == "time" else f"{plot.metric.label} {words}"
-            )
-    return tuple(Said(variant, ", ".join(words)) for variant, words in said.items())
+            mark = track.marks[-1]
+            words = mark.said if plot.metric.name == "time" else f"{plot.metric.label} {mark.said}"
+            said.setdefault(track.variant, []).append((words, ", ".join(qualifiers(mark, commits, newest))))
+    return tuple(Said(variant, ", ".join(_qualified(parts))) for variant, parts in said.items())
+
+
+def _qualified(parts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Each with its qualifiers in brackets, but those that several have in a row stand once, behind the last of them."""
+    for number, (words, behind) in enumerate(parts):
+        follows = parts[number + 1][1] if number + 1 < len(parts) else ""
+        yield f"{words} ({behind})" if behind and behind != follows else words
+
+
+def newest_place(plots: Iterable[Plot]) -> int:
+    """The place of the newest commit that says anything of the case."""
+    return max((track.marks[-1].place for plot in plots for track in plot.tracks if track.marks), default=0)
+
+
+def qualifiers(mark: Mark, commits: Sequence[Commit], newest: int) -> Iterator[str]:
+    """What must stand beside what is said alone: of which commit it is if not of the newest, and that it may be disturbed."""
+    if mark.place < newest:
+        yield f"at {commits[mark.place].short}"
+    if disturbed(mark):
+        yield "contaminated"
+
+
+def disturbed(mark: Mark) -> bool:
+    """Whether something else may have moved it: it used the machine, which moves times and leaves counts alone."""
+    return mark.reading.contaminated and not mark.line.metric.exact

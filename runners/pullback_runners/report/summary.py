@@ -112,7 +112,9 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"Contaminated: {'; '.join(harness['contamination'])}."
     times = [row for case in report["cases"] for row in case["paired"] if row["metric"] == "time"]
     if any(row["outcome"] == "ambiguous" for row in times):
-        yield f"Ambiguous: {max(row['n'] for row in times)} groups do not tell whether there is a difference."
+        groups = max(row["n"] for row in times)
+        told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
+        yield f"Ambiguous: {told} whether there is a difference."
     if any(row.get("margin_is_provisional") for row in times):
         yield "Less than 2 % is not claimed: too few groups to know this machine's own noise."
 

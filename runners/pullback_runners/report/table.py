@@ -88,7 +88,8 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     if "ambiguous" in outcomes:
         groups = max(pair["n"] for pair in pairs)
         remedy = "; --suite standard takes more" if harness["suite"] in {"quick", "trial"} else ""
-        yield Text(f"ambiguous: {groups} groups do not tell whether there is a difference{remedy}", style="yellow")
+        told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
+        yield Text(f"ambiguous: {told} whether there is a difference{remedy}", style="yellow")
     if any(pair.get("margin_is_provisional") for pair in pairs):
         margin = max(pair["margin"] for pair in pairs if "margin" in pair)
         yield Text(f"less than {margin:.0%} is no difference here: a provisional margin, not yet this machine's own")

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
+from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers.results import Imported, Metric, Result
 from pullback_service.importers.walking import refuse
 from pullback_service.reports.schemas import FORMAT, MOST_VARIANTS, VERSION
@@ -64,7 +65,8 @@ def assemble(imported: Imported, place: Place, *, tool_format: str, digest: byte
         "version": VERSION,
         "id": str(uuid5(_NAMESPACE, digest.hex())),
         "started_at": (imported.started_at or now).isoformat(),
-        "duration_s": imported.duration_s,
+        # What a file adds up to beyond all reason is no reason to refuse its results.
+        "duration_s": None if (imported.duration_s or 0.0) > LONGEST_RUN_S else imported.duration_s,
         "project": place.project,
         "commit": {
             "sha": place.sha,

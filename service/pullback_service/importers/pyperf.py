@@ -10,6 +10,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers import naming
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.results import Asked, Failed, FoundMachine, Gathering, Imported, Metric, Result
@@ -62,7 +63,7 @@ def read(source: Source, asked: Asked) -> Imported:
             metadata = _metadata(run)
             first_run = first_run or metadata
             duration = metadata.get("duration", own.get("duration"))
-            if isinstance(duration, int | float) and not isinstance(duration, bool) and 0 <= duration < 1e9:
+            if isinstance(duration, int | float) and not isinstance(duration, bool) and 0 <= duration <= LONGEST_RUN_S:
                 total_s += duration
         gathering.add(_result(benchmark, own, runs, gathering))
     facts = {**shared, **first_run}

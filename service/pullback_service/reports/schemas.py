@@ -21,6 +21,7 @@ from pullback_service.fields import (
     Name,
     Number,
     PlaceName,
+    RunSeconds,
     Sha,
     Text,
     Time,
@@ -207,7 +208,7 @@ class ReportHead(_Document):
     version: Literal[1]
     id: UUID
     started_at: Time
-    duration_s: Annotated[Number, Field(ge=0)] | None = None
+    duration_s: RunSeconds | None = None
     project: ProjectName
     commit: CommitDocument
     machine: MachineDocument

@@ -78,7 +78,8 @@ def test_charts_are_pinned_ordered_named_and_taken_off_without_a_script(visit, b
         ("/boards/pin", {"chart": "/jobs", "name": "x"}, 422, "Only charts of explore"),
         ("/boards/pin", {"chart": EXPLORED, "board": "nonsense"}, 422, "This is no board"),
         ("/boards/pin", {"chart": "/projects/nope/explore", "name": "x"}, 404, "no project"),
-        ("/boards/00000000-0000-0000-0000-000000000000", {"name": "x"}, 404, "no board"),
+        ("/boards/pin", {"chart": EXPLORED, "name": "x", "whose": "theirs"}, 422, "one of own, project"),
+        ("/boards/00000000-0000-0000-0000-000000000000", {"do": "rename", "name": "x"}, 404, "no board"),
     ],
 )
 def test_what_cannot_be_is_said_in_the_pages_style(base, address, sent, status, words):
@@ -86,6 +87,29 @@ def test_what_cannot_be_is_said_in_the_pages_style(base, address, sent, status, 
     assert answer.status_code == status
     assert words in answer.text
     assert "Back to the overview" in answer.text
+
+
+def test_a_form_that_does_not_say_what_to_do_changes_nothing(base):
+    headers = {"accept": "text/html"}
+    charts = [
+        f"/projects/pullback/explore?workload=dense_bias_act&metric={metric}" for metric in ("time", "array_bytes")
+    ]
+    made = httpx.post(f"{base}/boards/pin", data={"chart": charts[0], "name": "undecided"}, headers=headers)
+    board = made.headers["location"].partition("#")[0]
+    httpx.post(f"{base}/boards/pin", data={"chart": charts[1], "board": board.rpartition("/")[2]}, headers=headers)
+    before = httpx.get(f"{base}{board}.json").json()
+    chart = f"{board}/charts/{before['tiles'][1]['id']}"
+    for address, sent, words in (
+        (board, {"name": "renamed"}, "missing: it is one of rename, copy, remove"),
+        (board, {"do": "burn", "name": "renamed"}, "one of rename, copy, remove"),
+        (chart, {}, "missing: it is one of move, title, remove"),
+        (chart, {"do": "swap", "place": "1"}, "one of move, title, remove"),
+        (chart, {"do": "move"}, "place"),
+        (chart, {"do": "title"}, "has no field"),
+    ):
+        refused = httpx.post(base + address, data=sent, headers=headers)
+        assert (refused.status_code, words in refused.text) == (422, True), (sent, refused.text)
+    assert httpx.get(f"{base}{board}.json").json() == before
 
 
 def test_a_form_of_another_site_changes_nothing(base):

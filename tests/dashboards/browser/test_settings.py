@@ -35,9 +35,12 @@ def test_settings_are_changed_by_administrators_and_explained_to_others(guarded_
         "name": "demo", "public_read": True, "raw_days": 30, "body_days": None, "backfill": "quick on main",
         "mirror": "", "href": "",
     }  # fmt: skip
-    wrong = admin.post("/settings/projects/demo", data={"raw_days": "soon", **proof})
+    partial = admin.post("/settings/projects/demo", data=proof)
+    assert (partial.status_code, "has no field" in partial.text) == (422, True)
+    assert admin.get("/settings/projects/demo.json").json() == settings
+    wrong = admin.post("/settings/projects/demo", data={**form, "raw_days": "soon"})
     assert (wrong.status_code, "raw_days" in wrong.text) == (422, True)
-    wrong = admin.post("/settings/projects/demo", data={"suite": "quick", "requires": "{", **proof})
+    wrong = admin.post("/settings/projects/demo", data={**form, "requires": "{"})
     assert (wrong.status_code, "this is not" in wrong.text) == (422, True)
 
     shown = admin.post("/settings/tokens", data={"name": "person", "scope_read": "on", "days": "90", **proof})

@@ -12,11 +12,11 @@ from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.still import HEIGHT, WIDTH, Axes, Curve, Spot, standalone, still
 
 AXES = Axes("time, variant ÷ unfused", "×", 4, "aaaaaaa", "ddddddd", baseline=1.0, baseline_name="unfused")
-heights = st.floats(0, 1e6, allow_subnormal=False)
+heights = st.floats(-1e6, 1e6, allow_subnormal=False)
 
 
 def curve(*heights, name="fused"):
-    spots = [None if h is None else Spot(place, h, h * 0.9, h * 1.1) for place, h in enumerate(heights)]
+    spots = [None if h is None else Spot(place, h, h - abs(h) / 10, h + abs(h) / 10) for place, h in enumerate(heights)]
     return Curve(name, look_of(name), tuple(spots))
 
 
@@ -72,6 +72,27 @@ def test_many_marks_are_a_line_with_an_end():
 def test_everything_lies_on_the_canvas(values):
     axes = Axes("t", "×", max(1, len(values)), "a", "b", baseline=1.0)
     drawn = still([curve(*values)], axes)
-    for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn):
+    marks = re.findall(r'cx="([-\d.]+)" cy="([-\d.]+)"', drawn)
+    assert len(marks) == sum(value is not None for value in values)
+    for x, y in marks:
         assert 0 <= float(x) <= WIDTH
         assert 0 <= float(y) <= HEIGHT
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ((-3.0, -5.0), [-4, -2, 0]),
+        ((-3.0, 5.0), [-2.5, 0, 2.5, 5]),
+        ((-1e-3, 0.0), [-0.001, -0.0005, 0]),
+        ((0.0, 0.0), [0, 0.25, 0.5, 0.75, 1]),
+    ],
+)
+def test_an_axis_holds_every_value_and_always_has_a_line_at_zero(values, said):
+    drawn = still([curve(*values)], Axes("score", "", 2, "a", "b"))
+    places = {
+        float(text): float(y) - 4 for y, text in re.findall(r'y="([\d.]+)" text-anchor="end"[^>]*>([^<b]+)<', drawn)
+    }
+    assert list(places) == said
+    for y, value in zip(re.findall(r'cy="([\d.]+)"', drawn), values, strict=True):
+        assert (float(y) > places[0.0]) == (value < 0)

@@ -77,6 +77,13 @@ def test_something_where_there_was_nothing_has_no_ratio():
     assert said.text == "1 series is worse: fused has arrays where it had none."
 
 
+def test_a_count_that_may_be_below_zero_is_not_said_to_be_none():
+    fell = exact("less", None, metric="score", older=3.0, newer=-5.0, direction="bigger")
+    assert verdict(outcomes_of([fell]), OLD, NEW).text == "1 series is worse: fused score is down to zero or less."
+    rose = exact("more", None, metric="errors", older=-5.0, newer=3.0)
+    assert verdict(outcomes_of([rose]), OLD, NEW).text == "1 series is worse: fused errors is up from zero or less."
+
+
 def test_a_failure_is_worse_than_anything():
     failed = compared(Judgement("failed", reason="gradient off by 1e-3"), newer=None)
     assert verdict(outcomes_of([failed]), OLD, NEW).text == "1 series fails: fused fails."
@@ -113,6 +120,15 @@ def test_a_row_shows_the_change_its_interval_and_how_far_beyond_doubt_it_is():
     assert (found.threshold, found.significance) == ("±0.5 %", "10.0×")
     columns = columns_of(found)
     assert (columns["threshold"], columns["significance"]) == (0.005, pytest.approx(10.0))
+
+
+def test_what_cannot_be_compared_is_one_word_for_programs_and_two_for_people():
+    apart = row(compared(Judgement("not_comparable", reason="Not measured at the reference."), older=None))
+    assert (columns_of(apart)["outcome"], apart.outcome, apart.told) == (
+        "not_comparable",
+        "not_comparable",
+        "not comparable",
+    )
 
 
 def test_counts_show_their_difference():

@@ -77,6 +77,50 @@ def test_memory_that_is_gone_is_better_without_a_ratio(history, build):
     assert (stateful.doubt, stateful.tone, stateful.depth) == ("none at all, unlike unfused", "better", 5)
 
 
+def test_a_count_below_zero_is_said_with_its_numbers_and_lies_on_the_lower_edge(build):
+    score = replace(build.bytes, name="score", unit="1")
+    lines = (build.line("unfused", [Reading(3.0)], score), build.line("fused", [Reading(-5.0)], score))
+    fused = cells(build.history(*lines), score)["fused"]
+    assert (fused.value, fused.doubt) == ("-5", "less than unfused: -5 against 3")
+    assert fused.ticks[0].nothing
+
+
+@pytest.mark.parametrize("values", [(-3.0, -5.0, -4.0), (3.0, -5.0, 0.0), (1.0, 0.5, 2.0)])
+def test_a_sparkline_of_values_alone_has_every_one_of_them_in_their_order(build, values):
+    speed = replace(build.time, name="speed", unit="1")
+    drawn = cells(build.history(build.line("external", [Reading(value) for value in values], speed)), speed)
+    heights = [tick.log_ratio for tick in drawn["external"].ticks]
+    assert sorted(range(3), key=heights.__getitem__) == sorted(range(3), key=values.__getitem__)
+
+
+def test_a_disturbed_time_is_told_in_its_cell_in_the_row_of_its_workload_and_in_the_mean(build):
+    small, large = "dense[n=1,f4,cpu]", "dense[n=2,f4,cpu]"
+    disturbed = build.paired(0.5)._replace(contaminated=True)
+    lines = [build.line("unfused", [Reading(1e-4)], case=case) for case in (small, large)]
+    lines += [
+        build.line("fused", [disturbed], case=small),
+        build.line("fused", [build.paired(0.25)], case=large),
+    ]
+    drawn = heat(build.history(*lines), build.time, toggles=True)
+    (group,) = drawn.groups
+    assert [cell.doubt for row in group.rows for cell in row.cells[1:]] == [
+        "0.495–0.505, contaminated",
+        "0.248–0.253",
+    ]
+    assert group.summary.cells[1].doubt == "best 0.25×, contaminated"
+    fused = drawn.means[1]
+    assert fused.words == "2.8× faster than unfused, contaminated in 1 of 2 cases"
+    assert (fused.tone, fused.contaminated) == ("better", 1)
+
+
+def test_a_machine_in_use_does_not_disturb_counts(build):
+    lines = (
+        build.line("unfused", [Reading(8.0, contaminated=True)], build.bytes),
+        build.line("fused", [Reading(4.0, contaminated=True)], build.bytes),
+    )
+    assert heat(build.history(*lines), build.bytes).means[1].contaminated == 0
+
+
 def test_means_do_not_hide_counts_of_zero(history, build):
     means = {mean.variant: mean for mean in heat(history, build.bytes).means}
     assert means["stateful"].value == "0 in 1 of 1"

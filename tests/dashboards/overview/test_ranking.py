@@ -84,6 +84,15 @@ def test_a_mean_beside_zeros_counts_both_kinds_of_them_and_is_better_only_where_
     assert (worse.value, worse.tone) == ("some in 1 of 2", "worse")
 
 
+def test_a_mean_does_not_say_of_less_than_zero_that_it_is_none_at_all():
+    less = mean_of((3, -5), (3, 0), (4, 2))
+    assert less.words == (
+        "none at all in 1 of 3 cases, and less than unfused in 1 of 3 cases, and 50 % less than unfused over the one with a ratio"
+    )
+    more = mean_of((-5, 3))
+    assert (more.value, more.words, more.tone) == ("more in 1 of 1", "more than unfused in 1 of 1 case", "worse")
+
+
 def test_none_at_all_is_worse_where_more_is_better():
     hits = Metric("hits", "1", exact=True, bigger_is_better=True)
     assert mean_of((100, 0), metric=hits).tone == "worse"

@@ -38,9 +38,20 @@ def test_an_ambiguous_ratio_never_reads_as_faster():
     assert said(0.98, outcome="ambiguous") == "ambiguous against unfused: 0.98×"
 
 
-def test_counts_with_a_zero_have_words_but_no_ratio():
-    assert factors.without_ratio("less", baseline="unfused") == "none at all, unlike unfused"
-    assert factors.without_ratio("more", baseline="unfused") == "some, where unfused has none"
+@pytest.mark.parametrize(
+    ("value", "base", "words"),
+    [
+        (0, 3, "none at all, unlike unfused"),
+        (3, 0, "some, where unfused has none"),
+        (-5, 3, "less than unfused: -5 against 3"),
+        (-5, 0, "less than unfused: -5 against 0"),
+        (0, -5, "more than unfused: 0 against -5"),
+        (3, -5, "more than unfused: 3 against -5"),
+        (-3, -5, "more than unfused: -3 against -5"),
+    ],
+)
+def test_counts_with_zero_or_less_on_one_side_have_words_but_no_ratio(value, base, words):
+    assert factors.without_ratio(value, base, unit="1", baseline="unfused") == words
 
 
 def test_an_interval_has_the_digits_its_width_supports():
@@ -64,6 +75,12 @@ def test_an_interval_has_the_digits_its_width_supports():
 def test_a_factor_beside_its_interval_has_as_many_decimals(low, ratio, high, factor, interval):
     low, ratio, high = map(math.log, (low, ratio, high))
     assert (factors.factor(ratio, low, high), factors.interval(low, high)) == (factor, interval)
+
+
+def test_one_group_is_no_groups():
+    spread = factors.Spread(0.1, 0.05, 0.15)
+    said = factors.against_commit("ambiguous", spread, 1, metric="time", reference="a" * 40)
+    assert said.endswith("1 group)")
 
 
 def test_beyond_a_million_nobody_counts_digits():

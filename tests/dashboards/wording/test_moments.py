@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from pullback_dashboards.wording.moments import ago, moment
+from pullback_dashboards.wording.moments import ago, duration, moment
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -20,6 +20,10 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 )
 def test_distance_in_words(past, text):
     assert ago(NOW - past, NOW) == text
+
+
+def test_nobody_counts_the_digits_of_a_length_beyond_reason():
+    assert [duration(seconds) for seconds in (45, 1e9, 1e308)] == ["45 s", "11574 d", "1.2e+303 d"]
 
 
 def test_the_exact_instant_is_utc_whatever_zone_it_came_in():

@@ -15,6 +15,7 @@ from pullback_dashboards.workload.view import State, workload_view
         ([[1.0], [0.5, 0.05, 0.5]], False),  # the middle one counts, no outlier
         ([[1.0], [0.05, 0.05, 0.5]], True),
         ([[1.0], [0.0, 0.0], [0.05]], False),  # what is nothing has no place there
+        ([[-1.0, 20.0], [0.05]], False),
         ([[20.0], []], False),
         ([], False),
     ],
@@ -23,6 +24,11 @@ def test_an_axis_is_logarithmic_where_a_curve_lies_far_below_another(curves, log
     assert is_log("auto", curves) is log
     assert is_log("log", curves)
     assert not is_log("linear", curves)
+
+
+def test_an_axis_that_would_be_empty_is_not_logarithmic_even_where_that_is_asked_for():
+    assert not is_log("log", [[-3.0, -5.0], [0.0]])
+    assert is_log("log", [[-3.0, -5.0], [2.0]])
 
 
 @pytest.fixture

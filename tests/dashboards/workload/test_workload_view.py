@@ -54,8 +54,18 @@ def test_every_variant_has_a_track_even_where_it_was_not_measured(history):
 
 
 def test_counts_of_zero_are_said_to_be_left_out_where_the_axis_is_logarithmic(history):
-    assert view_of(history, scale="log").leaves_out_zeros
-    assert not view_of(history).leaves_out_zeros
+    assert view_of(history, scale="log").leaves_out_values
+    assert not view_of(history).leaves_out_values
+
+
+def test_values_without_a_ratio_are_said_to_be_left_out_of_plots_of_factors(build, history):
+    below = build.history(
+        build.line("unfused", [Reading(8.0)] * 2, build.bytes),
+        build.line("fused", [Reading(4.0), Reading(-5.0)], build.bytes),
+    )
+    assert view_of(below).leaves_out_what_has_no_ratio
+    assert not view_of(below, y="absolute").leaves_out_what_has_no_ratio
+    assert not view_of(history).leaves_out_what_has_no_ratio
 
 
 def test_the_table_has_a_column_for_every_variant_in_every_metric(history):
@@ -101,6 +111,43 @@ def test_the_table_has_no_column_for_what_nobody_counts(history, build):
 def test_the_badge_speaks_of_the_last_of_our_tiers(history, build):
     peer = build.line("jax", [build.paired(0.8)] * 4)
     assert spoken_of(view_of(replace(history, lines=(*history.lines, peer)))) == "stateful"
+
+
+def test_what_only_an_older_commit_said_has_its_commit_in_the_sentence_and_on_the_badge(build):
+    times = (
+        build.line("unfused", [Reading(1e-4)] * 2),
+        build.line("fused", [build.paired(0.5)] * 2),
+        build.line("native", [build.paired(0.1), None]),
+    )
+    counts = (
+        build.line("unfused", [Reading(8.0), None], build.bytes),
+        build.line("native", [Reading(4.0), None], build.bytes),
+    )
+    view = view_of(build.history(*times, *counts))
+    said = {part.variant: part.words for part in view.lede}
+    assert said == {
+        "fused": "2.0× faster than unfused",
+        "native": "10.0× faster than unfused, array bytes 50 % less than unfused (at 000000000)",
+    }
+    assert spoken_of(view) == "fused"
+    assert "dense fused: 2.0× faster than unfused<" in workload_badge(view, "fused")
+    assert "dense native: at 000000000: 10.0× faster than unfused<" in workload_badge(view, "native")
+
+
+def test_a_disturbed_time_says_so_in_the_sentence_and_on_a_grey_badge_and_a_count_beside_it_does_not(build):
+    disturbed = build.paired(0.5)._replace(contaminated=True)
+    lines = (
+        build.line("unfused", [Reading(1e-4, contaminated=True)]),
+        build.line("fused", [disturbed]),
+        build.line("unfused", [Reading(8.0, contaminated=True)], build.bytes),
+        build.line("fused", [Reading(4.0, contaminated=True)], build.bytes),
+    )
+    view = view_of(build.history(*lines))
+    (fused,) = view.lede
+    assert fused.words == "2.0× faster than unfused (contaminated), array bytes 50 % less than unfused"
+    drawn = workload_badge(view, "fused")
+    assert "dense fused: contaminated: 2.0× faster than unfused<" in drawn
+    assert 'fill="#616872"' in drawn
 
 
 class Here:

@@ -49,6 +49,9 @@ def test_doubt_is_said(report):
     assert "stopped early" in text
     assert "ambiguous: 2 groups do not tell" in text
     assert "provisional margin" in text
+    for row in doubtful["cases"][0]["paired"]:
+        row["n"] = 1
+    assert "ambiguous: 1 group does not tell" in shown(doubtful, 200)
 
 
 def test_an_empty_report_is_a_heading(report):

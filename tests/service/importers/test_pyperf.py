@@ -35,6 +35,14 @@ def test_what_the_file_says_of_its_machine_and_time_is_kept(read):
     assert document.started_at.isoformat().startswith("2026-11-21T08:15:48")
 
 
+def test_lengths_that_add_up_beyond_reason_are_left_out_and_their_results_are_not(read, sample):
+    file = json.loads(sample("pyperf/two-benchmarks.json"))
+    for run in file["benchmarks"][0]["runs"]:
+        run["metadata"] = {**run.get("metadata", {}), "duration": 1e9}
+    assert read(json.dumps(file).encode()).document.duration_s is None
+    assert read("pyperf/two-benchmarks.json").document.duration_s > 0
+
+
 def test_a_name_that_all_share_is_found_at_the_top(read):
     assert read("pyperf/memory.json").values("memory").keys() == {"make a list"}
 

@@ -117,6 +117,7 @@ def test_other_formats_and_versions_are_named(report):
         (["project"], "nul\x00", "$.project"),
         (["duration_s"], "12", "$.duration_s"),
         (["duration_s"], -1, "$.duration_s"),
+        (["duration_s"], 1e308, "$.duration_s"),
         (["machine", "facts"], {"deep": "nul\x00"}, "$.machine.facts"),
         (["machine", "facts"], {"nul\x00": 1}, "$.machine.facts"),
         (["harness", "quality"], "good", "$.harness.quality"),
