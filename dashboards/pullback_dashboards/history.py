@@ -4,7 +4,6 @@ Plain frozen values between the service's rows and the pages' views. Everything 
 here, once: paired ratios as they were measured, and for exact metrics the ratio of two counts of the same commit.
 """
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.factors import Spread
+from pullback_service.claims import outcome_of_counts
 from pullback_service.comparisons.judging import Judgement
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
@@ -295,8 +295,5 @@ def compared(reading: Reading | None, base: Reading | None) -> Reading | None:
     """A count against that of the baseline at the same commit."""
     if reading is None or base is None or reading.value is None or base.value is None:
         return reading
-    difference = reading.value - base.value
-    outcome = "less" if difference < 0 else "more" if difference > 0 else "equal"
-    both = reading.value > 0 and base.value > 0
-    ratio = math.log(reading.value / base.value) if both else None
+    outcome, ratio = outcome_of_counts(reading.value, base.value)
     return reading._replace(log_ratio=ratio, low=ratio, high=ratio, outcome=outcome, base=base.value)

@@ -5,6 +5,8 @@ interval and number of groups, and is `ambiguous` where they do not bear it out;
 """
 
 from collections.abc import Mapping
+from math import inf, log
+from typing import Final
 
 LEAST_CLAIM = 0.005
 """Nothing is called faster or slower below this (decision 38); an upload says its own claim where it is higher."""
@@ -15,9 +17,19 @@ WIDEST_MARGIN = 0.1
 FEWEST_GROUPS = 2
 """An interval comes from at least so many groups."""
 
+BASELINE: Final = "unfused"
+"""The variant that every ratio of a point is against."""
+
 COUNTED = frozenset({"less", "more", "equal"})
 CLAIMED = frozenset({"slower", "faster"})
 
+EXACT_METRICS = frozenset(
+    {
+        *("peak_bytes", "array_bytes", "array_allocs", "native_bytes", "native_allocs", "state_bytes", "kernels"),
+        *("gpu_bytes", "gpu_allocs"),
+    }
+)
+"""Counted, not timed: any change of these is a change."""
 
 COUNTED_IN_ONE_SESSION: Mapping[str, float] = {
     "python_bytes": 0.0,
@@ -32,6 +44,23 @@ COUNTED_IN_ONE_SESSION: Mapping[str, float] = {
 Between two sessions they say nothing: requests of CPython's allocators change with any line of Python, peaks with the order
 in which others ask, instructions with what the linker put where.
 """
+
+
+def outcome_of_counts(value: float, reference: float, *, least: float = 0.0) -> tuple[str, float | None]:
+    """How a count compares with another, and the natural log of value/reference, None from or to zero.
+
+    A ratio of `least` in size is no difference yet.
+    """
+    log_ratio = log_ratio_of(reference, value) if value > 0 and reference > 0 else None
+    if value == reference or (log_ratio is not None and abs(log_ratio) <= least):
+        return "equal", log_ratio
+    return "more" if value > reference else "less", log_ratio
+
+
+def log_ratio_of(reference: float, candidate: float) -> float:
+    """Natural log of candidate/reference, of values above zero."""
+    factor = candidate / reference
+    return log(factor) if 0 < factor < inf else log(candidate) - log(reference)
 
 
 def doubt_of_count(outcome: str, log_ratio: float | None, *, least: float = 0.0) -> str | None:

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback_service.comparisons.judging import FARTHEST, RANKS, UNCHANGED, Kind, Outcome, log_ratio_of, trend
+from pullback_service.claims import log_ratio_of
+from pullback_service.comparisons.judging import FARTHEST, RANKS, UNCHANGED, Kind, Outcome, trend
 
 Flags: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.int8]

@@ -8,13 +8,13 @@ from typing import NamedTuple, TypeAlias
 from sqlalchemy import and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.claims import COUNTED
+from pullback_service.claims import COUNTED, EXACT_METRICS
 from pullback_service.comparisons.judging import Stated
 from pullback_service.ids import MachineId
 from pullback_service.machines.models import Machine
 from pullback_service.machines.software import Software
 from pullback_service.reports.models import Comparison, Failure, Report
-from pullback_service.reports.parts import EXACT_METRICS, TIMES, WRONG_GRADIENT
+from pullback_service.reports.parts import TIMES, WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
 from pullback_service.series.models import Case, Series
 

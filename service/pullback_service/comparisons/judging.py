@@ -9,11 +9,11 @@ What their numbers hint at is said apart, and claims nothing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import inf, log, sqrt
+from math import log, sqrt
 from re import compile as pattern
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement
+from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement, log_ratio_of
 from pullback_service.machines.software import doubt_of_change
 from pullback_service.series.pooling import Spread
 
@@ -274,12 +274,6 @@ def _of_values(reference: Side, candidate: Side) -> Judgement:
 def _log_ratio(reference: Side, candidate: Side) -> float | None:
     both = reference.value > 0 and candidate.value > 0
     return log_ratio_of(reference.value, candidate.value) if both else None
-
-
-def log_ratio_of(reference: float, candidate: float) -> float:
-    """Natural log of candidate/reference, of values above zero."""
-    factor = candidate / reference
-    return log(factor) if 0 < factor < inf else log(candidate) - log(reference)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import orjson
 
 from pullback_service.ids import CommitId, SeriesId
 from pullback_service.reports.parts import PointPart
-from pullback_service.reports.schemas import PairedDocument
+from pullback_service.reports.ratios import Ratio
 
 COPY_POINTS = (
     "COPY point (series_id, commit_id, report_id, ordered_at, quality, value, process_values, baseline, log_ratio, "
@@ -35,13 +35,13 @@ def ending_of(point: PointPart) -> bytes:
         # Shortest decimals that read back to the same bits, as Postgres has them too.
         orjson.dumps(point.value),
         NULL if point.process_values is None else orjson.dumps(point.process_values).translate(_ARRAYS),
-        _NO_RATIO if point.paired is None else _ratio(point.paired),
+        _NO_RATIO if point.ratio is None else _ratio(point.ratio),
         _text(point.method),
         _text(point.program_hash),
     )
 
 
-def _ratio(ratio: PairedDocument) -> bytes:
+def _ratio(ratio: Ratio) -> bytes:
     return b"%b\t%b\t%b\t%b\t%b\t%b" % (
         _text(ratio.baseline),
         _number(ratio.log_ratio),

@@ -48,7 +48,7 @@ class KeptPoint(NamedTuple):
 class Parts:
     """All that is stored of a report. `measured_cases` counts the report's own cases, not those only compared.
 
-    `doubted` counts the ratios that claim more than their numbers bear out; `first_doubt` says where and why.
+    `doubted` counts the ratios that are not kept as they are stated; `first_doubt` says where and why.
     """
 
     cases: dict[bytes, CasePart] = field(default_factory=dict)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median
 from typing import Any, NamedTuple, NoReturn
 
-from pullback_service.claims import COUNTED_IN_ONE_SESSION, WIDEST_MARGIN, doubt_of_count, doubt_of_measurement
+from pullback_service.claims import BASELINE
 from pullback_service.errors import FieldError, InvalidInputError
+from pullback_service.reports.ratios import Ratio, ToldMetric, kept_ratio, told_value
 from pullback_service.reports.schemas import (
     CaseDocument,
     ComparisonDocument,
@@ -16,14 +16,6 @@ from pullback_service.reports.schemas import (
     VariantDocument,
 )
 from pullback_service.series import cases
-
-# Counted, not timed: any change of these is a change.
-EXACT_METRICS = frozenset(
-    {
-        *("peak_bytes", "array_bytes", "array_allocs", "native_bytes", "native_allocs", "state_bytes", "kernels"),
-        *("gpu_bytes", "gpu_allocs"),
-    }
-)
 
 TIMES = frozenset({"time"})
 """Measured, whatever an upload says of them."""
@@ -63,7 +55,7 @@ class SeriesPart(NamedTuple):
 class PointPart(NamedTuple):
     """What was measured for one series. `path` is where the report says so.
 
-    `doubt` is why its ratio is kept as ambiguous although the report claims something of it.
+    `doubt` is why its ratio is not kept as the report states it.
     """
 
     series: SeriesPart
@@ -72,7 +64,7 @@ class PointPart(NamedTuple):
     process_values: list[float] | None
     method: str | None
     program_hash: str | None
-    paired: PairedDocument | None
+    ratio: Ratio | None
     doubt: str | None
 
 
@@ -113,12 +105,14 @@ def take_apart(
     if failure is not None:
         return points, [failure]
     paired = _paired_by_metric(measured, path)
+    sound = (variant for variant in measured.variants if variant.error is None)
+    base = next((variant.metrics for variant in sound if variant.variant == BASELINE), {})
     for position, variant in enumerate(measured.variants):
         if variant.error is not None:
             failures.append(FailurePart(case.identity, variant.variant, variant.error.kind, variant.error.message))
             continue
         where = f"{path}.variants[{position}].metrics." if inside else f"{path}: "
-        points += _points_of(case, variant, paired, where)
+        points += _points_of(case, variant, paired, base, where)
     return points, failures
 
 
@@ -154,52 +148,44 @@ def _paired_by_metric(measured: MeasuredCaseDocument, path: str) -> dict[tuple[s
 
 
 def _points_of(
-    case: CasePart, variant: VariantDocument, paired: dict[tuple[str, str], PairedDocument], path: str
+    case: CasePart,
+    variant: VariantDocument,
+    paired: Mapping[tuple[str, str], PairedDocument],
+    base: Mapping[str, MetricDocument],
+    path: str,
 ) -> Iterator[PointPart]:
     for name, metric in variant.metrics.items():
-        value = _value_of(metric)
-        ratio = paired.get((variant.variant, name))
-        if value is None or (ratio is not None and ratio.outcome == "failed"):
+        told = _told(name, metric)
+        stated = paired.get((variant.variant, name))
+        if told.value is None or (stated is not None and stated.outcome == "failed"):
             continue  # a layer that could not be seen is no point; it is not zero
-        exact = metric.kind == "exact" if metric.kind is not None else name in EXACT_METRICS
-        least = 0.0 if exact else COUNTED_IN_ONE_SESSION.get(name) if metric.kind is None else None
-        doubt = None if ratio is None else _doubt_of(ratio, metric, least=least)
-        if ratio is not None and doubt is not None:
-            ratio = ratio.model_copy(update={"outcome": "ambiguous"})
+        kept = None if stated is None else kept_ratio(_ratio(stated), told, _count_in(base, told))
         yield PointPart(
-            series=SeriesPart(case.identity, variant.variant, variant.kind, name, metric.unit, metric.direction, exact),
+            series=SeriesPart(
+                case.identity, variant.variant, variant.kind, name, metric.unit, metric.direction, told.exact
+            ),
             path=f"{path}{name}",
-            value=value,
+            value=told.value,
             process_values=metric.processes or None,
             method=metric.method or metric.clock,
             program_hash=variant.program_hash,
-            paired=ratio,
-            doubt=doubt,
+            ratio=kept and kept.ratio,
+            doubt=kept and kept.doubt,
         )
 
 
-def _doubt_of(ratio: PairedDocument, metric: MetricDocument, *, least: float | None) -> str | None:
-    """Why the ratio to the baseline is not what the report calls it; None where it is, or where nothing is claimed.
-
-    `least` is the least ratio of counts that is a difference, None of what is no count.
-    """
-    if ratio.outcome == "ambiguous":
-        return None
-    if least is not None:
-        return doubt_of_count(ratio.outcome, ratio.log_ratio, least=least)
-    return doubt_of_measurement(
-        ratio.outcome,
-        ratio.log_ratio,
-        ratio.low,
-        ratio.high,
-        ratio.n,
-        margin=WIDEST_MARGIN,  # a point does not say its own
-        bigger_is_better=metric.direction == "bigger",
-    )
+def _told(name: str, metric: MetricDocument) -> ToldMetric:
+    return ToldMetric(name, told_value(metric.processes, metric.value), metric.kind, metric.direction)
 
 
-def _value_of(metric: MetricDocument) -> float | None:
-    return median(metric.processes) if metric.processes else metric.value
+def _count_in(base: Mapping[str, MetricDocument], told: ToldMetric) -> float | None:
+    """What the baseline counted; what is measured is compared by groups, and not looked at."""
+    metric = base.get(told.name) if told.is_count else None
+    return None if metric is None else told_value(metric.processes, metric.value)
+
+
+def _ratio(stated: PairedDocument) -> Ratio:
+    return Ratio(stated.baseline, stated.log_ratio, stated.low, stated.high, stated.n, stated.outcome)
 
 
 def refuse_part(path: str, message: str) -> NoReturn:

@@ -95,13 +95,14 @@ def _is_of_our_version(raw: dict[str, Any]) -> bool:
 
 
 def _doubts(parts: Parts) -> tuple[str, ...]:
-    """A note on ratios that are kept as ambiguous, whatever the report calls them."""
+    """A note on ratios that are kept otherwise than the report states them, or not at all."""
     if not parts.doubted:
         return ()
-    ratios = "A ratio to the baseline claims" if parts.doubted == 1 else f"{parts.doubted} ratios to the baseline claim"
-    return (
-        f"{ratios} more than the numbers bear out, and count{'s' if parts.doubted == 1 else ''} as ambiguous. {parts.first_doubt}",
+    kept = (
+        "A ratio to the baseline is kept as its" if parts.doubted == 1 else f"{parts.doubted} ratios are kept as their"
     )
+    it = "it" if parts.doubted == 1 else "them"
+    return (f"{kept} numbers bear {it} out, not as the report states {it}. {parts.first_doubt}",)
 
 
 def unwrap(content: Any) -> tuple[dict[str, Any], str]:

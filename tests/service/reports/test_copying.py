@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from pullback_service.reports.copying import LINES_AT_ONCE, ending_of, lines
 from pullback_service.reports.parts import PointPart, SeriesPart
-from pullback_service.reports.schemas import PairedDocument
+from pullback_service.reports.ratios import Ratio
 
 SERIES = SeriesPart(b"case", "fused", "tier", "time", "s", "smaller", exact=False)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def point(**changes):
-    given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "paired": None, "doubt": None}
+    given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "ratio": None, "doubt": None}
     return PointPart(series=SERIES, path="$", **{**given, **changes})
 
 
@@ -25,10 +25,8 @@ def test_what_is_missing_is_null():
 
 
 def test_a_ratio_and_its_interval():
-    paired = PairedDocument(
-        variant="fused", baseline="unfused", metric="time", log_ratio=-0.5, low=-1, high=0.25, n=7, outcome="faster"
-    )
-    ending = ending_of(point(process_values=[1.0, 2e-300], paired=paired, method="cpu", program_hash="ab"))
+    ratio = Ratio("unfused", -0.5, -1.0, 0.25, 7, "faster")
+    ending = ending_of(point(process_values=[1.0, 2e-300], ratio=ratio, method="cpu", program_hash="ab"))
     assert ending == b"1.5\t{1.0,2e-300}\tunfused\t-0.5\t-1.0\t0.25\t7\tfaster\tcpu\tab"
 
 

@@ -1,6 +1,7 @@
 """Taking a report apart: what becomes a point, what a failure, and what nothing."""
 
 import json
+import math
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_a_noisy_metric_is_summed_up_by_the_median_of_its_processes(report):
     assert point.value == 0.6
     assert point.process_values == [0.6, 0.7, 0.5]
     assert not point.series.exact
-    assert point.paired.outcome == "faster"
+    assert point.ratio.outcome == "faster"
 
 
 def test_a_count_is_exact_and_has_its_ratio(report):
@@ -48,7 +49,7 @@ def test_a_count_is_exact_and_has_its_ratio(report):
     assert point.process_values is None
     assert point.series.exact
     assert point.method == "nep49"
-    assert point.paired.outcome == "less"
+    assert point.ratio.outcome == "less"
 
 
 @pytest.mark.parametrize(
@@ -61,9 +62,6 @@ def test_a_count_is_exact_and_has_its_ratio(report):
         ("time", {"n": None}, "The interval is of an unknown number of groups: it takes 2 at least."),
         ("time", {"outcome": "less"}, "The upload says less of what was measured, not counted."),
         ("time", {"outcome": "same"}, "The upload says same, and its interval does not."),
-        ("array_bytes", {"outcome": "more"}, "The upload says more, and its ratio does not."),
-        ("array_bytes", {"outcome": "equal"}, "The upload says equal, and its ratio does not."),
-        ("array_bytes", {"outcome": "faster"}, "The upload says faster of a count."),
     ],
 )
 def test_a_ratio_that_claims_more_than_its_numbers_is_ambiguous(report, metric, change, reason):
@@ -71,10 +69,53 @@ def test_a_ratio_that_claims_more_than_its_numbers_is_ambiguous(report, metric, 
         if paired["metric"] == metric:
             paired.update(change)
     point = by_series(report)["fused", metric]
-    assert (point.paired.outcome, point.doubt) == ("ambiguous", reason)
+    assert (point.ratio.outcome, point.doubt) == ("ambiguous", reason)
     (note,) = read_report(json.dumps(report).encode()).notes
     assert reason in note
     assert f"metrics.{metric}" in note
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"log_ratio": 0.4, "outcome": "more"}, "The upload says more, and its ratio does not."),
+        ({"outcome": "equal"}, "The upload says equal, and its ratio does not."),
+        ({"outcome": "faster"}, "The upload says faster of a count."),
+        ({"log_ratio": 0.4}, None),
+    ],
+)
+def test_counts_are_compared_by_what_was_counted_whatever_an_upload_states(report, change, reason):
+    report["cases"][0]["paired"][1].update(change)
+    point = by_series(report)["fused", "array_bytes"]
+    assert (point.ratio.outcome, point.doubt) == ("less", reason)
+    assert point.ratio.log_ratio == point.ratio.low == point.ratio.high == pytest.approx(math.log(1024 / 4096))
+
+
+def test_a_count_of_which_the_upload_knows_better_stays_ambiguous(report):
+    report["cases"][0]["paired"][1]["outcome"] = "ambiguous"
+    point = by_series(report)["fused", "array_bytes"]
+    assert (point.ratio.outcome, point.doubt) == ("ambiguous", None)
+
+
+def test_a_count_without_one_of_the_baseline_has_no_ratio(report):
+    (case,) = report["cases"]
+    del case["variants"][0]["metrics"]["array_bytes"]
+    point = by_series(report)["fused", "array_bytes"]
+    assert (point.value, point.ratio, point.doubt) == (1024, None, "There is no count of unfused in this case.")
+
+
+@pytest.mark.parametrize("metric", ["time", "array_bytes"])
+def test_a_ratio_to_another_than_the_baseline_is_none_to_the_baseline(report, reports, metric):
+    """Whoever reads points says of their ratios that they are to `unfused`."""
+    (case,) = report["cases"]
+    case["variants"].append(reports.variant("native"))
+    case["paired"].append(case["paired"][metric == "array_bytes"] | {"variant": "native", "baseline": "fused"})
+    point = by_series(report)["native", metric]
+    assert point.ratio is None
+    assert point.value == by_series(report)["unfused", metric].value
+    assert point.doubt == "It is against fused, and ratios are kept against unfused."
+    (note,) = read_report(json.dumps(report).encode()).notes
+    assert point.doubt in note
 
 
 def test_a_ratio_that_its_numbers_bear_out_has_no_doubt(report):
@@ -83,29 +124,32 @@ def test_a_ratio_that_its_numbers_bear_out_has_no_doubt(report):
 
 
 @pytest.mark.parametrize(
-    ("metric", "ratio", "outcome", "believed"),
+    ("metric", "ratio", "outcome", "believed", "counted"),
     [
-        ("python_bytes", -1.5, "less", True),
-        ("python_bytes", -1.5, "equal", False),
-        ("python_allocs", 0.0, "equal", True),
-        ("native_peak_bytes", 0.2, "more", True),
-        ("instructions", 0.0009, "equal", True),
-        ("instructions", 0.0011, "equal", False),
-        ("gpu_bytes", -0.1, "less", True),
-        ("heat", -1.5, "less", False),
+        ("python_bytes", -1.5, "less", True, "less"),
+        ("python_bytes", -1.5, "equal", False, "less"),
+        ("python_allocs", 0.0, "equal", True, "equal"),
+        ("native_peak_bytes", 0.2, "more", True, "more"),
+        ("instructions", 0.0009, "equal", True, "equal"),
+        ("instructions", 0.0011, "equal", False, "more"),
+        ("gpu_bytes", -0.1, "less", True, "less"),
+        ("heat", -1.5, "less", False, "ambiguous"),
     ],
 )
-def test_counts_of_one_session_are_believed_though_they_are_no_exact_metrics(report, metric, ratio, outcome, believed):
+def test_counts_of_one_session_are_believed_though_they_are_no_exact_metrics(
+    report, metric, ratio, outcome, believed, counted
+):
     (case,) = report["cases"]
-    for variant in case["variants"]:
-        variant["metrics"][metric] = {"unit": "1", "value": 23, "method": "hooks"}
+    for variant, value in zip(case["variants"], (1e6, 1e6 * math.exp(ratio)), strict=True):
+        variant["metrics"][metric] = {"unit": "1", "value": value, "method": "hooks"}
     said = {"log_ratio": ratio, "low": ratio, "high": ratio, "n": 1, "outcome": outcome}
     case["paired"].append({"variant": "fused", "baseline": "unfused", "metric": metric, **said})
     point = by_series(report)["fused", metric]
-    assert point.paired.outcome == (outcome if believed else "ambiguous")
+    assert (point.doubt is None) == believed
+    assert point.ratio.outcome == (outcome if believed else counted)
     assert point.series.exact == (metric == "gpu_bytes")  # of two sessions only these are claimed
     case["variants"][1]["metrics"][metric]["kind"] = "noisy"  # who says so is taken at its word
-    assert by_series(report)["fused", metric].paired.outcome == "ambiguous"
+    assert by_series(report)["fused", metric].ratio.outcome == "ambiguous"
 
 
 def test_a_count_of_zero_is_a_point_and_null_is_none(reports):

@@ -1,0 +1,137 @@
+"""The ratio to the baseline that is kept of a variant's metric: what an upload states of it, as far as numbers bear it out.
+
+Points are stored by this rule, and pages of whole reports show by it, so that both say the same. Pure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from pullback_service.claims import (
+    BASELINE,
+    COUNTED_IN_ONE_SESSION,
+    EXACT_METRICS,
+    WIDEST_MARGIN,
+    doubt_of_count,
+    doubt_of_measurement,
+    outcome_of_counts,
+)
+
+
+class Ratio(NamedTuple):
+    """A variant against the baseline: a natural-log ratio with its interval over `n` groups."""
+
+    baseline: str
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    outcome: str
+
+
+class Kept(NamedTuple):
+    """The ratio that is kept, None where none is, and why it is not as the upload states it, None where it is."""
+
+    ratio: Ratio | None
+    doubt: str | None = None
+
+
+NO_RATIO = Kept(None)
+
+
+class ToldMetric(NamedTuple):
+    """A metric of a variant, as a report tells it. `kind` is None where it does not say."""
+
+    name: str
+    value: float | None
+    kind: str | None
+    direction: str | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether any change of it is a change."""
+        return self.name in EXACT_METRICS if self.kind is None else self.kind == "exact"
+
+    @property
+    def least(self) -> float | None:
+        """The least ratio of counts that is a difference; None of what is no count."""
+        if self.exact:
+            return 0.0
+        return COUNTED_IN_ONE_SESSION.get(self.name) if self.kind is None else None
+
+    @property
+    def is_count(self) -> bool:
+        """Whether values of one session compare by difference."""
+        return self.least is not None
+
+
+def told_value(processes: Sequence[float] | None, value: float | None) -> float | None:
+    """What a report tells of a metric: the median of its processes, or one count."""
+    return median(processes) if processes else value
+
+
+def kept_ratio(stated: Ratio, metric: ToldMetric, value_of_baseline: float | None) -> Kept:
+    """What is kept of a stated ratio: of counts that of the counts themselves, of what was measured what its interval bears out."""
+    if stated.outcome == "failed":
+        return Kept(Ratio(stated.baseline, None, None, None, None, "failed"))
+    if stated.baseline != BASELINE:
+        return Kept(None, f"It is against {stated.baseline}, and ratios are kept against {BASELINE}.")
+    if metric.least is not None:
+        return _of_counts(stated, metric.value, value_of_baseline, metric.least)
+    if stated.outcome == "ambiguous":
+        return Kept(stated)
+    doubt = doubt_of_measurement(
+        stated.outcome,
+        stated.log_ratio,
+        stated.low,
+        stated.high,
+        stated.n,
+        margin=WIDEST_MARGIN,  # a point does not say its own
+        bigger_is_better=metric.direction == "bigger",
+    )
+    return Kept(stated if doubt is None else stated._replace(outcome="ambiguous"), doubt)
+
+
+def kept_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], Kept]:
+    """What is kept of an entry of a stored document, by variant and metric; nothing of a case that failed."""
+    gradient, paired = entry.get("gradient"), entry.get("paired")
+    if not paired or entry.get("error") or (gradient and not gradient.get("ok")):
+        return {}
+    told = {(variant, metric.name): metric for variant, metric in told_metrics(entry)}
+    found = {}
+    for one in paired:
+        metric = told.get((one["variant"], one["metric"]))
+        if metric is not None:
+            base = told.get((BASELINE, metric.name))
+            found[one["variant"], metric.name] = kept_ratio(_stated(one), metric, base and base.value)
+    return found
+
+
+def told_metrics(entry: Mapping[str, Any]) -> Iterator[tuple[str, ToldMetric]]:
+    """Metrics of which an entry of a document has values, with their variant."""
+    for variant in entry.get("variants", []):
+        for name, metric in ({} if variant.get("error") else variant.get("metrics", {})).items():
+            value = told_value(metric.get("processes"), metric.get("value"))
+            if value is not None:
+                yield variant["variant"], ToldMetric(name, value, metric.get("kind"), metric.get("direction"))
+
+
+def _stated(paired: Mapping[str, Any]) -> Ratio:
+    return Ratio(
+        baseline=paired["baseline"],
+        log_ratio=paired.get("log_ratio"),
+        low=paired.get("low"),
+        high=paired.get("high"),
+        n=paired.get("n"),
+        outcome=paired["outcome"],
+    )
+
+
+def _of_counts(stated: Ratio, value: float | None, value_of_baseline: float | None, least: float) -> Kept:
+    if value is None or value_of_baseline is None:
+        return Kept(None, f"There is no count of {BASELINE} in this case.")
+    outcome, log_ratio = outcome_of_counts(value, value_of_baseline, least=least)
+    counted = Ratio(stated.baseline, log_ratio, log_ratio, log_ratio, stated.n, outcome)
+    if stated.outcome == "ambiguous":
+        return Kept(counted._replace(outcome="ambiguous"))
+    return Kept(counted, doubt_of_count(stated.outcome, log_ratio, least=least))
