@@ -133,6 +133,64 @@ def test_labels_are_stored_as_they_are_made_now(bare_database_url):
     ]
 
 
+def test_ratios_of_points_become_those_to_the_baseline_and_those_of_counts(bare_database_url):
+    migrating.upgrade(bare_database_url, "0018")
+    points = [  # metric, exact, variant, value, and what was stated of it: baseline, log ratio, outcome
+        ("time", False, "unfused", 4.0, None, None, None),
+        ("time", False, "fused", 2.0, "unfused", -0.7, "faster"),
+        ("time", False, "native", 1.0, "fused", -0.7, "faster"),
+        ("array_bytes", True, "unfused", 100.0, None, None, None),
+        ("array_bytes", True, "fused", 50.0, "unfused", 0.4, "more"),
+        ("array_bytes", True, "stateful", 50.0, "unfused", -0.693147, "less"),
+        ("array_bytes", True, "native", 0.0, "unfused", None, "less"),
+        ("array_bytes", True, "jax", 25.0, "unfused", 0.4, "ambiguous"),
+        ("array_allocs", True, "fused", 50.0, "unfused", -0.7, "less"),
+        ("instructions", False, "unfused", 100000.0, None, None, None),
+        ("instructions", False, "fused", 100050.0, "unfused", 0.4, "more"),
+    ]
+    with sync_engine(bare_database_url).begin() as connection:
+        connection.exec_driver_sql("INSERT INTO project (name) VALUES ('demo')")
+        connection.exec_driver_sql("INSERT INTO machine (fingerprint, name) VALUES ('f', 'm')")
+        connection.exec_driver_sql(
+            "INSERT INTO commit (project_id, sha, ordered_at) VALUES (1, repeat('a', 40), now())"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO report (id, project_id, commit_id, machine_id, idempotency_key, digest, body_bytes, format, version, "
+            "quality, dirty, cases, points, failures, started_at) "
+            "VALUES (gen_random_uuid(), 1, 1, 1, 'k', '', 0, 'pullback-report', 1, 'clean', false, 1, 1, 0, now())"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO \"case\" (project_id, identity, workload, params, label) VALUES (1, '', 'w', '{}', 'w')"
+        )
+        for number, (metric, exact, variant, value, *ratio) in enumerate(points, start=1):
+            connection.exec_driver_sql(
+                "INSERT INTO series (project_id, case_id, machine_id, variant, variant_kind, metric, unit, direction, exact) "
+                "VALUES (1, 1, 1, %s, 'tier', %s, '1', 'smaller', %s)",
+                (variant, metric, exact),
+            )
+            connection.exec_driver_sql(
+                "INSERT INTO point (series_id, commit_id, report_id, ordered_at, value, quality, baseline, log_ratio, outcome, n) "
+                "SELECT %s, 1, id, now(), %s, 'clean', %s, %s, %s, 7 FROM report",
+                (number, value, *ratio),
+            )
+    migrating.upgrade(bare_database_url, "0019")
+    with sync_engine(bare_database_url).connect() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT metric, variant, baseline, round(log_ratio::numeric, 4)::float8, outcome, n "
+            "FROM point JOIN series ON series.id = series_id WHERE variant != 'unfused' ORDER BY point.id"
+        ).all()
+    assert [tuple(row) for row in rows] == [
+        ("time", "fused", "unfused", -0.7, "faster", 7),
+        ("time", "native", None, None, None, None),
+        ("array_bytes", "fused", "unfused", -0.6931, "less", 7),
+        ("array_bytes", "stateful", "unfused", -0.6931, "less", 7),
+        ("array_bytes", "native", "unfused", None, "less", 7),
+        ("array_bytes", "jax", "unfused", -1.3863, "ambiguous", 7),
+        ("array_allocs", "fused", None, None, None, None),
+        ("instructions", "fused", "unfused", 0.0005, "equal", 7),
+    ]
+
+
 def test_upgrading_twice_changes_nothing(database_url):
     before = migrating.revisions(database_url)
     migrating.upgrade(database_url)
