@@ -21,6 +21,7 @@ from pullback_dashboards.wording import factors, units
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Side
 from pullback_service.comparisons.queries import Compared
+from pullback_service.reports.ratios import NO_RATIO, Ratio, kept_ratios
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -255,15 +256,15 @@ def _reasons(variants: Sequence[VariantBlock]) -> Iterator[str]:
 def _variants(now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: Judged) -> Iterator[VariantBlock]:
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
-    paired, paired_before = _paired_times(now), _paired_times(before or {})
+    ratios, ratios_before = kept_ratios(now), kept_ratios(before or {})
     base, base_before = _processes(entries.get(BASELINE)), _processes(earlier.get(BASELINE))
     for name in in_reading_order(entries):
         entry, old = entries[name], earlier.get(name)
-        said, said_before = paired.get(name), paired_before.get(name)
+        ratio, ratio_before = (of.get((name, "time"), NO_RATIO).ratio for of in (ratios, ratios_before))
         error = entry.get("error")
-        spread, spread_before = _spread(said), _spread(said_before)
+        spread, spread_before = _spread(ratio), _spread(ratio_before)
         is_bigger = bigger_is_better(entry.get("metrics", {}).get("time", {}))
-        outcome = said.get("outcome") if said else None
+        outcome = ratio.outcome if ratio else None
         since, since_tone = _since(judged.get((name, "time")))
         yield VariantBlock(
             variant=name,
@@ -421,14 +422,10 @@ def _told(amount: Amount, layer: Layer) -> str:
     return metric_label(amount.metric) if layer.name == "arrays" else metric_label(amount.metric).replace("gpu", "GPU")
 
 
-def _paired_times(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {p["variant"]: p for p in entry.get("paired", []) if p["metric"] == "time" and p["baseline"] == BASELINE}
-
-
-def _spread(said: Mapping[str, Any] | None) -> factors.Spread | None:
-    if said is None or None in {said.get("log_ratio"), said.get("low"), said.get("high")}:
+def _spread(ratio: Ratio | None) -> factors.Spread | None:
+    if ratio is None or ratio.log_ratio is None or ratio.low is None or ratio.high is None:
         return None
-    return factors.Spread(said["log_ratio"], said["low"], said["high"])
+    return factors.Spread(ratio.log_ratio, ratio.low, ratio.high)
 
 
 def _groups(values: Sequence[float], base: Sequence[float], spread: factors.Spread | None) -> Groups:

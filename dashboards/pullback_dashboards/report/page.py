@@ -16,12 +16,12 @@ from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.report.view import (
     Numbers,
     ReportView,
-    better_bigger,
     case_blocks,
     comparison_row,
     facts_of,
     failures_of,
     left_out,
+    metrics_of,
 )
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.moments import read_instant
@@ -109,7 +109,8 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
     blocks = tuple(case_blocks(document, project=stored.project, labels=labels))
     commit = commit_of(document["commit"])
     harness = document["harness"]
-    bigger = better_bigger(document)
+    stated = document.get("comparisons", [])
+    metrics = metrics_of(document) if stated else {}
     return ReportView(
         id=str(report.id),
         project=stored.project,
@@ -131,8 +132,16 @@ def report_view(stored: StoredReport, document: Mapping[str, Any], *, dropped: s
         dropped=dropped,
         left_out=left_out(document),
         comparisons=tuple(
-            comparison_row(_label(raw["case"]), raw, Commit(raw["reference"]), Commit(raw["candidate"]), bigger)
-            for raw in document.get("comparisons", [])
+            comparison_row(
+                _label(raw["case"]),
+                raw,
+                Commit(raw["reference"]),
+                Commit(raw["candidate"]),
+                metrics,
+                quality=report.quality,
+                dirty=report.dirty,
+            )
+            for raw in stated
         ),
         reproduce=reproduce_command(document, commit),
         job_href=links.job(report.job_id) if report.job_id is not None else None,

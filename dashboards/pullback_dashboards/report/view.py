@@ -1,16 +1,18 @@
 """What the report page shows, out of the outline of the report as it was stored. Keys that are missing are left out, never made up."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from statistics import median
 from typing import Any
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, in_reading_order, metric_label
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.facts import Read, leaves, raw, read
+from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
+from pullback_service.comparisons.judging import Stated, judge
 from pullback_service.reports.outlining import COUNTS
+from pullback_service.reports.ratios import Ratio, ToldMetric, kept_ratios, told_metrics, told_value
 
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
@@ -170,7 +172,7 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
         workload = entry["case"]["workload"]
         error = entry.get("error")
         gradient = entry.get("gradient")
-        paired = {(p["variant"], p["metric"]): p for p in entry.get("paired", [])}
+        kept = kept_ratios(entry)
         variants = {v["variant"]: v for v in entry.get("variants", [])}
         yield CaseBlock(
             case=label,
@@ -187,9 +189,7 @@ def case_blocks(document: Mapping[str, Any], *, project: str, labels: Sequence[s
                 )
             ),
             variants=tuple(
-                _variant(
-                    variants[name], {metric: pair for (variant, metric), pair in paired.items() if variant == name}
-                )
+                _variant(variants[name], {metric: kept[of, metric].ratio for of, metric in kept if of == name})
                 for name in in_reading_order(variants)
             ),
         )
@@ -218,28 +218,37 @@ def bigger_is_better(metric: Mapping[str, Any]) -> bool:
 
 def value_of(metric: Mapping[str, Any]) -> float | None:
     """What a report tells of a metric: the median of its processes, or one count."""
-    processes = metric.get("processes")
-    value: float | None = median(processes) if processes else metric.get("value")
-    return value
+    return told_value(metric.get("processes"), metric.get("value"))
 
 
-def better_bigger(document: Mapping[str, Any]) -> frozenset[str]:
-    """The metrics of a report of which more is better: its comparisons only name theirs."""
-    return frozenset(
-        name
-        for entry in document.get("cases", [])
-        for variant in entry.get("variants", [])
-        for name, metric in variant.get("metrics", {}).items()
-        if bigger_is_better(metric)
-    )
+def metrics_of(document: Mapping[str, Any]) -> Mapping[str, ToldMetric]:
+    """What a report tells of its metrics: its comparisons only name theirs."""
+    return {metric.name: metric for entry in document.get("cases", []) for _, metric in told_metrics(entry)}
 
 
 def comparison_row(
-    label: str, raw: Mapping[str, Any], reference: Commit, candidate: Commit, better_bigger: Collection[str]
+    label: str,
+    raw: Mapping[str, Any],
+    reference: Commit,
+    candidate: Commit,
+    metrics: Mapping[str, ToldMetric],
+    *,
+    quality: str = "clean",
+    dirty: bool = False,
 ) -> ComparisonRow:
-    """One comparison in words. `better_bigger` are the metrics of which more is better."""
-    is_bigger = raw["metric"] in better_bigger
-    ratio, outcome = raw.get("log_ratio"), raw["outcome"]
+    """One comparison in words, judged as wherever two commits are compared; `metrics` are those of the report."""
+    name = raw["metric"]
+    metric = metrics.get(name, ToldMetric(name, None, None, None))
+    is_bigger = metric.direction == "bigger"
+    outcome = judge(
+        None,
+        None,
+        [_stated(raw, quality=quality, dirty=dirty)],
+        exact=metric.exact,
+        counted_together=COUNTED_IN_ONE_SESSION.get(name),
+        bigger_is_better=is_bigger,
+    ).outcome
+    ratio = raw.get("log_ratio")
     return ComparisonRow(
         case=label,
         variant=raw["variant"],
@@ -247,35 +256,46 @@ def comparison_row(
         reference=reference,
         candidate=candidate,
         factor="–" if ratio is None else factors.factor(ratio, raw.get("low"), raw.get("high")),
-        doubt=_interval(raw),
+        doubt=_interval(raw.get("low"), raw.get("high")),
         sign=factors.mark(outcome, bigger_is_better=is_bigger),
         tone=factors.tone(outcome, bigger_is_better=is_bigger),
         outcome=outcome,
     )
 
 
-def _variant(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]]) -> VariantRow:
+def _stated(raw: Mapping[str, Any], *, quality: str, dirty: bool) -> Stated:
+    return Stated(
+        outcome=raw["outcome"],
+        log_ratio=raw.get("log_ratio"),
+        low=raw.get("low"),
+        high=raw.get("high"),
+        n=raw.get("n"),
+        claim=raw.get("claim"),
+        margin=raw.get("margin"),
+        provisional=bool(raw.get("margin_is_provisional")),
+        quality=quality,
+        dirty=dirty,
+    )
+
+
+def _variant(variant: Mapping[str, Any], ratios: Mapping[str, Ratio | None]) -> VariantRow:
     metrics = variant.get("metrics", {})
     time = metrics.get("time", {})
     processes = time.get("processes") or []
-    paired = pairs.get("time")
-    ratio = paired.get("log_ratio") if paired else None
-    outcome = paired.get("outcome") if paired else None
+    numbers = _numbers(time, ratios.get("time"), unit=time.get("unit", "s"))
+    ratio, outcome = numbers.log_ratio, numbers.outcome
     error = variant.get("error")
-    numbers = _numbers(time, paired, unit=time.get("unit", "s"))
     return VariantRow(
         variant=variant["variant"],
         kind=variant.get("kind", "external"),
         time=units.quantity(numbers.value, numbers.unit),
         factor="" if ratio is None else factors.factor(ratio, numbers.low, numbers.high),
-        doubt=_interval(paired or {}),
-        words=""
-        if ratio is None or paired is None
-        else factors.words(ratio, metric="time", outcome=outcome, baseline=paired["baseline"]),
+        doubt=_interval(numbers.low, numbers.high),
+        words="" if ratio is None else factors.words(ratio, metric="time", outcome=outcome, baseline=BASELINE),
         sign=factors.mark(outcome, bigger_is_better=bigger_is_better(time)),
         tone=factors.tone(outcome, bigger_is_better=bigger_is_better(time)),
-        samples=_samples(processes, time.get(COUNTS), paired),
-        amounts=tuple(_amount(name, metric, pairs.get(name)) for name, metric in metrics.items() if name != "time"),
+        samples=_samples(processes, time.get(COUNTS), numbers.groups),
+        amounts=tuple(_amount(name, metric, ratios.get(name)) for name, metric in metrics.items() if name != "time"),
         plan=_plan(variant.get("plan")),
         program_hash=variant.get("program_hash"),
         failure=f"{error['kind']}: {error['message']}" if error else None,
@@ -283,19 +303,19 @@ def _variant(variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]])
     )
 
 
-def _amount(name: str, metric: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Amount:
-    numbers = _numbers(metric, paired, unit=metric.get("unit", ""))
+def _amount(name: str, metric: Mapping[str, Any], ratio: Ratio | None) -> Amount:
+    numbers = _numbers(metric, ratio, unit=metric.get("unit", ""))
     shown, exact = (write(numbers.value, numbers.unit) for write in (units.quantity, units.exact))
     return Amount(name, shown, exact, metric.get("method"), numbers)
 
 
-def _numbers(metric: Mapping[str, Any], paired: Mapping[str, Any] | None, *, unit: str) -> Numbers:
-    told = paired or {}
-    ratio = (told.get(name) for name in ("log_ratio", "low", "high", "n", "outcome"))
-    return Numbers(value_of(metric), unit, *ratio)
+def _numbers(metric: Mapping[str, Any], ratio: Ratio | None, *, unit: str) -> Numbers:
+    if ratio is None:
+        return Numbers(value_of(metric), unit, None, None, None, None, None)
+    return Numbers(value_of(metric), unit, ratio.log_ratio, ratio.low, ratio.high, ratio.n, ratio.outcome)
 
 
-def _samples(processes: Sequence[float], slices: Sequence[int] | None, paired: Mapping[str, Any] | None) -> str:
+def _samples(processes: Sequence[float], slices: Sequence[int] | None, groups: int | None) -> str:
     """How much stands behind a time: 20 processes x 100 slices."""
     if not processes:
         return ""
@@ -303,8 +323,8 @@ def _samples(processes: Sequence[float], slices: Sequence[int] | None, paired: M
     if slices:
         fewest, most = min(slices), max(slices)
         text += f" × {fewest if fewest == most else f'{fewest}–{most}'} slices"
-    if paired and paired.get("n"):
-        text += f", {paired['n']} groups"
+    if groups:
+        text += f", {groups} groups"
     return text
 
 
@@ -344,6 +364,5 @@ def _failure(error: Mapping[str, Any] | None, gradient: Mapping[str, Any] | None
     return None
 
 
-def _interval(raw: Mapping[str, Any]) -> str:
-    low, high = raw.get("low"), raw.get("high")
+def _interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else factors.interval(low, high)

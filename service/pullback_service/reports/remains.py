@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.commits.models import Commit
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Comparison, Failure, Report
@@ -85,6 +86,9 @@ async def _comparisons(session: AsyncSession, report: Report) -> list[dict[str, 
             "high": stated.high,
             "n": stated.n,
             "outcome": stated.outcome,
+            "claim": stated.claim,
+            "margin": stated.margin,
+            "margin_is_provisional": stated.provisional,
         }
         for stated, case, reference, candidate in rows
     ]
@@ -98,6 +102,13 @@ def _entry(case: Case) -> dict[str, Any]:
     return {"case": _told(case), "gradient": None, "error": None, "variants": [], "paired": []}
 
 
+def _kind(series: Series) -> str | None:
+    """Whether it is a count; None leaves that to its name."""
+    if series.exact:
+        return "exact"
+    return None if series.metric in COUNTED_IN_ONE_SESSION else "noisy"
+
+
 def _add(entry: dict[str, Any], point: Point, series: Series) -> None:
     variant = next((one for one in entry["variants"] if one["variant"] == series.variant), None)
     if variant is None:
@@ -109,6 +120,7 @@ def _add(entry: dict[str, Any], point: Point, series: Series) -> None:
         "value": point.value,
         "method": point.method,
         "direction": series.direction,
+        "kind": _kind(series),
     }
     if point.process_values:
         metric["processes"] = list(point.process_values)

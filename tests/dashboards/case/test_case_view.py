@@ -129,6 +129,25 @@ def test_a_ratio_moves_only_with_intervals_apart(view):
     assert page.sentences[0].text == "time against unfused +20.0 %, now 0.600×"
 
 
+@pytest.mark.parametrize(
+    ("changes", "sign"),
+    [
+        ({"low": -2.0, "high": 0.2}, "?"),
+        ({"outcome": "slower"}, "?"),
+        ({"n": 1}, "?"),
+        ({"low": None}, "?"),
+        ({"baseline": "native"}, ""),
+        ({}, "▼"),
+    ],
+)
+def test_a_ratio_is_what_is_kept_of_it_and_not_what_was_uploaded(view, changes, sign):
+    now = told()
+    now.entry["paired"][0].update(changes)
+    block = view(now, told()).variants[1]
+    assert block.sign == sign
+    assert ("faster" in block.words) == (sign == "▼")
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_ratio_claims_nothing_where_something_else_used_the_machine(view, which):
     reports = [told(0.6), told(0.5)]

@@ -4,7 +4,7 @@ import pytest
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.rendering import _templates
-from pullback_dashboards.report.view import better_bigger, case_blocks, comparison_row, facts_of, left_out
+from pullback_dashboards.report.view import case_blocks, comparison_row, facts_of, left_out, metrics_of
 
 
 def document(**entry):
@@ -23,13 +23,17 @@ def block(raw):
     return only
 
 
-def test_a_variant_tells_its_ratio_and_what_stands_behind_it():
-    time = {"unit": "s", "processes": [1e-3] * 20, "slice_counts": [100] * 20}
-    pair = {
+def pair(**changes):
+    said = {
         "variant": "fused", "baseline": "unfused", "metric": "time",
         "log_ratio": -0.6931, "low": -0.70, "high": -0.68, "n": 20, "outcome": "faster",
     }  # fmt: skip
-    row = block(document(variants=[variant("fused", time=time)], paired=[pair])).variants[0]
+    return said | changes
+
+
+def test_a_variant_tells_its_ratio_and_what_stands_behind_it():
+    time = {"unit": "s", "processes": [1e-3] * 20, "slice_counts": [100] * 20}
+    row = block(document(variants=[variant("fused", time=time)], paired=[pair()])).variants[0]
     assert row.factor == "0.500×"
     assert row.words == "2.0× faster than unfused"
     assert row.samples == "20 processes × 100 slices, 20 groups"
@@ -57,15 +61,83 @@ def test_a_comparison_in_a_report_follows_the_direction_of_its_metric():
     hits = {"unit": "1", "value": 5, "kind": "exact", "direction": "bigger"}
     bytes_ = {"unit": "B", "value": 5}
     raw = {"variant": "fused", "outcome": "less", "log_ratio": -0.7}
-    bigger = better_bigger(document(variants=[variant("fused", hits=hits, array_bytes=bytes_)]))
+    metrics = metrics_of(document(variants=[variant("fused", hits=hits, array_bytes=bytes_)]))
     told = {
-        metric: comparison_row("dense", raw | {"metric": metric}, Commit("a" * 40), Commit("b" * 40), bigger)
+        metric: comparison_row("dense", raw | {"metric": metric}, Commit("a" * 40), Commit("b" * 40), metrics)
         for metric in ("hits", "array_bytes")
     }
     assert {metric: (row.tone, row.sign) for metric, row in told.items()} == {
         "hits": ("worse", "▲"),
         "array_bytes": ("better", "▼"),
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "sign"),
+    [
+        ({"low": -1.7, "high": 0.3}, "ambiguous", "?"),
+        ({"outcome": "slower"}, "ambiguous", "?"),
+        ({"n": 1}, "ambiguous", "?"),
+        ({"low": None}, "ambiguous", "?"),
+        ({"outcome": "less"}, "ambiguous", "?"),
+        ({"baseline": "native"}, None, ""),
+        ({}, "faster", "▼"),
+    ],
+)
+def test_a_ratio_is_what_is_kept_of_it_and_not_what_was_uploaded(changes, outcome, sign):
+    time = {"unit": "s", "processes": [1e-3]}
+    row = block(document(variants=[variant("fused", time=time)], paired=[pair(**changes)])).variants[0]
+    assert (row.numbers.outcome, row.sign) == (outcome, sign)
+    assert ("faster" in row.words) == (outcome == "faster")
+
+
+def test_a_rate_is_faster_where_there_is_more_of_it():
+    rate = {"unit": "1/s", "processes": [5e3], "direction": "bigger"}
+    found = {}
+    for log_ratio in (0.7, -0.7):
+        ratio = pair(log_ratio=log_ratio, low=log_ratio - 0.01, high=log_ratio + 0.01)
+        found[log_ratio] = block(document(variants=[variant("fused", time=rate)], paired=[ratio])).variants[0].sign
+    assert found == {0.7: "▼", -0.7: "?"}
+
+
+def test_nothing_is_claimed_of_a_case_with_a_wrong_gradient():
+    time = {"unit": "s", "processes": [1e-3]}
+    wrong = document(variants=[variant("fused", time=time)], paired=[pair()], gradient={"ok": False})
+    row = block(wrong).variants[0]
+    assert (row.factor, row.sign, row.words) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "report", "outcome"),
+    [
+        ({}, {}, "slower"),
+        ({"low": -0.1, "high": 0.3}, {}, "ambiguous"),
+        ({"outcome": "faster"}, {}, "ambiguous"),
+        ({"n": 1}, {}, "ambiguous"),
+        ({"claim": 0.2}, {}, "ambiguous"),
+        ({"outcome": "same", "low": -0.001, "high": 0.001, "log_ratio": 0.0}, {}, "same"),
+        (
+            {"outcome": "same", "low": -0.001, "high": 0.001, "log_ratio": 0.0, "margin_is_provisional": True},
+            {},
+            "ambiguous",
+        ),
+        ({}, {"quality": "contaminated"}, "ambiguous"),
+        ({}, {"dirty": True}, "ambiguous"),
+        ({"outcome": "failed"}, {}, "failed"),
+    ],
+)
+def test_a_comparison_in_a_report_is_judged_as_everywhere(changes, report, outcome):
+    raw = {
+        "variant": "fused",
+        "metric": "time",
+        "outcome": "slower",
+        "log_ratio": 0.1,
+        "low": 0.09,
+        "high": 0.11,
+        "n": 20,
+    }
+    row = comparison_row("dense", raw | changes, Commit("a" * 40), Commit("b" * 40), {}, **report)
+    assert (row.outcome, row.sign) == (outcome, {"slower": "▲", "ambiguous": "?", "same": "=", "failed": "✕"}[outcome])
 
 
 def test_the_plan_is_shown_with_units_and_its_fallbacks():
