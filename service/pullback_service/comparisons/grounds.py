@@ -62,7 +62,7 @@ class Across:
 class Grounds:
     """What uploads state, by series; and what failed, by commit, case, machine and variant, None for all variants.
 
-    `software` is that under the reports of the two commits, as far as it changed between them.
+    `software` is that under the reports of the two commits, as far as it is not the same.
     """
 
     stated: Mapping[Key, StatedSeries] = field(default_factory=dict)

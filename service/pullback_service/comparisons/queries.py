@@ -1,7 +1,7 @@
 """Two commits, series by series: everything is judged by a few numbers, then one page of it is read in full."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from typing import Any, Final, LiteralString, NamedTuple
@@ -21,7 +21,7 @@ from pullback_service.comparisons.grounds import Across, Grounds, Key, read_fail
 from pullback_service.comparisons.judging import CHANGED_COUNTS, Doubt, Judgement, Side, doubt, judge
 from pullback_service.comparisons.outcomes import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.pairing import lay_out, pair
-from pullback_service.machines.software import software_at
+from pullback_service.machines.software import Software, software_at, software_on
 from pullback_service.reports.models import Comparison
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.choosing import SeriesChoice, conditions
@@ -166,7 +166,7 @@ async def compare(
     No groups hold two machines, so between them only counts are claimed; a series is called by the candidate's machine.
 
     Index: ix_point_commit_id_series_id, ix_comparison_candidate, ix_failure_commit_id, ix_report_commit_id: what two
-    commits have, whatever the length of history; where counts differ, ix_facts_change_machine_id.
+    commits have, whatever the length of history; where counts differ, ix_facts_change_machine_id, across pk_machine.
     """
     where = [*(await conditions(session, choice)).values()] if choice.is_narrow else []
     if across is not None:
@@ -182,8 +182,8 @@ async def compare(
     described = await describe_series(session, np.union1d(older.series_id, newer.series_id))
     pairs = pair(described, older, newer, across)
     outcomes = lay_out(described, pairs, grounds, across)
-    if across is None and (pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any()):
-        grounds = replace(grounds, software=await software_at(session, [reference.id, candidate.id]))
+    if pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any():
+        grounds = replace(grounds, software=await _software(session, [reference.id, candidate.id], across))
     judged = Judged(reference.id, candidate.id, across, grounds, outcomes)
     unusual = _unusual(judged, pairs.unusual)
     await _judge_one_by_one(session, judged, unusual)
@@ -319,7 +319,7 @@ def judged_series(
         failure=None if failed is None else failed.message,
         reference_failure=None if failed_before is None else failed_before.message,
         wrong_gradient=wrong_gradient,
-        changed_software=_changed_software(grounds, older, newer),
+        changed_software=_changed_software(grounds, shape.variant, older, newer),
     )
     if across is not None and judgement.kind == "unpaired":
         judgement = judgement._replace(reason=ON_TWO_MACHINES)
@@ -337,11 +337,19 @@ def judged_series(
     )
 
 
-def _changed_software(grounds: Grounds, older: Sequence[PointRow], newer: Sequence[PointRow]) -> str | None:
+async def _software(session: AsyncSession, commit_ids: Collection[int], across: Across | None) -> Software:
+    if across is None:
+        return await software_at(session, commit_ids)
+    return await software_on(session, commit_ids, {across.reference, across.candidate})
+
+
+def _changed_software(
+    grounds: Grounds, variant: str, older: Sequence[PointRow], newer: Sequence[PointRow]
+) -> str | None:
     """In words, what the count of each commit was made with where it was not the same."""
     if not older or not newer:
         return None
-    return grounds.software.between(counting(older).report_id, counting(newer).report_id) or None
+    return grounds.software.between(counting(older).report_id, counting(newer).report_id, variant) or None
 
 
 def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:

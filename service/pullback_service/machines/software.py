@@ -1,13 +1,15 @@
-"""Which software changed on a machine between two of its reports: another NumPy makes other arrays.
+"""Which software two reports were measured with, where it was not the same: another NumPy makes other arrays.
 
 Facts of a machine are told by reports, and what is told differently than before is kept with the time at which it came
-(`FactsChange`). So what stood on a machine when a report came is known, whichever commit it is of.
+(`FactsChange`). So what stood on a machine when a report came is known, whichever commit it is of: between two reports of a
+machine by what changed there, of reports of two machines by the facts of each, with later changes undone.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
@@ -17,12 +19,22 @@ from pullback_service import statements
 
 COUNTS_DEPEND_ON: Final = ("python", "numpy", "scipy", "llvmlite", "blas", "libc")
 """Facts that decide which arrays are made. A kernel or a driver makes others no more than the weather does."""
+COUNTS_OF_PEERS_DEPEND_ON: Final[Mapping[str, Sequence[str]]] = {
+    "autograd": ("autograd",),
+    "jax": ("jax", "jaxlib"),
+    "numba": ("numba",),
+    "torch": ("torch",),
+    "torch-compile": ("torch",),
+}
+"""What decides besides for the variant that a peer is: its own version. Our tiers are at the commit."""
+_FACTS: Final = tuple(dict.fromkeys([*COUNTS_DEPEND_ON, *chain.from_iterable(COUNTS_OF_PEERS_DEPEND_ON.values())]))
 
 _OF_COMMITS: Final[LiteralString] = """
 SELECT id, machine_id, received_at
   FROM report
  WHERE commit_id = ANY (%(commits)s) AND (points > 0 OR failures > 0)
 """
+_OF_COMMITS_ON: Final[LiteralString] = f"{_OF_COMMITS} AND machine_id = ANY (%(machines)s)"
 _OF_IDS: Final[LiteralString] = "SELECT id, machine_id, received_at FROM report WHERE id = ANY (%(reports)s)"
 _CHANGES: Final[LiteralString] = """
 SELECT change.machine_id, change.at, change.before, change.after
@@ -31,6 +43,7 @@ SELECT change.machine_id, change.at, change.before, change.after
  WHERE change.before ?| %(facts)s OR change.after ?| %(facts)s
  ORDER BY change.at, change.id
 """
+_MACHINES: Final[LiteralString] = "SELECT id, facts FROM machine WHERE id = ANY (%(machines)s)"
 
 
 class _Came(NamedTuple):
@@ -49,54 +62,90 @@ class _Change(NamedTuple):
 
 
 class Software:
-    """The software under some reports, as far as it changed between them."""
+    """The software under some reports, as far as it changed between them; with `facts`, also between their machines."""
 
     def __init__(
-        self, came: Mapping[UUID, _Came] | None = None, changes: Mapping[int, Sequence[_Change]] | None = None
+        self,
+        came: Mapping[UUID, _Came] | None = None,
+        changes: Mapping[int, Sequence[_Change]] | None = None,
+        facts: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> None:
         self._came = came or {}
         self._changes = changes or {}
-        self._said: dict[tuple[int, int, int, bool], str] = {}
+        self._facts = facts or {}
+        self._said: dict[tuple[int, int, int, bool, Sequence[str]], str] = {}
 
     @property
     def machines(self) -> Collection[int]:
-        """Those on which anything changed between the reports."""
-        return self._changes.keys()
+        """Those of which two reports may have been measured with different software."""
+        return self._changes.keys() | self._facts.keys()
 
-    def between(self, older: UUID, newer: UUID) -> str:
-        """What a report was measured with and then another, in words, where it was not the same; empty where it was.
+    def between(self, older: UUID, newer: UUID, variant: str) -> str:
+        """With what a variant was measured for a report and for another, in words, where it was not the same; else empty.
 
         The newer one may have come first: late results are as good as any.
         """
         one, other = self._came.get(older), self._came.get(newer)
-        if one is None or other is None or one.machine_id != other.machine_id:
+        if one is None or other is None:
             return ""
+        facts = _facts_of(variant)
+        if one.machine_id == other.machine_id:
+            return self._changed(one, other, facts)
+        if not {one.machine_id, other.machine_id} <= self._facts.keys():
+            return ""
+        return differing_software(self._told_at(one), self._told_at(other), facts, link=" and")
+
+    def _changed(self, one: _Came, other: _Came, facts: Sequence[str]) -> str:
         changes = self._changes.get(one.machine_id)
         if changes is None:
             return ""
         forwards = one.at <= other.at
         first, last = sorted(bisect_right(changes, at, key=_time_of) for at in (one.at, other.at))
-        key = one.machine_id, first, last, forwards
+        key = one.machine_id, first, last, forwards, facts
         if key not in self._said:  # of a long history many pairs are told the same
-            self._said[key] = _told(changes[first:last], forwards=forwards)
+            self._said[key] = _told(changes[first:last], facts, forwards=forwards)
         return self._said[key]
+
+    def _told_at(self, came: _Came) -> Mapping[str, Any]:
+        """The facts of a machine when a report came."""
+        facts = dict(self._facts[came.machine_id])
+        changes = self._changes.get(came.machine_id, ())
+        for change in reversed(changes[bisect_right(changes, came.at, key=_time_of) :]):
+            for fact in change.after.keys() | change.before.keys():
+                facts[fact] = change.before.get(fact)
+        return facts
 
 
 async def software_at(session: AsyncSession, commit_ids: Collection[int]) -> Software:
     """The software under all reports of some commits. Index: ix_report_commit_id, ix_facts_change_machine_id."""
-    return await _software(session, await statements.rows(session, _OF_COMMITS, {"commits": list(commit_ids)}))
+    came = _came(await statements.rows(session, _OF_COMMITS, {"commits": list(commit_ids)}))
+    return Software(came, await _changes(session, came))
+
+
+async def software_on(session: AsyncSession, commit_ids: Collection[int], machine_ids: Collection[int]) -> Software:
+    """The software under the reports of some commits on some machines, which may differ from one machine to another.
+
+    Index: ix_report_commit_id, pk_machine, ix_facts_change_machine_id.
+    """
+    machines = list(machine_ids)
+    came = _came(await statements.rows(session, _OF_COMMITS_ON, {"commits": list(commit_ids), "machines": machines}))
+    facts = await statements.rows(session, _MACHINES, {"machines": machines})
+    return Software(came, await _changes(session, came, until=_NOW), dict(facts))
 
 
 async def software_under(session: AsyncSession, report_ids: Collection[UUID]) -> Software:
     """The software under some reports. Index: pk_report, ix_facts_change_machine_id."""
-    return await _software(session, await statements.rows(session, _OF_IDS, {"reports": list(report_ids)}))
+    came = _came(await statements.rows(session, _OF_IDS, {"reports": list(report_ids)}))
+    return Software(came, await _changes(session, came))
 
 
-def differing_software(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+def differing_software(
+    before: Mapping[str, Any], after: Mapping[str, Any], facts: Sequence[str], *, link: str = ", then"
+) -> str:
     """Such as `numpy 1.26.4, then 2.4.0; python CPython 3.11.7, then CPython 3.12.1`; empty where nothing differs."""
     return "; ".join(
-        f"{fact} {_word(before.get(fact))}, then {_word(after.get(fact))}"
-        for fact in COUNTS_DEPEND_ON
+        f"{fact} {_word(before.get(fact))}{link} {_word(after.get(fact))}"
+        for fact in facts
         if before.get(fact) != after.get(fact)
     )
 
@@ -106,32 +155,46 @@ def doubt_of_change(software: str) -> str:
     return f"Counted with other software ({software}): compare both commits in one installation to tell."
 
 
-async def _software(session: AsyncSession, reports: Sequence[tuple[Any, ...]]) -> Software:
-    came = {id_: _Came(machine_id, at) for id_, machine_id, at in reports}
+_NOW: Final = datetime.max.replace(tzinfo=UTC)
+"""What changed before this is all that changed."""
+
+
+def _came(reports: Sequence[tuple[Any, ...]]) -> Mapping[UUID, _Came]:
+    return {id_: _Came(machine_id, at) for id_, machine_id, at in reports}
+
+
+async def _changes(
+    session: AsyncSession, came: Mapping[UUID, _Came], until: datetime | None = None
+) -> Mapping[int, Sequence[_Change]]:
+    """What changed between the first and the last report of each machine, or since the first one `until` then."""
     times: dict[int, list[datetime]] = defaultdict(list)
     for machine_id, at in came.values():
         times[machine_id].append(at)
     asked = {
         "machines": list(times),
         "first": [min(of_machine) for of_machine in times.values()],
-        "last": [max(of_machine) for of_machine in times.values()],
-        "facts": list(COUNTS_DEPEND_ON),
+        "last": [until or max(of_machine) for of_machine in times.values()],
+        "facts": list(_FACTS),
     }
     changes: dict[int, list[_Change]] = defaultdict(list)
     for machine_id, *change in await statements.rows(session, _CHANGES, asked) if times else ():
         changes[machine_id].append(_Change(*change))
-    return Software(came, dict(changes))
+    return dict(changes)
 
 
-def _told(changes: Sequence[_Change], *, forwards: bool) -> str:
+def _facts_of(variant: str) -> Sequence[str]:
+    return (*COUNTS_DEPEND_ON, *COUNTS_OF_PEERS_DEPEND_ON.get(variant, ()))
+
+
+def _told(changes: Sequence[_Change], facts: Sequence[str], *, forwards: bool) -> str:
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for change in changes:
-        for fact in COUNTS_DEPEND_ON:
+        for fact in facts:
             if fact in change.before or fact in change.after:
                 before.setdefault(fact, change.before.get(fact))
                 after[fact] = change.after.get(fact)
-    return differing_software(before, after) if forwards else differing_software(after, before)
+    return differing_software(before, after, facts) if forwards else differing_software(after, before, facts)
 
 
 def _time_of(change: _Change) -> datetime:

@@ -251,6 +251,44 @@ async def test_counts_made_with_another_numpy_are_not_blamed_on_the_commit(uploa
     assert rows(answer)["fused", "array_bytes"]["outcome"] == "more"
 
 
+async def test_counts_of_a_peer_are_not_blamed_on_the_commit_where_the_peer_is_another(upload, compare, reports):
+    def measured(commit, autograd):
+        variants = [reports.variant("unfused"), reports.variant("fused"), reports.variant("autograd")]
+        for variant in variants[1:]:
+            variant["metrics"]["array_bytes"]["value"] = 1000.0 * commit
+        told = reports.report(commit, cases=[reports.case(variants=variants)])
+        told["machine"]["facts"] |= {"autograd": autograd}
+        return told
+
+    await upload(measured(1, "1.6"), measured(2, "1.7"))
+    found = rows(await compare(base=reports.sha(1), head=reports.sha(2), metric="array_bytes"))
+    assert found["autograd", "array_bytes"]["outcome"] == "ambiguous"
+    assert found["autograd", "array_bytes"]["reason"].startswith(
+        "Counted with other software (autograd 1.6, then 1.7):"
+    )
+    assert found["fused", "array_bytes"]["outcome"] == "more"
+
+
+async def test_counts_of_two_machines_with_different_software_are_not_blamed_on_either(upload, compare, reports):
+    def measured(commit, machine, numpy, counted):
+        told = reports.report(commit, machine=machine)
+        told["machine"]["facts"] |= {"numpy": numpy}
+        told["cases"][0]["variants"][1]["metrics"]["array_bytes"]["value"] = counted
+        return told
+
+    await upload(
+        measured(1, "old", "2.1", 1024.0), measured(1, "new", "2.3", 2048.0), measured(1, "same", "2.1", 2048.0)
+    )
+    await upload(measured(2, "old", "2.3", 1024.0))  # it was told later, and is of another commit
+    asked = {"head": reports.sha(1), "base_machine": "old", "metric": "array_bytes"}
+    found = rows(await compare(**asked, head_machine="new"))
+    row = found["fused", "array_bytes"]
+    assert (row["outcome"], row["kind"]) == ("ambiguous", "exact")
+    assert row["reason"].startswith("Counted with other software (numpy 2.1 and 2.3):")
+    assert found["unfused", "array_bytes"]["outcome"] == "equal"
+    assert rows(await compare(**asked, head_machine="same"))["fused", "array_bytes"]["outcome"] == "more"
+
+
 async def test_every_count_is_told_with_the_software_of_its_own_report(upload, compare, reports):
     def measured(commit, numpy, *workloads, counted=1024.0):
         variants = [reports.variant("unfused"), reports.variant("fused", array_bytes=counted)]
