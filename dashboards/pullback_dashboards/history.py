@@ -292,8 +292,10 @@ def _against_baseline(line: Line, history: History) -> Line:
 
 
 def compared(reading: Reading | None, base: Reading | None) -> Reading | None:
-    """A count against that of the baseline at the same commit."""
+    """A count against that of the baseline at the same commit; of one that is not alike in every call nobody knows."""
     if reading is None or base is None or reading.value is None or base.value is None:
         return reading
     outcome, ratio = outcome_of_counts(reading.value, base.value)
+    if reading.outcome == "ambiguous":
+        outcome = reading.outcome
     return reading._replace(log_ratio=ratio, low=ratio, high=ratio, outcome=outcome, base=base.value)

@@ -32,3 +32,12 @@ def test_a_layer_that_was_not_seen_is_not_compared(build):
     )
     reading = build.history(*lines).find("dense[n=100,f4,cpu]", "fused", "array_bytes").readings[0]
     assert reading.outcome is None
+
+
+def test_a_count_that_is_not_alike_in_every_call_claims_nothing_against_the_baseline(build):
+    lines = (
+        build.line("unfused", [Reading(10.0)], build.bytes),
+        build.line("fused", [Reading(5.0, outcome="ambiguous")], build.bytes),
+    )
+    (reading,) = with_exact_ratios(build.history(*lines)).find("dense[n=100,f4,cpu]", "fused", "array_bytes").readings
+    assert (reading.outcome, reading.log_ratio) == ("ambiguous", pytest.approx(-0.693, abs=1e-3))
