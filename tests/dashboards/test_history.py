@@ -1,6 +1,8 @@
 import math
 
-from pullback_dashboards.history import Reading, in_reading_order
+import pytest
+
+from pullback_dashboards.history import Reading, in_reading_order, with_exact_ratios
 
 
 def test_variants_come_baseline_first_then_tiers_then_peers_by_name():
