@@ -1,7 +1,7 @@
 """`/projects/{project}/commits/{sha}/cases/{case}`: one case at one commit, and what changed since the one that it followed."""
 
-from asyncio import create_task
-from collections.abc import Callable, Iterator
+from asyncio import create_task, gather
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,12 +11,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
 from pullback_dashboards.case.view import CaseView, Step, Told, case_view
-from pullback_dashboards.history import Commit, short_of
+from pullback_dashboards.history import Claim, Commit, short_of
 from pullback_dashboards.opening import Certain, opened, unsaid
 from pullback_dashboards.rendering import csv_twin, json_twin, page
 from pullback_dashboards.routing import WholeNames
 from pullback_service.commits import models as commits
 from pullback_service.commits.naming import named_commit
+from pullback_service.comparisons.queries import Compared
 from pullback_service.comparisons.steps import Step as CommitStep
 from pullback_service.comparisons.steps import judge_steps
 from pullback_service.errors import GoneError, Missing, NotFoundError
@@ -54,49 +55,6 @@ async def _case(
     known = await project_by_name(session, project)
     project_id = ProjectId(known.id)
     commit = (await named_commit(session, project_id, sha, where="commit")).commit
-    place, stored, now = await _readable(
-        session, project_id, case, commit, state, lambda: certain(_title(case, commit.sha))
-    )
-    machine_id = MachineId(place.here.machine.id)
-    earlier = await report_by_id(session, place.before.report_id, with_body=True) if place.before else None
-    # Most of the time of this page is unpacking two files, of which one is unpacked while the database is asked.
-    unpacking = create_task(_told_before(earlier, place.case))
-    series = await series_of_case(session, place.case.id, machine_id)
-    before_id = place.before.commit.id if place.before else None
-    steps = {
-        (one.variant, one.metric): CommitStep(
-            (place.case.id, machine_id, one.variant, one.metric), before_id, commit.id
-        )
-        for one in series
-        if before_id is not None
-    }
-    claims = sources.steps_of_claims(
-        await comparisons_at(session, machine_id, [commit.id], case_id=place.case.id), machine_id
-    )
-    judged = await judge_steps(session, {*steps.values(), *claims.values()})
-    return case_view(
-        now,
-        await unpacking,
-        {key: judged[step] for key, step in steps.items() if step in judged},
-        project=project,
-        case=case,
-        commit=_named(commit),
-        machine=place.here.machine.name,
-        report_id=str(stored.report.id),
-        steps=(_step(project, case, place.before, state), _step(project, case, place.after, state)),
-        claims=[sources.claim_of(one, judged[step], place=0) for one, step in claims.items() if step in judged],
-    )
-
-
-async def _readable(
-    session: AsyncSession,
-    project_id: ProjectId,
-    case: str,
-    commit: commits.Commit,
-    state: State,
-    certain: Callable[[], None],
-) -> tuple[CasePlace, StoredReport, Told]:
-    """The case in the first report that speaks of it and can be read; where none can, why the first cannot."""
     refused: list[tuple[CaseReport, GoneError]] = []
     while True:
         try:
@@ -109,16 +67,72 @@ async def _readable(
                 without=[report.report_id for report, _ in refused],
             )
         except NotFoundError:
-            if refused:
+            if refused:  # none of the reports that speak of it can be read: why the first cannot
                 raise refused[0][1] from None
             raise
         stored = await report_by_id(session, place.here.report_id, with_body=True)
         if stored.report.body is not None and not refused:  # nobody knows what a file was that is dropped
-            certain()
+            certain(_title(case, commit.sha))
         try:
-            return place, stored, await _told(stored, place.case)
+            return await _view(session, project, commit, place, stored, state)
         except GoneError as error:
             refused.append((place.here, error))
+
+
+async def _view(
+    session: AsyncSession, project: str, commit: commits.Commit, place: CasePlace, stored: StoredReport, state: State
+) -> CaseView:
+    """The case as a report tells it."""
+    earlier = await report_by_id(session, place.before.report_id, with_body=True) if place.before else None
+    # Most of the time of this page is unpacking two files, which two threads do while the database is asked.
+    unpacking = create_task(_both(stored, earlier, place.case))
+    try:
+        judged, claims = await _judged(session, place, commit)
+        now, before = await unpacking
+    finally:
+        unpacking.cancel()
+    return case_view(
+        now,
+        before,
+        judged,
+        project=project,
+        case=place.case.label,
+        commit=_named(commit),
+        machine=place.here.machine.name,
+        report_id=str(stored.report.id),
+        steps=(
+            _step(project, place.case.label, place.before, state),
+            _step(project, place.case.label, place.after, state),
+        ),
+        claims=claims,
+    )
+
+
+async def _judged(
+    session: AsyncSession, place: CasePlace, commit: commits.Commit
+) -> tuple[Mapping[tuple[str, str], Compared], Sequence[Claim]]:
+    """What may be said of every series of the case since the commit before, and where uploads compare this one."""
+    machine_id = MachineId(place.here.machine.id)
+    before_id = place.before.commit.id if place.before else None
+    series = await series_of_case(session, place.case.id, machine_id) if before_id is not None else ()
+    steps = {
+        (one.variant, one.metric): CommitStep(
+            (place.case.id, machine_id, one.variant, one.metric), before_id, commit.id
+        )
+        for one in series
+        if before_id is not None
+    }
+    stated = await comparisons_at(session, machine_id, [commit.id], case_id=place.case.id)
+    claims = sources.steps_of_claims(stated, machine_id)
+    judged = await judge_steps(session, {*steps.values(), *claims.values()})
+    return (
+        {key: judged[step] for key, step in steps.items() if step in judged},
+        [sources.claim_of(one, judged[step], place=0) for one, step in claims.items() if step in judged],
+    )
+
+
+async def _both(stored: StoredReport, earlier: StoredReport | None, case: Case) -> tuple[Told, Told | None]:
+    return await gather(_told(stored, case), _told_before(earlier, case))
 
 
 AskedView = Annotated[CaseView, Depends(_read)]
