@@ -11,10 +11,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.factors import Spread
-from pullback_service.claims import outcome_of_counts
+from pullback_service.claims import BASELINE, outcome_of_counts
 from pullback_service.comparisons.judging import Judgement
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")

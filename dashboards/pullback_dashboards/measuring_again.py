@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import Commit
+from pullback_service.claims import BASELINE
 from pullback_service.series.cases import label
 
 

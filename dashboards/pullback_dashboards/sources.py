@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import (
     Claim,
     Commit,
@@ -17,6 +16,7 @@ from pullback_dashboards.history import (
     counts_differ,
     with_exact_ratios,
 )
+from pullback_service.claims import BASELINE
 from pullback_service.comparisons.queries import Compared
 from pullback_service.comparisons.steps import Step
 from pullback_service.errors import Missing, NotFoundError

@@ -12,13 +12,12 @@ from typing import Any, TypeAlias
 
 from pullback_dashboards import links
 from pullback_dashboards.case.differences import Difference, Line, differing_facts, program_lines
-from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
 from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.report.view import bigger_is_better, value_of
 from pullback_dashboards.wording import factors, units
-from pullback_service.claims import COUNTED_IN_ONE_SESSION
+from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Side
 from pullback_service.comparisons.queries import Compared
 from pullback_service.reports.ratios import NO_RATIO, Ratio, kept_ratios

@@ -6,7 +6,7 @@ Okabe and Ito's, adjusted to a contrast of 3 against either ground.
 
 from dataclasses import dataclass
 
-BASELINE = "unfused"
+from pullback_service.claims import BASELINE
 
 _KNOWN = ("fused", "stateful", "native", "numpy", "autograd", "jax", "torch", "torch-compile")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "star", "hexagon")

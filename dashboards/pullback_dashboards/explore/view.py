@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import orjson
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.palette import BASELINE, Look, look_of
+from pullback_dashboards.charts.palette import Look, look_of
 from pullback_dashboards.charts.still import BESIDE_OTHERS, Axes, Curve, Spot, still
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.wording import factors, units
+from pullback_service.claims import BASELINE
 from pullback_service.series.choosing import PARAM
 from pullback_service.series.drawing import DrawnPoint
 from pullback_service.series.finding import StoredSeries

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import TIERS, Claim, History, Line, Reading, doubt_of_count
 from pullback_dashboards.wording import factors, units
+from pullback_service.claims import BASELINE
 from pullback_service.comparisons.judging import Judgement
 
 _TOLD_METRICS = 2

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import TIERS, Metric, Reading, case_order, compared, in_reading_order
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.counting import counted
+from pullback_service.claims import BASELINE
 
 _SAME = 0.005  # in log ratio: a mean that is nearer to 1 is the same
 _BEYOND = 1e6  # in log ratio: counts with zero or less on one side lie beyond all that have a ratio

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import sources
-from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import History, Line, Metric, Reading, in_metric_order, with_exact_ratios
 from pullback_dashboards.news.sources import changes_among
 from pullback_dashboards.news.view import LATELY, changed_cases
@@ -31,6 +30,7 @@ from pullback_dashboards.overview.ranking import (
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.overview.view import SPARK_COMMITS
 from pullback_dashboards.wording.counting import counted
+from pullback_service.claims import BASELINE
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.reports.parts import WRONG_GRADIENT

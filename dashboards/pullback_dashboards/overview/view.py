@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.charts.sparkline import Tick, sparkline
 from pullback_dashboards.history import History, Line, Metric, Reading
 from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
 from pullback_dashboards.overview.state import State
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.counting import counted
+from pullback_service.claims import BASELINE
 
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that

@@ -8,6 +8,7 @@ from typing import Any
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, in_reading_order, metric_label
 from pullback_dashboards.wording import factors, units
+from pullback_dashboards.wording.counting import counted
 from pullback_dashboards.wording.facts import Read, leaves, raw, read
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Stated, judge
@@ -324,7 +325,7 @@ def _samples(processes: Sequence[float], slices: Sequence[int] | None, groups: i
         fewest, most = min(slices), max(slices)
         text += f" × {fewest if fewest == most else f'{fewest}–{most}'} slices"
     if groups:
-        text += f", {groups} groups"
+        text += f", {counted(groups, 'group')}"
     return text
 
 

@@ -15,11 +15,12 @@ from itertools import groupby
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.layout import CONFIG, Figure, shared_layout
-from pullback_dashboards.charts.palette import BASELINE, Look, look_of
+from pullback_dashboards.charts.palette import Look, look_of
 from pullback_dashboards.history import TIERS, Commit, Metric
 from pullback_dashboards.wording import units
 from pullback_dashboards.workload.events import LANES, Event, Lane
 from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView, relative_height
+from pullback_service.claims import BASELINE
 
 _ROW, _LANE, _GAP, _AROUND = 230, 22, 34, 100  # pixels: a plot, a lane of events, between two of them, legend and ticks
 _NARROW_AROUND = 130

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.palette import BASELINE, look_of
+from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.small import SharedScale, small
 from pullback_dashboards.charts.still import Curve, Spot
 from pullback_dashboards.history import TIERS, Metric, in_reading_order
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.scales import is_log
 from pullback_dashboards.workload.view import State
+from pullback_service.claims import BASELINE
 from pullback_service.series.sketching import Sketch
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from pullback_dashboards.charts.badge import badge
-from pullback_dashboards.charts.palette import BASELINE, look_of
+from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.still import WIDTH, Axes, Curve, Note, Spot, standalone, still
 from pullback_dashboards.history import TIERS
 from pullback_dashboards.wording import units
@@ -17,6 +17,7 @@ from pullback_dashboards.workload.view import (
     qualifiers,
     relative_height,
 )
+from pullback_service.claims import BASELINE
 
 _MOST_DRAWN = 90  # marks of a curve
 

@@ -11,11 +11,11 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from fastapi import Query
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.palette import BASELINE
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.events import Counted, Event, events
 from pullback_dashboards.workload.scales import Scale, is_log
+from pullback_service.claims import BASELINE
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "absolute"]
