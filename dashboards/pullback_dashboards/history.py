@@ -113,6 +113,9 @@ class Reading(NamedTuple):
         return Spread(self.log_ratio, self.low, self.high)
 
 
+_NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it to be judged.")
+
+
 def doubt_of_count(verdict: Judgement | None) -> str:
     """Why a count that is another than before may not be the commit's doing; empty where it is."""
     if verdict is None or verdict.outcome in {"less", "more"}:
@@ -188,14 +191,14 @@ class History:
     """Commits, oldest first, and the lines across them, of one project on one machine.
 
     `follows` says by place which other commit one was made from, where that is not the one before it: on another branch.
-    `verdicts` are what may be said of counts that differ between two commits.
+    `verdicts` are what may be said of counts that differ between two commits; None where nobody asked.
     """
 
     commits: tuple[Commit, ...] = ()
     lines: tuple[Line, ...] = field(default=())
     claims: tuple[Claim, ...] = field(default=())
     follows: Mapping[int, int] = field(default_factory=dict)
-    verdicts: Mapping["Pair", Judgement] = field(default_factory=dict)
+    verdicts: Mapping["Pair", Judgement] | None = None
 
     @cached_property
     def variants(self) -> tuple[str, ...]:
@@ -235,13 +238,20 @@ class History:
 
     def before(self, place: int) -> int:
         """The place of the commit that one was made from, as far as anybody told; before the first there is none, -1."""
-        return self.follows.get(place, place - 1)
+        return min(self.follows.get(place, place - 1), place - 1)
 
     def verdict(self, line: Line, before: Reading | None, now: Reading) -> Judgement | None:
         """What may be said of a count that is another than before; None where it is not, or nobody asked."""
-        if before is None or before.report is None or now.report is None:
+        if self.verdicts is None or before is None or not counts_differ(line.metric, before, now):
             return None
-        return self.verdicts.get((line.case, line.variant, line.metric.name, before.report, now.report))
+        pair = line.case, line.variant, line.metric.name, str(before.report), str(now.report)
+        return self.verdicts.get(pair, _NOT_JUDGED)
+
+    @cached_property
+    def speaking(self) -> Mapping[tuple[str, str], Metric]:
+        """The metric by which a variant of a case tells of its failures, which all of them have: its time, else the first."""
+        order = sorted(self.lines, key=lambda line: (line.metric.name != "time", line.metric.name), reverse=True)
+        return {(line.case, line.variant): line.metric for line in order}
 
     def find(self, case: str, variant: str, metric: str) -> Line | None:
         """The line of one series."""

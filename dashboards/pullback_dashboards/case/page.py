@@ -122,8 +122,9 @@ async def _judged(
         for one in series
         if before_id is not None
     }
-    stated = await comparisons_at(session, machine_id, [commit.id], case_id=place.case.id)
-    claims = sources.steps_of_claims(stated, machine_id)
+    asked = [commit.id, *([] if before_id is None else [before_id])]
+    stated = await comparisons_at(session, machine_id, asked, case_id=place.case.id)
+    claims = sources.steps_of_claims((one for one in stated if one.candidate_id == commit.id), machine_id)
     judged = await judge_steps(session, {*steps.values(), *claims.values()})
     return (
         {key: judged[step] for key, step in steps.items() if step in judged},

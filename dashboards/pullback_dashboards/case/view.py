@@ -348,9 +348,12 @@ def _amount(name: str, metric: Mapping[str, Any] | None, judged: Compared | None
     difference = judged.candidate.value - judged.reference.value
     if not difference or not (judged.exact or name in COUNTED_IN_ONE_SESSION):
         return amount
-    doubt = doubt_of_count(judged.judgement)
-    tone = factors.tone("less" if difference < 0 else "more", bigger_is_better=judged.bigger_is_better)
-    return replace(amount, change=units.change(difference, unit), tone="unsure" if doubt else tone, reason=doubt)
+    return replace(
+        amount,
+        change=units.change(difference, unit),
+        tone=_tone(difference, judged),
+        reason=doubt_of_count(judged.judgement),
+    )
 
 
 def _plan(entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> PlanChange | None:
@@ -403,11 +406,39 @@ def _sentences(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[Sen
         if parts:
             worst = min((tone for tone, _ in parts), key=_GRAVITY.index)
             yield Sentence(block.variant, worst, factors.sign(worst), "; ".join(text for _, text in parts))
-    for variant in in_reading_order({variant for variant, _ in judged} - {block.variant for block in variants}):
-        if all(one.candidate is None for (name, _), one in judged.items() if name == variant) and any(
-            one.reference is not None for (name, _), one in judged.items() if name == variant
-        ):
-            yield Sentence(variant, "unsure", factors.sign("unsure"), "not measured here, as it was before")
+    shown = {block.variant for block in variants}
+    for variant in in_reading_order({variant for variant, _ in judged} - shown):
+        yield from _not_in_this_report(variant, {m: one for (name, m), one in judged.items() if name == variant})
+
+
+def _not_in_this_report(variant: str, judged: Mapping[str, Compared]) -> Iterator[Sentence]:
+    """What changed of a variant that the report does not have: others of the commit may have measured it."""
+    if all(one.candidate is None for one in judged.values()):
+        yield Sentence(variant, "unsure", factors.sign("unsure"), "not measured here, as it was before")
+        return
+    parts = []
+    for metric, one in judged.items():
+        if one.exact and one.reference is not None and one.candidate is not None:
+            difference = one.candidate.value - one.reference.value
+            if difference:
+                said = f"{metric_label(metric)} {units.change(difference, one.unit or '')}"
+                parts.append(
+                    (_tone(difference, one), f"{said}, now {units.quantity(one.candidate.value, one.unit or '')}")
+                )
+    since, tone = _since(judged.get("time"))
+    if tone:
+        parts.append((tone, f"time against {BASELINE} {since}"))
+    if parts:
+        worst = min((tone for tone, _ in parts), key=_GRAVITY.index)
+        text = f"{'; '.join(text for _, text in parts)}, by another report of the commit"
+        yield Sentence(variant, worst, factors.sign(worst), text)
+
+
+def _tone(difference: float, judged: Compared) -> str:
+    """Whether a count that differs is better or worse, or nobody knows."""
+    if doubt_of_count(judged.judgement):
+        return "unsure"
+    return factors.tone("less" if difference < 0 else "more", bigger_is_better=judged.bigger_is_better)
 
 
 def _claimed(claims: Sequence[Claim]) -> Iterator[Sentence]:

@@ -14,9 +14,13 @@ from pullback_service.series.queries import CommitFacts, MeasuringMachine
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed on a machine since the commit `before` that this one follows; None where it was its first."""
+    """What changed on a machine since the commit `before` that this one follows.
+
+    That is None where it is the machine's `first`, and where nobody knows which it is.
+    """
 
     machine: str
+    first: bool
     before: Commit | None
     compare_href: str | None
     told: Told
@@ -39,6 +43,7 @@ async def changes_at(
     before = history.commits[at] if at >= 0 else None
     return Changes(
         machine=machine.name,
+        first=len(history.commits) == 1,
         before=before,
         compare_href=links.compare(project, base=before.sha, head=commit.sha, machine=named) if before else None,
         told=tell(history, AT_A_COMMIT, project=project, machine=named),

@@ -9,7 +9,7 @@ from pullback_dashboards import sources
 from pullback_dashboards.history import History
 from pullback_dashboards.news.view import LATELY
 from pullback_dashboards.wording.factors import FLOOR
-from pullback_service.commits.following import followed_on, places_followed
+from pullback_service.commits.following import Placed, followed_on, places_followed
 from pullback_service.comparisons.steps import judge_steps
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.series import overviewing
@@ -42,9 +42,7 @@ async def changes_among(
     failed = await overviewing.failures_at(session, machine_id, ids)
     series = set(await overviewing.changed_series(session, machine_id, ids, floor=FLOOR))
     if failed:
-        series |= set(
-            await overviewing.series_named(session, machine_id, {failure.case.id for failure in failed}, "time")
-        )
+        series |= set(await overviewing.speaking_series(session, machine_id, {failure.case.id for failure in failed}))
     cells = await overviewing.lines_of(session, series, ids)
     history = replace(sources.as_history(recent, cells, failed), follows=follows)
     case_ids = {case.label: case.id for case in (*(cell.case for cell in cells), *(each.case for each in failed))}
@@ -66,5 +64,13 @@ async def _with_those_before(
         for start, reached in followed.items()
         if reached.counts and reached.id not in recent and start != commits[0].id
     }
-    known = sorted([*await commits_of_ids(session, farther), *commits], key=lambda one: (one.ordered_at, one.id))
-    return known, places_followed([(one.ordered_at, one.id) for one in known], followed)
+    known = sorted([*await commits_of_ids(session, farther), *commits], key=_place)
+    known = known[: known.index(commits[-1]) + 1] if commits else known
+    follows = places_followed([_place(one) for one in known], followed)
+    # Of those brought in from before nobody asked what they follow: the way ends there, not at whatever stands beside them.
+    ends = {place: -1 for place, one in enumerate(known) if one.id not in recent}
+    return known, {**ends, **follows}
+
+
+def _place(commit: CommitFacts) -> Placed:
+    return commit.ordered_at, commit.id

@@ -108,12 +108,16 @@ def _unjudged_ratios(history: History, commits: int) -> int:
 
 def _all_changes(history: History, commits: int) -> list["_Change"]:
     """Changes of lines; where these claim nothing, what a comparison of both commits says takes their place."""
-    judged = {(claim.case, claim.variant, claim.metric, claim.place) for claim in history.claims if not claim.reason}
+    judged = {
+        (claim.case, claim.variant, claim.metric, claim.place, claim.reference)
+        for claim in history.claims
+        if not claim.reason
+    }
     changes = [
         change
         for line in history.lines
         for change in _changes(line, history, commits)
-        if not (change.open and (change.case, change.variant, change.metric, change.place) in judged)
+        if (change.case, change.variant, change.metric, change.place, change.open_against) not in judged
     ]
     first = len(history.commits) - commits
     return changes + [
@@ -163,7 +167,7 @@ def _rank(change: "_Change") -> int:
 class _Change:
     """A change at a commit: where, how large (for sorting only), and in words. What is `told_with` the same is one item.
 
-    What is `open` claims nothing: a comparison of both commits knows better.
+    What is `open_against` another commit claims nothing: a comparison with that knows better.
     """
 
     place: int
@@ -174,7 +178,7 @@ class _Change:
     text: str
     note: str = ""
     metric: str = "time"
-    open: bool = False
+    open_against: str = ""
     told_with: str = ""
 
 
@@ -200,22 +204,30 @@ def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
         if now is None or last is None:
             continue
         if now.failure:
-            if not last.failure and line.metric.name == "time":
+            if not last.failure and _tells_of_failures(line, history):
                 text = f"fails since this commit: {now.failure}"
                 yield _Change(place, math.inf, line.case, line.variant, "failed", text, told_with=text)
             continue
-        if last.failure and line.metric.name == "time":
+        if last.failure and _tells_of_failures(line, history):
             yield _Change(place, math.inf, line.case, line.variant, "plain", _AGAIN, told_with=_AGAIN)
-        before = history.reading_before(line, place, failed=False)[1]
+        at, before = history.reading_before(line, place, failed=False)
         if before is None:
             continue
         if line.metric.exact:
-            yield from _counted(place, before, now, line, history.verdict(line, before, now))
+            verdict = history.verdict(line, before, now)
+            yield from _counted(place, before, now, line, history.commits[at].sha, verdict)
         elif line.metric.name == "time" and line.variant in TIERS:  # a commit of ours moves no peer
-            yield from _moved_ratio(place, before, now, line)
+            yield from _moved_ratio(place, before, now, line, history.commits[at].sha)
 
 
-def _counted(place: int, before: Reading, now: Reading, line: Line, verdict: Judgement | None) -> Iterator[_Change]:
+def _tells_of_failures(line: Line, history: History) -> bool:
+    """Whether this is the line of its variant that tells of failures, which all have: that of its time, else the first."""
+    return line.metric == history.speaking[line.case, line.variant]
+
+
+def _counted(
+    place: int, before: Reading, now: Reading, line: Line, reference: str, verdict: Judgement | None
+) -> Iterator[_Change]:
     """A count that is another than before; where that may not be the commit's doing, with the reason."""
     if before.value is None or now.value is None or before.value == now.value:
         return
@@ -227,8 +239,8 @@ def _counted(place: int, before: Reading, now: Reading, line: Line, verdict: Jud
     size = _size(before.value, now.value)
     if doubt := doubt_of_count(verdict):
         yield _Change(
-            place, size, line.case, line.variant, "unsure", text, doubt, metric=line.metric.name, open=True,
-            told_with=doubt,
+            place, size, line.case, line.variant, "unsure", text, doubt, metric=line.metric.name,
+            open_against=reference, told_with=doubt,
         )  # fmt: skip
         return
     outcome = "less" if now.value < before.value else "more"
@@ -243,7 +255,7 @@ def _size(before: float, now: float) -> float:
     return abs(math.log(now) - math.log(before)) if before > 0 < now else _BEYOND + abs(now - before)
 
 
-def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Iterator[_Change]:
+def _moved_ratio(place: int, before: Reading, now: Reading, line: Line, reference: str) -> Iterator[_Change]:
     bigger_is_better = line.metric.bigger_is_better
     moved = factors.move(before.spread, now.spread, bigger_is_better=bigger_is_better)
     if moved is None or before.log_ratio is None or now.log_ratio is None or before.contaminated or now.contaminated:
@@ -252,5 +264,6 @@ def _moved_ratio(place: int, before: Reading, now: Reading, line: Line) -> Itera
     note = "intervals apart, not yet confirmed by a paired comparison"
     yield _Change(
         place, abs(now.log_ratio - before.log_ratio), line.case, line.variant,
-        factors.tone(moved, bigger_is_better=bigger_is_better), text, note, open=True, told_with=f"{line.variant} moved {moved}",
+        factors.tone(moved, bigger_is_better=bigger_is_better), text, note, open_against=reference,
+        told_with=f"{line.variant} moved {moved}",
     )  # fmt: skip

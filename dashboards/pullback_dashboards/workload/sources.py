@@ -118,7 +118,7 @@ async def find(
         machine=machine.name,
         history=history,
         counts=tuple(
-            _counted(change, places[change.commit_id], history.verdicts.get(_pair(case, change)))
+            _counted(change, places[change.commit_id], (history.verdicts or {}).get(_pair(case, change)))
             for change in found.changes
         ),
         thinned=found.thinned,

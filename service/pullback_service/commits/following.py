@@ -13,9 +13,10 @@ from typing import Final, LiteralString, NamedTuple, TypeAlias
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits.naming import FARTHEST_ANCESTOR
 from pullback_service.ids import MachineId, ProjectId
 
+FARTHEST = 2_000
+"""Commits that nobody measured, walked through for all that are asked for. Behind them what is before in history is as good."""
 Placed: TypeAlias = tuple[datetime, int]
 """Where a commit stands in history."""
 
@@ -28,18 +29,20 @@ class Reached(NamedTuple):
     counts: bool
 
 
+# Edges and not ways: what many commits descend from is walked once.
 _WALK: Final[LiteralString] = """
-WITH RECURSIVE walk AS (
-       SELECT asked.id AS start, commit.id, commit.ordered_at, 0 AS steps, false AS counts
+WITH RECURSIVE edge AS (
+       SELECT asked.id AS child, parent.id, parent.ordered_at, EXISTS ({counts}) AS counts
          FROM unnest(%(commits)s::bigint[]) asked (id)
-         JOIN commit USING (id)
-        UNION ALL
-       SELECT walk.start, parent.id, parent.ordered_at, walk.steps + 1, EXISTS ({counts})
-         FROM walk
-         JOIN commit_parent edge ON edge.commit_id = walk.id AND edge.position = 0
-         JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = edge.parent_sha
-        WHERE NOT walk.counts AND walk.steps < %(farthest)s)
-SELECT DISTINCT ON (start) start, ordered_at, id, counts FROM walk ORDER BY start, steps DESC
+         JOIN commit_parent told ON told.commit_id = asked.id AND told.position = 0
+         JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = told.parent_sha
+        UNION
+       SELECT edge.id, parent.id, parent.ordered_at, EXISTS ({counts})
+         FROM edge
+         JOIN commit_parent told ON told.commit_id = edge.id AND told.position = 0
+         JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = told.parent_sha
+        WHERE NOT edge.counts)
+SELECT child, ordered_at, id, counts FROM edge LIMIT %(most)s
 """
 _BY_MACHINE: Final[LiteralString] = _WALK.replace(
     "{counts}",
@@ -75,16 +78,29 @@ async def followed_in(
 def places_followed(places: Sequence[Placed], followed: Mapping[int, Reached]) -> Mapping[int, int]:
     """By its place, of each of some commits that does not follow the one before it, the place of the one that it follows.
 
-    That is -1 where it is none of them. Commits come oldest first.
+    That is -1 where it is none of them, and none that stands before it. Commits come oldest first.
     """
     at = {commit_id: place for place, (_, commit_id) in enumerate(places)}
     found = {}
-    for start, reached in followed.items():
-        before_known = bisect_left(places, (reached.ordered_at, reached.id)) - 1
-        before = at.get(reached.id, -1) if reached.counts else before_known
-        if before != at[start] - 1:
-            found[at[start]] = before
+    for place, (_, commit_id) in enumerate(places):
+        reached = followed.get(commit_id)
+        if reached is not None and reached.counts:
+            before = at.get(reached.id, -1)
+            before = before if before < place else -1
+        else:
+            before = place - 1
+            # An ancestor of which nobody told a date stands where it was first heard of, which may be behind its children.
+            if reached is not None:
+                before = min(before, bisect_left(places, (reached.ordered_at, reached.id)) - 1)
+            while before >= 0 and _is_made_from(followed.get(places[before][1]), commit_id):
+                before -= 1
+        if before != place - 1:
+            found[place] = before
     return found
+
+
+def _is_made_from(reached: Reached | None, commit_id: int) -> bool:
+    return reached is not None and reached.counts and reached.id == commit_id
 
 
 async def _walked(
@@ -94,6 +110,18 @@ async def _walked(
     commit_ids: Collection[int],
     values: Mapping[str, object],
 ) -> Mapping[int, Reached]:
-    asked = {"commits": statements.array_of(commit_ids), "project": project_id, "farthest": FARTHEST_ANCESTOR}
+    """Where the way ends of each commit of which a known parent was told."""
+    asked = {
+        "commits": statements.array_of(commit_ids), "project": project_id, "most": len(commit_ids) + FARTHEST,
+    }  # fmt: skip
     rows = await statements.rows(session, statement, {**asked, **values}) if commit_ids else []
-    return {start: Reached(*reached) for start, *reached in rows}
+    parents = {child: Reached(*parent) for child, *parent in rows}
+    return {start: _end_of(start, parents) for start in commit_ids if start in parents}
+
+
+def _end_of(start: int, parents: Mapping[int, Reached]) -> Reached:
+    reached, walked = parents[start], {start}
+    while not reached.counts and reached.id in parents and reached.id not in walked:
+        walked.add(reached.id)
+        reached = parents[reached.id]
+    return reached

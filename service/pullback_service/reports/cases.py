@@ -118,9 +118,15 @@ async def _before(session: AsyncSession, project_id: ProjectId, case: Case, here
     """The nearest ancestor at which the machine measured the case; behind the last that is known, what lies before that."""
     of_machine = select(Series.id).where(Series.case_id == case.id, Series.machine_id == here.machine.id)
     series = (await session.scalars(of_machine)).all()
-    reached = (await followed_in(session, project_id, series, [here.commit.id]))[here.commit.id]
-    if not reached.counts:
-        return await _neighbour(session, case, here, (reached.ordered_at, reached.id), later=False)
+    reached = (await followed_in(session, project_id, series, [here.commit.id])).get(here.commit.id)
+    if reached is None or not reached.counts:
+        # An ancestor of which nobody told a date stands where it was first heard of, which may be behind its children.
+        place = here.commit.ordered_at, here.commit.id
+        place = place if reached is None else min(place, (reached.ordered_at, reached.id))
+        found = await _neighbour(session, case, here, place, later=False)
+        onward = await followed_in(session, project_id, series, [found.commit.id]) if found else {}
+        is_child = any(there.counts and there.id == here.commit.id for there in onward.values())
+        return None if is_child else found
     commit = await session.get_one(Commit, reached.id)
     return await _speaking_report(session, case, commit, machine=here.machine.name)
 

@@ -25,6 +25,7 @@ from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.models import Machine
 from pullback_service.reports.models import Failure
+from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.lean_points import LeanPoint, lean_points_of, lean_points_since
 from pullback_service.series.models import Case, Point, Series
 from pullback_service.series.overviewing import KnownCase
@@ -198,7 +199,7 @@ async def case_history(
         points=[point for point in points if point.commit_id in known],
         failures=[failure for failure in failures if failure.commit.id in known],
         before=before,
-        changes=await _changes(session, [one for one in series if one.exact and changes], places, follows),
+        changes=await _changes(session, [one for one in series if one.exact and changes], places, follows, failures),
         thinned=thinned and len(kept) < total,
         follows=follows,
     )
@@ -360,11 +361,19 @@ SELECT changed.series_id, changed.commit_before, changed.commit_id, changed.befo
 
 
 async def _changes(
-    session: AsyncSession, series: Sequence[CaseSeries], places: Sequence[Place], follows: Mapping[int, int]
+    session: AsyncSession,
+    series: Sequence[CaseSeries],
+    places: Sequence[Place],
+    follows: Mapping[int, int],
+    failures: Sequence[FailedCase],
 ) -> Sequence[CountChange]:
-    """Counts that differ from those of the commit that was followed. Index: ix_point_series_history, pk_point."""
-    if follows:
-        return await _changes_of_branches(session, series, places, follows)
+    """Counts that differ from those of the commit that was followed. Index: ix_point_series_history, pk_point.
+
+    What was counted where a report found the gradient wrong is no count.
+    """
+    wrong = frozenset((failure.commit.id, failure.variant) for failure in failures if failure.kind == WRONG_GRADIENT)
+    if follows or wrong:
+        return await _changes_one_by_one(session, series, places, follows, wrong)
     if not series:
         return []
     (ordered_at, commit), known = places[0], {commit_id for _, commit_id in places}
@@ -381,28 +390,40 @@ async def _changes(
     ]
 
 
-async def _changes_of_branches(
-    session: AsyncSession, series: Sequence[CaseSeries], places: Sequence[Place], follows: Mapping[int, int]
+async def _changes_one_by_one(
+    session: AsyncSession,
+    series: Sequence[CaseSeries],
+    places: Sequence[Place],
+    follows: Mapping[int, int],
+    wrong: frozenset[tuple[int, str | None]],
 ) -> Sequence[CountChange]:
-    """The same where commits do not all follow the one before them. Index: ix_point_series_history."""
+    """The same where commits do not all follow the one before them, or some count for nothing. Index: ix_point_series_history."""
     at = {commit_id: place for place, (_, commit_id) in enumerate(places)}
-    points = await lean_points_since(session, [one.id for one in series], places[0]) if series else []
+    variants = {one.id: one.variant for one in series}
+    points = await lean_points_since(session, list(variants), places[0]) if series else []
     counted: dict[int, dict[int, LeanPoint]] = {}
     for point in points:
-        if point.commit_id in at:
+        if point.commit_id in at and not wrong & {
+            (point.commit_id, variants[point.series_id]),
+            (point.commit_id, None),
+        }:
             counted.setdefault(point.series_id, {})[at[point.commit_id]] = point
     found = []
     for one in series:
         told = counted.get(one.id, {})
         for place, now in told.items():
-            before = follows.get(place, place - 1)
+            before = _followed(follows, place)
             while before >= 0 and before not in told:
-                before = follows.get(before, before - 1)
+                before = _followed(follows, before)
             if before >= 0 and told[before].value != now.value:
                 older = told[before]
                 reports = UUID(older.report_id), UUID(now.report_id)
                 found.append(CountChange(one, older.commit_id, now.commit_id, older.value, now.value, reports))
     return sorted(found, key=lambda change: (at[change.commit_id], -change.series.id))[-MOST_CHANGES:]
+
+
+def _followed(follows: Mapping[int, int], place: int) -> int:
+    return min(follows.get(place, place - 1), place - 1)
 
 
 def _by_series(light: Sequence[Light]) -> list[list[Light]]:

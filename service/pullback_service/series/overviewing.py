@@ -10,6 +10,7 @@ from typing import LiteralString, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, exists, lateral, or_, select, true, tuple_
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -359,27 +360,31 @@ async def changed_series(
     return [series_id for (series_id,) in await statements.rows(session, _CHANGED, values)]
 
 
-async def series_named(
-    session: AsyncSession, machine_id: MachineId, case_ids: Collection[int], metric: str
-) -> Sequence[int]:
-    """Series of some cases in a metric. Index: uq_series_case_id_variant_metric_machine_id."""
+async def speaking_series(session: AsyncSession, machine_id: MachineId, case_ids: Collection[int]) -> Sequence[int]:
+    """A series of every variant of some cases: of its time, else of whatever comes first.
+
+    Index: uq_series_case_id_variant_metric_machine_id.
+    """
     return list(
         await session.scalars(
-            select(Series.id).where(
-                among(Series.case_id, case_ids), Series.machine_id == machine_id, Series.metric == metric
-            )
+            select(Series.id)
+            .ext(distinct_on(Series.case_id, Series.variant))
+            .where(among(Series.case_id, case_ids), Series.machine_id == machine_id)
+            .order_by(Series.case_id, Series.variant, Series.metric != "time", Series.metric)
         )
     )
 
 
 def _stated(of_case: LiteralString) -> LiteralString:
     return f"""
-SELECT c.case_id, "case".workload, "case".label, c.variant, c.metric, commit.sha, c.reference_id, c.candidate_id
+SELECT c.case_id, "case".workload, "case".label, c.variant, c.metric, older.id, older.sha, older.ordered_at, newer.id,
+       newer.sha, newer.ordered_at
   FROM comparison c
   JOIN "case" ON "case".id = c.case_id
-  JOIN commit ON commit.id = c.reference_id
+  JOIN commit older ON older.id = c.reference_id
+  JOIN commit newer ON newer.id = c.candidate_id
  WHERE c.candidate_id = ANY (%(commits)s) AND c.machine_id = %(machine)s AND c.reference_id != c.candidate_id {of_case}
- GROUP BY c.case_id, "case".workload, "case".label, c.variant, c.metric, commit.sha, c.reference_id, c.candidate_id
+ GROUP BY c.case_id, "case".id, c.variant, c.metric, older.id, newer.id
  ORDER BY max(c.id) DESC
  LIMIT %(most)s
 """  # noqa: S608 - our own words
@@ -392,16 +397,19 @@ _STATED_OF_CASE = _stated("AND c.case_id = %(case)s")
 async def comparisons_at(
     session: AsyncSession, machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
 ) -> Sequence[StatedComparison]:
-    """Of what uploads state how some commits of a project that was found compare with others, the newest statement last.
+    """Of what uploads state how some commits of a project that was found compare with earlier ones, the newest last.
 
+    What is stated of an earlier one against a later says as much of the later one; it is found where both are asked for.
     Index: ix_comparison_candidate, pk_case, pk_commit.
     """
     values = {"commits": list(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_CLAIMS}
     found = await statements.rows(session, _STATED if case_id is None else _STATED_OF_CASE, values)
-    return [
-        StatedComparison(KnownCase(case, workload, label), *stated)
-        for case, workload, label, *stated in reversed(found)
-    ]
+    told: dict[StatedComparison, None] = {}
+    for case, workload, label, variant, metric, *ends in reversed(found):
+        (_, older, sha), (_, newer, _) = sorted((at, id_, name) for id_, name, at in (ends[:3], ends[3:]))
+        if newer in commit_ids:
+            told[StatedComparison(KnownCase(case, workload, label), variant, metric, sha, older, newer)] = None
+    return list(told)
 
 
 def _in_suite(project_id: ProjectId, machine_id: MachineId, suite: str) -> ColumnElement[bool]:

@@ -141,6 +141,96 @@ def test_whatever_the_reports_every_page_says_of_a_step_what_compare_says(client
     assert lane == told
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_commits_that_nobody_dated_lead_nobody_in_circles(client, seed):
+    """Known from a statement alone or imported without a date, a parent stands behind its children."""
+    chance, project = random.Random(seed), f"undated-{seed}"
+    for place in chance.sample(list(PARENTS), len(PARENTS)):
+        report = report_at(place, project, chance)
+        if chance.random() < 0.5:
+            report["commit"]["authored_at"] = None
+        for before in list(ancestors(place))[:1] if chance.random() < 0.5 else ():
+            ends = (SHAS[before], SHAS[place]) if chance.random() < 0.5 else (SHAS[place], SHAS[before])
+            report["comparisons"] = [
+                {
+                    "case": report["cases"][0]["case"], "variant": "fused", "metric": "time", "reference": ends[0],
+                    "candidate": ends[1], "log_ratio": 0.2, "low": 0.19, "high": 0.21, "n": 20, "outcome": "slower",
+                    "claim": 0.01, "margin": 0.01,
+                }
+            ]  # fmt: skip
+        send(client, report)
+    paths = [f"/?project={project}", f"/projects/{project}/feed.atom", f"/projects/{project}/workloads/dense_bias_act"]
+    paths += [f"/projects/{project}/commits/{sha}" for sha in SHAS[: len(PARENTS)]]
+    for path in paths:
+        answer = client.get(path, headers={"accept": "text/html"})
+        assert (path, answer.status_code) == (path, 200)
+        assert "Unexpected" not in answer.text
+
+
+def test_a_statement_says_as_much_of_the_later_commit_whichever_it_judges(client):
+    later = report_at(1, "turned")
+    later["comparisons"] = [
+        {
+            "case": later["cases"][0]["case"], "variant": "fused", "metric": "time", "reference": SHAS[1],
+            "candidate": SHAS[0], "log_ratio": -0.2, "low": -0.21, "high": -0.19, "n": 20, "outcome": "faster",
+            "claim": 0.01, "margin": 0.01,
+        }
+    ]  # fmt: skip
+    send(client, report_at(0, "turned"), later)
+    (item,) = client.get("/overview.json", params={"project": "turned"}).json()["news"]
+    assert (item["sha"], item["mark"]) == (SHAS[1], "▲")
+    assert item["text"].startswith(f"22.1 % more time than {SHAS[0][:9]}")
+    view = client.get(f"/projects/turned/commits/{SHAS[1]}/cases/{quote(CASE)}.json").json()
+    assert [(said["variant"], said["tone"]) for said in view["sentences"]] == [("fused", "worse")]
+
+
+def test_what_only_counts_tells_of_its_failures_too(client):
+    counting, failed = report_at(0, "counting"), report_at(1, "counting")
+    for variant in counting["cases"][0]["variants"]:
+        del variant["metrics"]["time"]
+    counting["cases"][0]["paired"] = []
+    failed["cases"][0] |= {"error": {"kind": "crash", "message": "broke"}, "variants": [], "paired": []}
+    send(client, counting, failed)
+    (item,) = client.get("/overview.json", params={"project": "counting"}).json()["news"]
+    assert (item["mark"], item["variant"], item["text"]) == ("✕", "unfused, fused", "fails since this commit: broke")
+
+
+def test_what_another_report_of_the_commit_counted_is_told_of_the_case(client):
+    first, second = report_at(1, "twice", fused=1500), report_at(1, "twice")
+    second["cases"][0]["variants"].pop()
+    second["cases"][0]["paired"] = []
+    send(client, report_at(0, "twice"), first, second)
+    view = client.get(f"/projects/twice/commits/{SHAS[1]}/cases/{quote(CASE)}.json").json()
+    (said,) = view["sentences"]
+    assert (said["variant"], said["tone"]) == ("fused", "worse")
+    assert said["text"].endswith("by another report of the commit")
+
+
+def test_a_way_that_ends_before_the_window_leads_to_no_other_branch(client):
+    """The main branch measures the case in turn with another one; a topic branch lies between."""
+    other = CASES[2:3]
+
+    def of_another_case(place, parent):
+        report = made_report(place, project="farther", cases=other)
+        report["id"] = str(uuid.uuid4())
+        report["commit"]["parents"] = [] if parent is None else [SHAS[parent]]
+        report["harness"]["quality"] = "clean"
+        return report
+
+    newest = report_at(7, "farther", fused=600)
+    newest["commit"] |= {"sha": SHAS[8], "parents": [SHAS[2]], "authored_at": "2026-03-20T00:00:00Z"}
+    send(
+        client,
+        report_at(0, "farther", fused=600),
+        report_at(1, "farther", fused=9000),
+        of_another_case(2, 0),
+        *(of_another_case(place, 1) for place in (3, 4, 5, 6, 7)),
+        newest,
+    )
+    news = client.get("/overview.json", params={"project": "farther"}).json()["news"]
+    assert not [item for item in news if item["sha"] == SHAS[8] and "array bytes" in item["text"]]
+
+
 def test_what_another_branch_did_is_not_the_doing_of_the_commit_after_it(client):
     """A pull request counts ten times as much, measured between two commits of the main branch that count alike."""
     send(client, *(report_at(place, "parted", fused=6000 if place == 2 else 600) for place in (0, 1, 2, 3)))

@@ -116,7 +116,11 @@ def test_a_session_of_which_nothing_may_be_claimed_takes_nothing_back(build):
 def test_a_count_that_changed_across_a_commit_that_failed_is_told_where_it_runs_again(build):
     readings = [Reading(50.0), Reading(failure="boom"), Reading(60.0)]
     told = news(build.history(build.line("fused", readings, build.bytes)))
-    assert [(item.mark, item.text) for item in told] == [("▲", "array bytes 50\u202fB → 60\u202fB (+10\u202fB)")]
+    assert [(item.mark, item.text) for item in told] == [
+        ("=", "runs again since this commit"),
+        ("▲", "array bytes 50\u202fB → 60\u202fB (+10\u202fB)"),
+        ("✕", "fails since this commit: boom"),
+    ]
 
 
 @pytest.mark.parametrize("values", [(3.0, -3.0), (0.0, -5.0), (-1.0, 2.0), (1e308, 5e-324), (0.0, 4.0)])
@@ -164,18 +168,23 @@ def test_a_variant_that_runs_again_is_news(build):
 
 
 def test_what_a_session_says_takes_the_place_of_a_ratio_that_moved(history):
-    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "slower", 0.03, 0.026, 0.034, 20)
+    before = history.commits[2].sha
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", before, "slower", 0.03, 0.026, 0.034, 20)
     told = [item for item in news(replace(history, claims=(claim,))) if "time" in item.text]
-    assert ("fused", "3.0 % more time than aaaaaaaaa (+2.6 % to +3.5 %, 20 groups)") in {
+    assert ("fused", f"3.0 % more time than {before[:9]} (+2.6 % to +3.5 %, 20 groups)") in {
         (t.variant, t.text) for t in told
     }
     assert not any(item.variant == "fused" and "moved" in item.text for item in told)
 
 
 def test_a_session_that_found_no_difference_takes_back_a_ratio_that_moved(history):
-    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "same", 0.001, -0.004, 0.006, 20)
+    before = history.commits[2].sha
+    claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", before, "same", 0.001, -0.004, 0.006, 20)
     told = [item for item in news(replace(history, claims=(claim,))) if "time" in item.text]
     assert all(item.variant != "fused" for item in told)
+    elsewhere = replace(claim, reference="a" * 40)  # says nothing of the commit that this one follows
+    told = [item for item in news(replace(history, claims=(elsewhere,))) if "time" in item.text]
+    assert any(item.variant == "fused" and "moved" in item.text for item in told)
 
 
 def test_what_a_session_says_of_a_metric_follows_its_direction(history):

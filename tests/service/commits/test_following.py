@@ -85,3 +85,21 @@ def test_places_are_told_where_they_are_not_those_before():
         5: Reached(days[4], 4, counts=True),
     }
     assert places_followed(places, followed) == {2: 0, 3: 1}
+
+
+def test_no_commit_follows_one_that_stands_behind_it_or_was_made_from_it():
+    """The second was made from the third, of which nobody told a date, nor from what it was made."""
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    places = [(day + timedelta(days=number), number) for number in (1, 2, 3)]
+    followed = {2: Reached(*places[2], counts=True)}
+    assert places_followed(places, followed) == {1: -1, 2: 0}
+    stub = Reached(day + timedelta(days=9), 9, counts=False)  # known by its hash alone, so heard of last
+    assert places_followed(places, {1: stub}) == {}
+
+
+async def test_a_way_through_many_commits_leads_all_that_descend_from_them(told, session):
+    await told((1, None))
+    for number in range(2, 60):  # a chain of which only the ends are measured, and whose commits are known
+        await told((number, number - 1), machine="other")
+    await told(*((number, 59) for number in range(60, 64)))
+    assert await followed(session) == {60: 1, 61: 1, 62: 1, 63: 1} | dict.fromkeys(range(2, 60), 1)
