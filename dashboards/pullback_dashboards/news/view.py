@@ -77,13 +77,29 @@ def tell(history: History, extent: Extent, *, project: str, machine: str | None)
     together: dict[tuple[int, str], list[_Change]] = {}
     for change in _all_changes(history, extent.commits):
         together.setdefault((change.place, change.told_with or f"{change.variant} {change.text}"), []).append(change)
-    groups = [sorted(same, key=lambda change: (_rank(change), -change.size)) for same in together.values()]
+    groups = [
+        sorted(same, key=lambda change: (_rank(change), -change.size))
+        for changes in together.values()
+        for same in _of_one_kind(changes)
+    ]
     groups.sort(key=lambda same: (-same[0].place, _gravity(same[0]), -same[0].size))
     return Told(
         news=tuple(_told(same, history, extent.cases, project, machine) for same in groups[: extent.items]),
         left_out=max(0, len(groups) - extent.items),
         unjudged=_unjudged_ratios(history, extent.commits),
     )
+
+
+def _of_one_kind(changes: list["_Change"]) -> Iterator[list["_Change"]]:
+    """Changes that are told together, apart by what changed of their cases; what nobody knows is told with its reason."""
+    of_cases: dict[str, list[_Change]] = {}
+    for change in changes:
+        of_cases.setdefault(change.case, []).append(change)
+    kinds: dict[frozenset[str], list[_Change]] = {}
+    for same in of_cases.values():
+        metrics = frozenset(change.metric for change in same if change.tone != "unsure")
+        kinds.setdefault(metrics, []).extend(same)
+    yield from kinds.values()
 
 
 def changed_cases(history: History, extent: Extent) -> frozenset[str]:

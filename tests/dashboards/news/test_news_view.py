@@ -217,6 +217,17 @@ def test_changes_of_one_kind_are_one_item_led_by_the_largest(build):
     assert [where.case for where in item.cases] == ["dense[n=1]", "dense[n=2]", "dense[n=3]"]
 
 
+def test_cases_of_which_other_metrics_changed_are_not_said_to_have_changed_likewise(build):
+    hits = Metric("hits", "1", exact=True)
+    lines = [
+        build.line("fused", [Reading(50.0), Reading(60.0)], build.bytes, case="dense[n=1]"),
+        build.line("fused", [Reading(3.0), Reading(5.0)], hits, case="dense[n=2]"),
+        build.line("fused", [Reading(50.0), Reading(61.0)], build.bytes, case="dense[n=3]"),
+    ]
+    told = [(item.text.split(" ")[0], [where.case for where in item.cases]) for item in news(build.history(*lines))]
+    assert told == [("hits", ["dense[n=2]"]), ("array", ["dense[n=3]", "dense[n=1]"])]
+
+
 def test_counts_of_one_variant_at_one_commit_are_one_sentence_with_arrays_first(build):
     metrics = [
         Metric(name, "1", exact=True) for name in ("native_allocs", "array_bytes", "array_allocs", "native_bytes")
