@@ -32,10 +32,13 @@ ON_TWO_MACHINES = (
     "Measured on two machines, which no groups hold: only their ratios to the baseline can be held together."
 )
 
-_POINTS: Final[LiteralString] = """
+POINT_COLUMNS: Final[LiteralString] = """
 SELECT p.series_id, p.commit_id, p.report_id, p.value, p.process_values, p.process_count, p.process_low, p.process_q25,
        p.process_q75, p.process_high, p.quality, p.n, p.baseline, p.log_ratio, p.low, p.high, p.method, p.program_hash,
        r.dirty
+"""
+"""Of a point `p` and its report `r`, as `PointRow` takes them."""
+_POINTS: Final[LiteralString] = f"""{POINT_COLUMNS}
   FROM point p
   JOIN report r ON r.id = p.report_id
  WHERE p.commit_id = ANY (%(commits)s::bigint[]) AND p.series_id = ANY (%(series)s::bigint[])

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow, StatedSeries, stated_series
 from pullback_service.comparisons.outcomes import Shape
-from pullback_service.comparisons.queries import Compared, PointRow, judged_series
+from pullback_service.comparisons.queries import POINT_COLUMNS, Compared, PointRow, judged_series
 from pullback_service.machines.software import software_under
 from pullback_service.reports.parts import WRONG_GRADIENT
 from pullback_service.series.pooling import counting
@@ -34,15 +34,12 @@ SELECT s.case_id, s.machine_id, s.variant, s.metric, s.id, s.variant_kind, s.uni
        asked (case_id, machine_id, variant, metric)
   JOIN series s USING (case_id, machine_id, variant, metric)
 """
-_POINTS: Final[LiteralString] = """
-SELECT p.series_id, p.commit_id, p.report_id, p.value, p.process_values, p.process_count, p.process_low, p.process_q25,
-       p.process_q75, p.process_high, p.quality, p.n, p.baseline, p.log_ratio, p.low, p.high, p.method, p.program_hash,
-       r.dirty
+_POINTS: Final[LiteralString] = f"""{POINT_COLUMNS}
   FROM (SELECT DISTINCT * FROM unnest(%(series)s::bigint[], %(commits)s::bigint[])) asked (series_id, commit_id)
   JOIN point p USING (series_id, commit_id)
   JOIN report r ON r.id = p.report_id
  ORDER BY p.id
-"""
+"""  # noqa: S608 - our own words
 _STATED: Final[LiteralString] = """
 SELECT c.id, c.case_id, c.machine_id, c.variant, c.metric, c.reference_id, c.candidate_id, c.log_ratio, c.low, c.high, c.n,
        c.outcome, c.claim, c.margin, c.provisional, r.quality, r.dirty, s.id, s.variant_kind, s.unit, s.direction, s.exact
