@@ -69,7 +69,7 @@ async def _with_those_before(
     follows = places_followed([_place(one) for one in known], followed)
     # Of those brought in from before nobody asked what they follow: the way ends there, not at whatever stands beside them.
     ends = {place: -1 for place, one in enumerate(known) if one.id not in recent}
-    return known, {**ends, **follows}
+    return known, {**follows, **ends}
 
 
 def _place(commit: CommitFacts) -> Placed:
