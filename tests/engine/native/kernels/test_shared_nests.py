@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.native.emission import Emission, contiguous_strides
+from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import shared_nests
 from pullback.backends.native.kernels.blocks import in_blocks
 from pullback.backends.native.kernels.nests import Nest, Read, Reduction, Step, Write, emit_nest
@@ -14,6 +14,7 @@ from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.threads import counts, sharing
 from pullback.backends.native.writing.module import Module
+from pullback.ir.strides import contiguous_strides
 from pullback.rules import elementwise
 
 F4, F8 = np.dtype("f4"), np.dtype("f8")
