@@ -104,8 +104,8 @@ def _mask_alone(key: Any) -> Any:
         first = np.asarray(first)
     if isinstance(first, bool):
         return np.bool_(first)
-    is_mask = isinstance(first, Traced | np.ndarray | np.generic) and first.dtype.kind == "b"
-    return first if is_mask else None
+    dtype = getattr(first, "dtype", None)
+    return first if dtype is not None and dtype.kind == "b" else None
 
 
 def _is_for_all(value: Any, mask: Any, x: Any) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.arranging import arranged
-from pullback.backends.native.emission import EMITTERS, contiguous_strides
+from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.finishing import finish_of, with_finished_products
 from pullback.backends.native.fusing import (
     REDUCTIONS,
@@ -27,6 +27,7 @@ from pullback.backends.native.merging import merged
 from pullback.backends.native.sinking import sunk
 from pullback.backends.native.views import Layouts, views_of
 from pullback.ir.graph import Atom, Graph, Var
+from pullback.ir.strides import contiguous_strides
 from pullback.planning.arena import ALIGNMENT, Placed
 from pullback.rules.storing import STORES
 

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.emission import Emission, Stored, contiguous_strides, emits
+from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes
 from pullback.ir.graph import Node
+from pullback.ir.strides import contiguous_strides
 from pullback.ir.types import Shape
 from pullback.rules.gathering import ARRAY, gather, put_along, scatter_add, take_along
 from pullback.rules.softmax import class_numbers

@@ -14,6 +14,7 @@ from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.views import part
 from pullback.backends.native.writing.lanes import memory_type
 from pullback.ir.graph import Node
+from pullback.ir.strides import places
 from pullback.ir.types import Shape
 from pullback.rules.activations import identity
 from pullback.rules.elementwise import add
@@ -80,5 +81,4 @@ def copy_into(emission: Emission, source: Stored, target: Stored) -> None:
 
 
 def _read(stored: Stored, space: Shape, pointer: int) -> Read:
-    stand_in = np.lib.stride_tricks.as_strided(np.empty(1, np.uint8), stored.shape, stored.strides)
-    return Read(pointer, np.broadcast_to(stand_in, space).strides, stored.dtype)
+    return Read(pointer, np.broadcast_to(places(stored.shape, stored.strides), space).strides, stored.dtype)
