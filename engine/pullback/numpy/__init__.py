@@ -16,8 +16,10 @@ from pullback.numpy.creation import array, asanyarray, asarray, ascontiguousarra
 from pullback.numpy.joining import c_, r_
 from pullback.numpy.lists import all, any, max, mean, min, prod, std, sum, var  # noqa: A004 (NumPy's names)
 from pullback.numpy.vectorizing import vectorize
+from pullback.numpy_api.storing import added, updated
 
 __all__ = [
+    "added",
     "all",
     "any",
     "array",
@@ -37,6 +39,7 @@ __all__ = [
     "random",
     "std",
     "sum",
+    "updated",
     "var",
     "vectorize",
 ]

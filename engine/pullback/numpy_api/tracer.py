@@ -345,7 +345,7 @@ class Tracer(Traced):
         return self
 
     # --- what would write, or give plain values away -----------------------------------------------------------------
-    def item(self, *args: Any) -> NoReturn:
+    def item(self, *_: Any) -> NoReturn:
         raise refusal("a Python number")
 
     def tolist(self) -> NoReturn:
