@@ -7,7 +7,7 @@ import numpy as np
 from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.operands import NONE, as_operand, normalized_axis
 from pullback.numpy_api.reductions import sum_
-from pullback.numpy_api.shapes import astype, broadcast_to, ravel, reshape
+from pullback.numpy_api.shapes import astype, broadcast_to, in_line, ravel, reshape
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import cumulative, logic
 from pullback.rules import elementwise as e
@@ -17,14 +17,14 @@ from pullback.rules.joining import along
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     refuse("numpy.cumsum", out=out)
-    a, axis = _one_axis(a if dtype is None else astype(a, dtype), axis)
+    a, axis = in_line(a if dtype is None else astype(a, dtype), axis)
     return cumulative.cumsum(a, axis=axis)
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     refuse("numpy.cumprod", out=out)
-    a, axis = _one_axis(a if dtype is None else astype(a, dtype), axis)
+    a, axis = in_line(a if dtype is None else astype(a, dtype), axis)
     return cumulative.cumprod(a, axis=axis)
 
 
@@ -58,13 +58,6 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 @implements(np.nancumprod)
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     return cumprod(e.where(logic.isnan(a), 1, a), axis, dtype, out)
-
-
-def _one_axis(a: Any, axis: Any) -> tuple[Any, int]:
-    """The array and its axis; without an axis, and for a number, the array in one line."""
-    if axis is None or np.ndim(a) == 0:
-        return ravel(a), 0
-    return a, normalized_axis(axis, np.ndim(a))
 
 
 @implements(np.diff)

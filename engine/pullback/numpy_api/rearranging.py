@@ -8,7 +8,7 @@ import numpy as np
 from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.operands import as_operand, normalized_axis, number_of
-from pullback.numpy_api.shapes import broadcast_to, expand_dims, ravel, reshape, swapaxes
+from pullback.numpy_api.shapes import broadcast_to, expand_dims, in_line, ravel, reshape, swapaxes
 from pullback.numpy_api.table import implements, normalized_axes
 from pullback.rules.joining import along
 
@@ -72,7 +72,7 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803 (NumPy's name)
 
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    a, place = (ravel(a), 0) if axis is None else (a, normalized_axis(axis, np.ndim(a)))
+    a, place = in_line(a, axis)
     lengths = np.shape(a)
     times = np.asarray(repeats)
     if times.size == 1:
