@@ -30,7 +30,8 @@ class Suite:
     marker: str  # a file of the folder of tests
     runs_from: str = "."  # where pytest is started, from the folder of tests
     own_conftest: bool = True  # else it is left out: it imports every engine the package supports
-    only_mentioning: str = ""  # files of tests without this word have nothing to do with autograd
+    only_mentioning: str = ""  # files of tests without this word have nothing to do with a gradient of ours
+    plugin: str = ""  # a pytest plugin of ours that the tests run under, besides the one that records
     #: Tests that cannot say anything about another engine, with the reason. Patterns of names; failures only.
     not_portable: Mapping[str, str] = field(default_factory=dict)
 
@@ -48,6 +49,14 @@ SUITES = {
     ),
     "pymanopt": Suite(
         "pymanopt", "2.2.1", "test_problem.py", runs_from="..", own_conftest=False, only_mentioning="autograd"
+    ),
+    "mygrad": Suite(
+        "mygrad",
+        "2.5.0",
+        "test_constant_inference.py",
+        runs_from="..",
+        only_mentioning="backprop_test_factory(",
+        plugin="benchmarks.public_suites.mygrad_oracle",
     ),
 }
 
@@ -109,6 +118,7 @@ def _run(suite: Suite, tests: Path, report: Path, packages: Path | None) -> list
     ]
     configuration = ["-c", os.devnull, "--rootdir", str(start), "-p", "no:cacheprovider"]
     plugin = ["-p", "benchmarks.public_suites.pytest_recording", "--continue-on-collection-errors"]
+    plugin += ["-p", suite.plugin] if suite.plugin else []
     ran = subprocess.run(  # noqa: S603 (our own interpreter)
         [sys.executable, "-m", "pytest", *configuration, *plugin, "-q", "--tb=short", *files],
         env=environment,
