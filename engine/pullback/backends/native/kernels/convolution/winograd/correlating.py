@@ -64,7 +64,7 @@ class _Writer:
     def write(self) -> None:
         """Weights, blocks, panels, rows."""
         function, plan, correlation = self.function, self.plan, self.correlation
-        least_spread = write_weights(function, plan, self.weights, self.packed, self.weight_terms)
+        least_spreads = write_weights(function, plan, self.weights, self.packed, self.weight_terms)
         clear_row(function, self.lanes, self.copy, plan.copied + 2 * plan.measured)
         with ExitStack() as stack:
             starts = [
@@ -72,7 +72,7 @@ class _Writer:
                 for axis, count in zip(plan.planes.axes, plan.block, strict=True)
             ]
             fill(function, self.lanes, correlation.source, plan.planes, self.source, starts, self.copy)
-            write_doubts(function, plan, self.copy, self.measures, least_spread, self.doubts)
+            write_doubts(function, plan, self.copy, self.measures, least_spreads, self.doubts)
             first = 0
             for tile, panels in plan.panels:
                 length = tile.vectors * plan.lanes

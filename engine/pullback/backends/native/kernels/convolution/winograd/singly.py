@@ -7,8 +7,8 @@ from pullback.backends.native.kernels.convolution.winograd.plans import QUAD, TA
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 
-#: Vectors of results that are summed together for the four results of a quad.
-_TOGETHER = 3
+#: How many vectors of results may be summed together for the four results of a quad: one alone would wait for itself.
+_TOGETHER = (3, 2)
 
 
 def write_quads_in_doubt(function: Function, plan: QuadPlan, copy: str, packed: str, doubts: str, lines: str) -> None:
@@ -30,7 +30,8 @@ def write_quads_in_doubt(function: Function, plan: QuadPlan, copy: str, packed: 
 
 def _write_quad(function: Function, plan: QuadPlan, patch: str, packed: str, line: str) -> None:
     lanes, element = Lanes(function, plan.correlation.dtype, plan.lanes), memory_type(plan.correlation.dtype)
-    vectors = min(_TOGETHER, plan.padded_outs // lanes.width)
+    whole = plan.padded_outs // lanes.width
+    vectors = min((count for count in _TOGETHER if count <= whole), key=lambda count: -whole % count, default=1)
     with overlapping(function, plan.padded_outs, vectors * lanes.width) as out:
         weights = function.element(packed, out, element)
         results = _sum(lanes, plan, patch, weights, vectors)
