@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+import pullback as pb
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.linking import Loaded, load
-from pullback.backends.native.threads import counts, thread_limit, use_threads
+from pullback.backends.native.threads import counts
 from pullback.backends.native.threads.sharing import part_of_block, share
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.module import Module
@@ -67,7 +68,7 @@ def program(build: Callable[[Function, Sequence[str], Index], None]) -> Loaded:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=max(2, thread_limit()))
+    parser.add_argument("--threads", type=int, default=max(2, os.cpu_count() or 2))
     threads = parser.parse_args().threads
     x, y = np.ones(NUMBERS), np.empty(8 * BLOCKS)
     load_average = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
@@ -81,7 +82,7 @@ def main() -> None:
         for _ in range(ROUNDS):
             taken = []
             for number in (1, threads):
-                with use_threads(number):
+                with pb.threads(number):
                     cpu, wall = time.process_time(), time.perf_counter()
                     run(x.ctypes.data, y.ctypes.data)
                     taken.append((time.process_time() - cpu, time.perf_counter() - wall))

@@ -9,16 +9,14 @@ from benchmarks.engine_vs_peers.results import Answered, Figures
 
 from pullback_runners.peers import PEERS
 
-_MARKS = ("<!-- made by benchmarks.engine_vs_peers: begin -->", "<!-- made by benchmarks.engine_vs_peers: end -->")
-
 
 class PageError(Exception):
     """A page without the markers."""
 
 
-def put_into(page: str, tables: str) -> str:
-    """The page with everything between its markers replaced."""
-    begin, end = _MARKS
+def put_into(page: str, tables: str, maker: str = "benchmarks.engine_vs_peers") -> str:
+    """The page with everything between the markers of `maker` replaced."""
+    begin, end = (f"<!-- made by {maker}: {mark} -->" for mark in ("begin", "end"))
     if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
         raise PageError(f"the page needs the line {begin} and after it the line {end}, once each")
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pullback import contexts, debug, errors, inplace, nn, numpy, rule, scipy, testing
+    from pullback.backends.native.threads import threads
     from pullback.blocks import Block
     from pullback.compiling.plan import compile  # noqa: A004 (the public name)
     from pullback.compiling.tracing import trace
@@ -58,6 +59,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "testing",
+    "threads",
     "tier",
     "trace",
     "uncut",
@@ -96,6 +98,7 @@ _HOMES = {
     "stop_gradient": "pullback.transforms.constants:stop_gradient",
     "switch": "pullback.control.branching:switch",
     "testing": "pullback.testing",
+    "threads": "pullback.backends.native.threads:threads",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.compiling.tracing:trace",
     "uncut": "pullback.transforms.constants:uncut",

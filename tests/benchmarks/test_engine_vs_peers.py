@@ -170,17 +170,19 @@ def test_bytes_are_zero_only_if_every_layer_was_seen_and_says_so():
 
 def test_tables_go_between_the_markers_and_nowhere_else():
     page = part("page")
-    text = f"before\n{page._MARKS[0]}\nold\n{page._MARKS[1]}\nafter\n"
-    once = page.put_into(text, r"| \1 |")
-    assert once == f"before\n{page._MARKS[0]}\n\n| \\1 |\n\n{page._MARKS[1]}\nafter\n"
-    assert page.put_into(once, "new") == page.put_into(text, "new")
+    begin, end = "<!-- made by benchmarks.any: begin -->", "<!-- made by benchmarks.any: end -->"
+    text = f"before\n{begin}\nold\n{end}\nafter\n"
+    once = page.put_into(text, r"| \1 |", "benchmarks.any")
+    assert once == f"before\n{begin}\n\n| \\1 |\n\n{end}\nafter\n"
+    assert page.put_into(once, "new", "benchmarks.any") == page.put_into(text, "new", "benchmarks.any")
     with pytest.raises(page.PageError, match="needs the line"):
-        page.put_into("no markers", "new")
+        page.put_into(text, "new")
 
 
-def test_the_page_of_the_documents_has_the_markers():
+@pytest.mark.parametrize("maker", ["benchmarks.engine_vs_peers", "benchmarks.programs"])
+def test_the_page_of_the_documents_has_the_markers(maker):
     page = part("page")
-    assert page.put_into((ROOT / "docs" / "performance.md").read_text(), "")
+    assert page.put_into((ROOT / "docs" / "performance.md").read_text(), "", maker)
 
 
 # --- what is kept -------------------------------------------------------------------------------------------------------

@@ -103,6 +103,7 @@ np.linalg.norm({a} + 3.0)|{a}.sum(axis=0)|{a}.mean()|{a}.max(axis=0)
 {a}.T|{a}.reshape(-1)|np.reshape({a}, (-1, 2))|np.swapaxes({a}, 0, -1)|np.expand_dims({a}, 0)|np.squeeze({a})|{a}[None]|{a}.ravel()
 np.broadcast_to({a}, (2, *np.shape({a})))|np.flip({a}, 0)|np.roll({a}, 1, axis=-1)|np.pad({a}, 1)|np.tile({a}, 2)|np.repeat({a}[None], 2, axis=0)
 {a}[0]|{a}[-1]|{a}[1:]|{a}[::-1]|{a}[..., 0]|{a}[..., ::2]|{a}[:, 1]|{a}[[0, 1, 0]]|{a}[ROWS]|{a}[ROWS, ROWS]|{a}[:, [2, 0]]|{a}[1, None, 2:]
+{a}[-1, -1]|{a}[np.int64(-1)]|{a}.ravel()[-1] * {b}|{a}.reshape(-1, 2)[-1, 0]|np.cumsum({a})[-1]|np.diff({a}, axis=0)[-1, 1:]|np.median({a})|{a}[-1:, None][0, ..., -1]|np.interp({a}, [-1.0, 0.0, 2.0], {b}[..., :3].ravel()[:3])
 {a}[np.array([True, False, True])]|{a}[WEIGHTS > 0.0]|np.take({a}[None], [0, 0], axis=0)|np.diag({a})|np.diagonal({a})|np.triu({a})|np.trace({a})
 np.concatenate([{a}, {b}])|np.stack([{a}, {b}])|np.concatenate([{a}, {b}], axis=-1)|np.stack([{a}, {b}, {a}], axis=-1)|np.hstack([{a}, {b}])
 np.split({a}, 2, axis=-1)[1]|np.array_split({a}, 2)[0]|np.vstack([{a}, {b}])

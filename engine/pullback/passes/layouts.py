@@ -1,18 +1,17 @@
 """Copies where NumPy would make them itself: a reshape that is no view, a rule that reads its operand as one line.
 
-A plan that keeps its memory gives such a copy a buffer. Layouts are found by doing to an array without memory what the
-graph does to a value; values that the plan makes and, as nobody knows better, its inputs are taken to be contiguous.
+A plan that keeps its memory gives such a copy a buffer. Values that the plan makes and, as nobody knows better, its
+inputs are taken to be contiguous.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Any
 
 import numpy as np
 
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.ir.types import ArrayType
+from pullback.ir.strides import PlaceArray, is_in_order, places
 from pullback.rules.indexing import index
 from pullback.rules.inplace import copy
 from pullback.rules.shapes import broadcast_to, reshape, transpose
@@ -22,7 +21,7 @@ _VIEWS = frozenset({index, transpose, broadcast_to, reshape})
 
 def copy_for_layouts(graph: Graph) -> Graph:
     """Put a copy in front of what needs another layout, inside loops and branches too."""
-    stands_in: dict[Var, Any] = {}
+    layouts: dict[Var, PlaceArray] = {}
     nodes: list[Node] = []
     made = (
         *graph.inputs,
@@ -34,32 +33,24 @@ def copy_for_layouts(graph: Graph) -> Graph:
         inner = node.with_bodies(copy_for_layouts)
         inputs = list(inner.inputs)
         for position, atom in enumerate(inputs):
-            if isinstance(atom, Var) and not _fits(node, position, _layout(atom, stands_in)):
+            if isinstance(atom, Var) and not _fits(node, position, _layout(atom, layouts)):
                 copied = inputs[position] = Var(next(numbers), atom.type)
                 nodes.append(Node(copy, (atom,), (), (copied,), node.source))
         inner = replace(inner, inputs=tuple(inputs))
         nodes.append(inner)
         if node.primitive in _VIEWS and node.outputs[0].type.shape:
-            stands_in[node.outputs[0]] = node.primitive.evaluate(_layout(inputs[0], stands_in), **dict(node.params))
+            layouts[node.outputs[0]] = node.primitive.evaluate(_layout(inputs[0], layouts), **dict(node.params))
     return replace(graph, nodes=tuple(nodes))
 
 
-def _layout(atom: Atom, stands_in: Mapping[Var, Any]) -> Any:
-    known = stands_in.get(atom) if isinstance(atom, Var) else None
-    return _contiguous(atom.type) if known is None else known
+def _layout(atom: Atom, layouts: Mapping[Var, PlaceArray]) -> PlaceArray:
+    known = layouts.get(atom) if isinstance(atom, Var) else None
+    return places(atom.type.shape) if known is None else known
 
 
-def _contiguous(type_: ArrayType) -> Any:
-    """An array of a type that is one element of memory; it is never read."""
-    strides = [type_.dtype.itemsize] * len(type_.shape)
-    for axis in reversed(range(len(type_.shape) - 1)):
-        strides[axis] = strides[axis + 1] * type_.shape[axis + 1]
-    return np.lib.stride_tricks.as_strided(np.empty(1, type_.dtype), type_.shape, strides)
-
-
-def _fits(node: Node, position: int, layout: Any) -> bool:
+def _fits(node: Node, position: int, layout: PlaceArray) -> bool:
     if position in node.primitive.in_lines:
-        return bool(layout.flags.c_contiguous)
+        return is_in_order(layout)
     if node.primitive is not reshape:
         return True
     try:

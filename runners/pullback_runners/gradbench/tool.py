@@ -3,13 +3,13 @@
 import importlib
 import importlib.metadata
 import importlib.util
-import os
 import platform
 import traceback
 from typing import Any
 
 import numpy as np
 
+import pullback as pb
 from pullback_runners.gradbench.engine import Engine
 from pullback_runners.gradbench.module import Input, Module
 from pullback_runners.gradbench.protocol import Answer, Message
@@ -54,7 +54,7 @@ class Tool:
             "device": "cpu",
             "dtype": "float64",
             "tier": self.engine.tier,
-            "threads": int(os.environ.get("PULLBACK_NUM_THREADS", "0")) or "all",
+            "threads": pb.threads(),
             "timings": "prepare: arrays made of JSON; compile: the first call; evaluate: the calls after it",
             "det": DETERMINANT,
         }

@@ -27,6 +27,8 @@ STOP_POLL_S = 0.2
 LONGEST_PADDING = 4096
 """The environment sits at the bottom of the stack: a random length shifts every frame, as ASLR shifts the rest."""
 
+THREADS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PULLBACK_NUM_THREADS")
+"""How many threads BLAS, and our native programs, may use."""
 
 Task = Literal["examine", "instructions", "time"]
 
@@ -221,7 +223,7 @@ def last_words(errors: IO[bytes]) -> str:
 
 
 def worker_environment(case: Case, rng: random.Random, *, counts_native: bool = False) -> dict[str, str]:
-    """The environment of a worker: as many BLAS threads as the case says, hash seed and stack position drawn afresh.
+    """The environment of a worker: as many threads as the case says, hash seed and stack position drawn afresh.
 
     JAX takes a GPU wherever it finds one unless it is told where to compute; and it would take three quarters of its memory
     at once, which the other members of a group are on.
@@ -232,7 +234,7 @@ def worker_environment(case: Case, rng: random.Random, *, counts_native: bool = 
     environment |= {
         "PYTHONHASHSEED": str(rng.randrange(1, 2**32)),
         "PULLBACK_PADDING": "x" * rng.randrange(LONGEST_PADDING),
-        **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(blas_threads(case))),
+        **dict.fromkeys(THREADS_VARIABLES, str(blas_threads(case))),
         "JAX_PLATFORMS": case.device,
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }

@@ -9,7 +9,7 @@ from pullback.backends.native.fusing import FinishedProduct, nodes_of
 from pullback.backends.native.kernels import finished
 from pullback.backends.native.listing import format_kernels
 from pullback.backends.native.memory import plan_memory
-from pullback.backends.native.threads import counts, sharing, use_threads
+from pullback.backends.native.threads import counts, sharing
 from pullback.ir.types import ArrayType
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
@@ -291,7 +291,7 @@ def test_the_result_is_the_same_on_any_number_of_threads(always, monkeypatch):
 
     plan, found = check(function, x, w, b), []
     for threads in (1, 3):
-        with use_threads(threads):
+        with pb.threads(threads):
             before = counts().shared
             found.append([np.array(one) for one in plan(x, w, b)])
             assert (counts().shared > before) == (threads > 1)

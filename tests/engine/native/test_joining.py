@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.native.emission import contiguous_strides
 from pullback.backends.native.kernels import every as _every  # noqa: F401 - it fills the table of emitters
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.views import Views
+from pullback.ir.strides import contiguous_strides
 from pullback.ir.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record

@@ -21,7 +21,7 @@ from pullback_runners.measurement.lockstep import (
     share_calls,
 )
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import StoppedError, Surroundings, blas_threads
+from pullback_runners.measurement.worker_process import StoppedError, Surroundings, blas_threads, worker_environment
 from pullback_runners.measurement.zygote_process import Zygote
 from pullback_runners.workloads import Case
 
@@ -258,3 +258,11 @@ def test_workers_whose_zygote_dies_have_crashed(faulty_workloads, sound_case):
 def test_a_case_says_how_many_blas_threads_it_has(sound_case):
     assert blas_threads(sound_case) == 1
     assert blas_threads(Case("sound", (("n", 8), ("threads", 2)), "f8")) == 2
+
+
+def test_members_have_as_many_threads_as_the_case_says_whatever_the_runner_may_use(sound_case, monkeypatch):
+    monkeypatch.setenv("PULLBACK_NUM_THREADS", "5")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
+    for case, threads in ((sound_case, "1"), (Case("sound", (("n", 8), ("threads", 2)), "f8"), "2")):
+        environment = worker_environment(case, random.Random(1))
+        assert {environment[name] for name in ("PULLBACK_NUM_THREADS", "OPENBLAS_NUM_THREADS")} == {threads}

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from pullback.backends.native.emission import Stored, contiguous_strides
+from pullback.backends.native.emission import Stored
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Fused, Kernel, is_elementwise, nodes_of, reduced_axes
 from pullback.backends.native.kernels.axes import cycles_of_nest
 from pullback.backends.native.kernels.choosing import cycles_of_product
@@ -25,6 +25,7 @@ from pullback.backends.native.nesting import nest_of
 from pullback.backends.native.views import Layouts, Views, holding_views, is_view, views_of
 from pullback.control.switch_rule import switch
 from pullback.ir.graph import Atom, Graph, Node, Var
+from pullback.ir.strides import contiguous_strides
 from pullback.ir.types import Shape
 from pullback.rules.contractions import matmul
 from pullback.rules.shapes import transpose

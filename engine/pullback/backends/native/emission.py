@@ -21,6 +21,7 @@ from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.module import Module
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Node
+from pullback.ir.strides import contiguous_strides
 from pullback.ir.types import ArrayType, Shape
 
 
@@ -52,14 +53,6 @@ class Stored:
     def layout(self) -> tuple[Hashable, ...]:
         """Everything about it but where it is: for keys of kernels."""
         return (self.shape, self.strides, self.dtype.str)
-
-
-def contiguous_strides(shape: Shape) -> tuple[int, ...]:
-    """Strides in elements of an array in C order."""
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return tuple(strides)
 
 
 Build: TypeAlias = Callable[[Function, Sequence[str]], None]

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 import pullback
-from pullback.backends.native.emission import contiguous_strides
 from pullback.backends.native.finishing import finish_of
 from pullback.backends.native.fusing import FinishedProduct, nodes_of
 from pullback.backends.native.memory import Memory
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Var
+from pullback.ir.strides import contiguous_strides
 from pullback.ir.types import ArrayType
 
 

@@ -21,10 +21,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pullback.backends.native.emission import contiguous_strides
 from pullback.backends.native.fusing import REDUCTIONS, Alone, Fused, Kernel, Kernels, nodes_of
 from pullback.backends.native.views import Access, Layouts, Views, is_view, views_of
 from pullback.ir.graph import Atom, Graph, Node, Var
+from pullback.ir.strides import contiguous_strides
 from pullback.ir.types import Shape
 from pullback.rules.contractions import matmul
 from pullback.rules.inplace import copy

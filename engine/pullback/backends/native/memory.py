@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pullback.backends.native.arranging import arranged
-from pullback.backends.native.emission import EMITTERS, contiguous_strides
+from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.finishing import finish_of, with_finished_products
 from pullback.backends.native.fusing import (
     REDUCTIONS,
@@ -27,8 +27,9 @@ from pullback.backends.native.merging import merged
 from pullback.backends.native.sinking import sunk
 from pullback.backends.native.views import Layouts, views_of
 from pullback.ir.graph import Atom, Graph, Var
+from pullback.ir.strides import contiguous_strides
 from pullback.planning.arena import ALIGNMENT, Placed
-from pullback.rules.indexing import add_at
+from pullback.rules.storing import STORES
 
 #: Fewer kernels are left as they are: there is little to save.
 _FEWEST_KERNELS = 4
@@ -200,8 +201,8 @@ def _overwritten(
 ) -> Var | None:
     """A value whose bytes a result can take: read here for the last time, and only in the order it is written."""
     if isinstance(kernel, Alone):
-        first = kernel.node.inputs[0] if kernel.node.primitive is add_at else None
-        alone = isinstance(first, Var) and kernel.node.inputs.count(first) == 1 and first in plan.slots
+        first, *others = kernel.node.inputs if kernel.node.primitive in STORES else (None,)
+        alone = first in plan.slots and all(kernels.views.access(atom).root is not first for atom in others)
         if isinstance(first, Var) and alone and last_use.get(first) == number and plan.slots[first].last == number:
             return first
         return None

@@ -1,7 +1,4 @@
-"""Where the elements of a value are: views are the memory of another value, from another element, by other strides.
-
-Layouts are found by doing to an array without memory what the graph does to a value, as `passes.layouts` does.
-"""
+"""Where the elements of a value are: views are the memory of another value, from another element, by other strides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.native.emission import contiguous_strides
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.ir.types import ArrayType, Shape
+from pullback.ir.strides import contiguous_strides, offset, places, selected
+from pullback.ir.types import Shape
 from pullback.rules.constants import stop
 from pullback.rules.indexing import index
 from pullback.rules.shapes import broadcast_to, reshape, transpose
@@ -63,16 +60,14 @@ class Views:
         """A node whose result is a view of its first operand; ValueError where a reshape is none of what lies like this."""
         operand, result = node.inputs[0], node.outputs[0]
         before = self.access(operand)
-        stand_in = _without_memory(operand.type, before.strides)
+        whole = places(operand.type.shape, before.strides)
         if node.primitive is index:
-            seen = _selected(stand_in, dict(node.params)["key"])
+            seen = selected(whole, dict(node.params)["key"])
         elif node.primitive is reshape:
-            seen = np.reshape(stand_in, result.type.shape, copy=False)
+            seen = np.reshape(whole, result.type.shape, copy=False)
         else:
-            seen = node.primitive.evaluate(stand_in, **dict(node.params))
-        itemsize = operand.type.dtype.itemsize
-        offset = before.offset + (_address(seen) - _address(stand_in)) // itemsize
-        self._of[result] = Access(before.root, offset, tuple(stride // itemsize for stride in seen.strides))
+            seen = node.primitive.evaluate(whole, **dict(node.params))
+        self._of[result] = Access(before.root, before.offset + offset(seen, whole), seen.strides)
 
     def place(self, value: Var, there: Access, views: Mapping[Var, Sequence[Node]]) -> None:
         """Move a value to memory of another, and with it what is a view of it by the nodes `views`, sorted by operand."""
@@ -111,23 +106,6 @@ def holding_views(graph: Graph, layouts: Layouts) -> Views:
 
 def part(shape: Shape, key: Any) -> tuple[int, Shape, tuple[int, ...]]:
     """What a basic key selects of an array in C order: the offset of its first element, its shape and strides in elements."""
-    stand_in = _without_memory(ArrayType(shape, np.dtype(np.uint8)), contiguous_strides(shape))
-    seen = _selected(stand_in, key)
-    return _address(seen) - _address(stand_in), seen.shape, seen.strides
-
-
-def _selected(array: Any, key: Any) -> Any:
-    """What a basic key selects, as an array also where that is one element."""
-    seen = array[key]
-    return seen if isinstance(seen, np.ndarray) else array[(*(key if isinstance(key, tuple) else (key,)), ...)]
-
-
-def _without_memory(type_: ArrayType, strides: tuple[int, ...]) -> Any:
-    """An array of a type that is one element of memory; it is never read."""
-    in_bytes = [stride * type_.dtype.itemsize for stride in strides]
-    return np.lib.stride_tricks.as_strided(np.empty(1, type_.dtype), type_.shape, in_bytes)
-
-
-def _address(array: Any) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+    whole = places(shape)
+    seen = selected(whole, key)
+    return offset(seen, whole), seen.shape, seen.strides

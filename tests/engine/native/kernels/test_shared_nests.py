@@ -5,14 +5,16 @@ import ctypes
 import numpy as np
 import pytest
 
-from pullback.backends.native.emission import Emission, contiguous_strides
+import pullback as pb
+from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import shared_nests
 from pullback.backends.native.kernels.blocks import in_blocks
 from pullback.backends.native.kernels.nests import Nest, Read, Reduction, Step, Write, emit_nest
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.linking import host_target, load
-from pullback.backends.native.threads import counts, sharing, use_threads
+from pullback.backends.native.threads import counts, sharing
 from pullback.backends.native.writing.module import Module
+from pullback.ir.strides import contiguous_strides
 from pullback.rules import elementwise
 
 F4, F8 = np.dtype("f4"), np.dtype("f8")
@@ -72,7 +74,7 @@ def check(space, arrays, steps, writes, reductions, *, is_shared=True):
     whole, _ = run(emit_nest, nest, arrays, shapes)
     per_threads = []
     for threads in (1, 3):
-        with use_threads(threads):
+        with pb.threads(threads):
             before = counts().shared
             cut, text = run(emit_shared_nest, nest, arrays, shapes)
             assert (counts().shared > before) == (is_shared and threads > 1)

@@ -7,7 +7,7 @@ from pullback.backends.native.threads import limits
 
 @pytest.fixture(autouse=True)
 def nobody_set_anything(monkeypatch):
-    for name in (limits.OWN_VARIABLE, *limits.SHARED_VARIABLES):
+    for name in limits.SHARED_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(limits, "_GROUPS_OF_PROCESS", limits.Path("/nowhere"))
 
@@ -17,27 +17,19 @@ def processors(monkeypatch):
     monkeypatch.setattr(limits, "_processors", lambda: 8)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"), [("3", 3), (" 2 ", 2), ("4,2", 4), ("", None), ("0", None), ("-1", None), ("many", None)]
-)
-def test_the_variable_of_this_package_is_a_positive_number(value, expected, monkeypatch):
-    monkeypatch.setenv("PULLBACK_NUM_THREADS", value)
-    assert limits.chosen_limit() == expected
-
-
 def test_without_limits_it_is_the_processors_that_the_process_may_run_on():
     expected = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert limits.found_limit() == expected
+    assert limits.fixed_limit() == expected
 
 
 @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"])
 def test_limits_of_other_libraries_count_when_they_are_lower(name, processors, monkeypatch):
     monkeypatch.setenv(name, "3,2")
-    assert limits.found_limit() == 3
+    assert limits.fixed_limit() == 3
     monkeypatch.setenv(name, "100")
-    assert limits.found_limit() == 8
+    assert limits.fixed_limit() == 8
     monkeypatch.setenv(name, "nonsense")
-    assert limits.found_limit() == 8
+    assert limits.fixed_limit() == 8
 
 
 def write(folder, **files):
@@ -92,4 +84,4 @@ def test_whole_processors_of_the_quota_count_and_one_at_least(quota, expected, g
     write(groups[1], cpu__max=f"{quota} 100000")
     monkeypatch.setattr(limits, "_GROUPS_OF_PROCESS", groups[0])
     monkeypatch.setattr(limits, "_GROUPS", groups[1])
-    assert limits.found_limit() == expected
+    assert limits.fixed_limit() == expected

@@ -9,8 +9,9 @@ import warnings
 
 import pytest
 
+import pullback as pb
 from pullback.backends.native.linking import load
-from pullback.backends.native.threads import counts, pool, use_threads
+from pullback.backends.native.threads import counts, pool
 
 
 def since(before):
@@ -39,7 +40,7 @@ def meet(parties):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_every_block_is_done_once(blocks, threads, parallel_for):
     done = []
-    with use_threads(threads):
+    with pb.threads(threads):
         parallel_for(done.append, blocks)
     assert sorted(done) == list(range(blocks))
 
@@ -47,29 +48,30 @@ def test_every_block_is_done_once(blocks, threads, parallel_for):
 def test_threads_work_at_the_same_moment(parallel_for):
     block, seen = meet(3)
     before = read()
-    with use_threads(3):
+    with pb.threads(3):
         parallel_for(block, 3)
     assert sorted(number for number, _ in seen) == [0, 1, 2]
     assert len({thread for _, thread in seen}) == 3
     assert threading.get_ident() in {thread for _, thread in seen}
     assert since(before)["shared"] == 1
     assert since(before)["joined"] == 2
+    assert since(before)["helped"] == 2
 
 
 def test_one_thread_and_one_block_stay_with_the_caller(parallel_for):
     threads = set()
     before = read()
-    with use_threads(1):
+    with pb.threads(1):
         parallel_for(lambda _: threads.add(threading.get_ident()), 10)
-    with use_threads(8):
+    with pb.threads(8):
         parallel_for(lambda _: threads.add(threading.get_ident()), 1)
     assert threads == {threading.get_ident()}
-    assert since(before) == {"shared": 0, "alone": 2, "joined": 0, "threads": 0}
+    assert since(before) == {"shared": 0, "alone": 2, "joined": 0, "threads": 0, "helped": 0}
 
 
 def test_no_more_threads_join_than_the_limit_says(parallel_for):
     block, _ = meet(4)
-    with use_threads(4):  # there are three others from here on
+    with pb.threads(4):  # there are three others from here on
         parallel_for(block, 4)
     threads = set()
 
@@ -77,7 +79,7 @@ def test_no_more_threads_join_than_the_limit_says(parallel_for):
         threads.add(threading.get_ident())
         time.sleep(0.001)
 
-    with use_threads(2):
+    with pb.threads(2):
         parallel_for(slow, 20)
     assert len(threads) <= 2
 
@@ -85,12 +87,12 @@ def test_no_more_threads_join_than_the_limit_says(parallel_for):
 def test_threads_are_started_once_and_kept(parallel_for):
     for _ in range(2):
         block, _ = meet(3)
-        with use_threads(3):
+        with pb.threads(3):
             parallel_for(block, 3)
     before = read()
     for _ in range(20):
         block, _ = meet(3)
-        with use_threads(3):
+        with pb.threads(3):
             parallel_for(block, 3)
     assert since(before)["threads"] == 0
 
@@ -101,7 +103,7 @@ def test_a_block_that_asks_for_threads_does_its_blocks_itself(parallel_for):
     def block(number):
         parallel_for(lambda part: inner.append((number, part, threading.get_ident())), 5)
 
-    with use_threads(3):
+    with pb.threads(3):
         parallel_for(block, 6)
     assert sorted(entry[:2] for entry in inner) == [(number, part) for number in range(6) for part in range(5)]
     by_number = {number: {entry[2] for entry in inner if entry[0] == number} for number in range(6)}
@@ -115,7 +117,7 @@ def test_several_callers_at_once_all_get_their_blocks_done(parallel_for):
         for _ in range(50):
             parallel_for(done[caller].append, 8)
 
-    with use_threads(3):
+    with pb.threads(3):
         callers = [threading.Thread(target=call, args=(caller,)) for caller in done]
         for caller in callers:
             caller.start()
@@ -152,7 +154,7 @@ def test_native_blocks_in_quick_succession_lose_nothing(parallel_for, cache_free
     loaded = load(text)
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(loaded.address("run"))
     before = read()
-    with use_threads(4):
+    with pb.threads(4):
         assert run(2000, 9) == 2000 * 36
     assert since(before)["shared"] == 2000
 
@@ -162,12 +164,44 @@ def cache_free(monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE", "0")
 
 
+def test_the_limit_may_change_while_the_pool_is_at_work(parallel_for):
+    stop, wrong = threading.Event(), []
+
+    def keep_working():
+        while not stop.is_set():
+            done = []
+            parallel_for(done.append, 16)
+            if sorted(done) != list(range(16)):
+                wrong.append(done)
+
+    workers = [threading.Thread(target=keep_working) for _ in range(2)]
+    with pb.threads(2):
+        for worker in workers:
+            worker.start()
+        for number in (5, 1, 2, 7, 3) * 20:
+            pb.threads(number)
+            time.sleep(0.0005)
+        stop.set()
+        for worker in workers:
+            worker.join()
+    assert wrong == []
+
+
+def test_threads_that_slept_between_calls_come_again(parallel_for):
+    for pause_s in (0.0, 2e-5, 1e-4, 1e-3) * 5:  # around the time after which they sleep
+        block, seen = meet(3)
+        with pb.threads(3):
+            parallel_for(block, 3)
+        assert len(seen) == 3
+        time.sleep(pause_s)
+
+
 def test_signals_go_to_the_main_thread(parallel_for):
     handled = []
     before = signal.signal(signal.SIGUSR1, lambda *_: handled.append(threading.get_ident()))
     try:
         block, _ = meet(3)
-        with use_threads(3):
+        with pb.threads(3):
             parallel_for(block, 3)
         os.kill(os.getpid(), signal.SIGUSR1)
         time.sleep(0)
@@ -178,7 +212,7 @@ def test_signals_go_to_the_main_thread(parallel_for):
 
 def test_threads_that_nobody_needs_use_no_processor_time(parallel_for):
     block, _ = meet(4)
-    with use_threads(4):
+    with pb.threads(4):
         parallel_for(block, 4)
     before = time.process_time_ns()
     time.sleep(0.05)
@@ -199,7 +233,7 @@ def fork(child):
 
 def test_a_forked_child_has_threads_of_its_own(parallel_for):
     block, _ = meet(3)
-    with use_threads(3):
+    with pb.threads(3):
         parallel_for(block, 3)
 
         def child():
@@ -230,7 +264,7 @@ def test_a_fork_while_the_pool_is_at_work_leaves_parent_and_child_whole(parallel
         parallel_for(done.append, 16)
         return sorted(done) == list(range(16))
 
-    with use_threads(3):
+    with pb.threads(3):
         worker = threading.Thread(target=keep_working)
         worker.start()
         try:
@@ -245,7 +279,7 @@ def test_a_fork_that_python_does_not_know_of_is_noticed(parallel_for):
     import ctypes
 
     block, _ = meet(2)
-    with use_threads(2):
+    with pb.threads(2):
         parallel_for(block, 2)
         pid = ctypes.PyDLL(None).fork()  # the C library's: no hook of Python's runs
         if pid == 0:
@@ -259,11 +293,12 @@ def test_a_fork_that_python_does_not_know_of_is_noticed(parallel_for):
 def test_the_process_ends_while_threads_sleep():
     program = textwrap.dedent("""
         import ctypes
-        from pullback.backends.native.threads import use_threads, library
+        import pullback as pb
+        from pullback.backends.native.threads import library
         block = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(lambda context, number: None)
         address = library.library().address("pullback_parallel_for")
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
-        with use_threads(4):
+        with pb.threads(4):
             call(ctypes.cast(block, ctypes.c_void_p), None, 100)
         print(library.counts().threads)
     """)

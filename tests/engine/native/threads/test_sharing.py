@@ -4,9 +4,10 @@ import itertools
 import numpy as np
 import pytest
 
+import pullback as pb
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.linking import load
-from pullback.backends.native.threads import counts, use_threads
+from pullback.backends.native.threads import counts
 from pullback.backends.native.threads.sharing import (
     BLOCK_NS,
     SHARED_FROM_NS,
@@ -63,7 +64,7 @@ def test_a_shared_kernel_does_every_row(blocks, threads):
     loaded = load(text)
     x, y = np.arange(30.0).reshape(10, 3), np.zeros((10, 3))
     before = counts().shared
-    with use_threads(threads):
+    with pb.threads(threads):
         ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2)(loaded.address("program"))(x.ctypes.data, y.ctypes.data)
     assert np.array_equal(y, 2 * x)
     assert counts().shared - before == (2 if blocks > 1 and threads > 1 else 0)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from pullback.backends.native.emission import Emission, contiguous_strides
+from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.nest import Nest, Read, Reduction, Write
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import memory_type
+from pullback.ir.strides import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True)

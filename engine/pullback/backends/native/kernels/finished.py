@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from pullback.backends.native.emission import Emission, contiguous_strides
+from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.blocks import (
     Cut,
     Sizes,
@@ -37,6 +37,7 @@ from pullback.backends.native.kernels.shared_nests import estimated_ns
 from pullback.backends.native.threads.sharing import SHARED_FROM_NS, share
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import memory_type
+from pullback.ir.strides import contiguous_strides
 
 #: Bytes of a block of the result, and of what its columns read of B: both stay in the second cache, beside each other.
 BLOCK_BYTES = 1 << 18

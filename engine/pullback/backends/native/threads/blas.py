@@ -11,7 +11,9 @@ a limit that somebody sets in the meantime is undone at the end. NumPy's wheels 
 Libraries other than OpenBLAS are not told anything.
 """
 
-from typing import Final
+import contextlib
+import ctypes
+from typing import Any, Final
 
 #: Who enters first saves the setting, who leaves last restores it. Between the last one's leaving and its restoring another
 #: one may enter: it then finds one thread, has nothing to restore, and what the last one restores holds.
@@ -89,6 +91,12 @@ _PREFIXES: Final = ("scipy_openblas", "openblas")
 _SUFFIXES: Final = ("", "64_", "_64")
 
 
-def function_names(verb: str) -> tuple[str, ...]:
-    """What OpenBLAS's function "get" or "set" for the number of threads may be called."""
-    return tuple(f"{prefix}_{verb}_num_threads{suffix}" for prefix in _PREFIXES for suffix in _SUFFIXES)
+def threads_function(module: Any, verb: str) -> int | None:
+    """The address of OpenBLAS's function "get" or "set" for its number of threads; None where a module has another BLAS."""
+    library = ctypes.CDLL(module.__file__)
+    for prefix in _PREFIXES:
+        for suffix in _SUFFIXES:
+            with contextlib.suppress(ValueError):
+                function = ctypes.c_char.in_dll(library, f"{prefix}_{verb}_num_threads{suffix}")
+                return ctypes.addressof(function)
+    return None

@@ -1,16 +1,14 @@
 """The pool and the setting of BLAS as functions of this process, loaded when the first program or caller asks."""
 
-import contextlib
 import ctypes
-import importlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 from pullback.backends.native.linking import load
 from pullback.backends.native.linking.symbols import provide, scipy_module
-from pullback.backends.native.threads import blas, limits, pool
+from pullback.backends.native.threads import blas, limits, pool, setting
 
 PARALLEL_FOR: Final = "pullback_parallel_for"
 BLAS_ENTER: Final = "pullback_blas_enter"
@@ -25,6 +23,7 @@ class Counts(ctypes.Structure):
         ("alone", ctypes.c_int64),  # calls whose blocks the caller did all by itself
         ("joined", ctypes.c_int64),  # times that another thread came to take blocks
         ("threads", ctypes.c_int64),  # threads that were started
+        ("helped", ctypes.c_int64),  # blocks that others than the caller did
     )
 
 
@@ -37,10 +36,7 @@ class Library:
         # Threads sleep in its code until the process ends: nothing may unload it, not even the end of the interpreter.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._loaded))
         self.counts: Counts = Counts.from_address(self._function("pool_counts", ctypes.c_void_p)())
-        chosen = limits.chosen_limit()
-        self._numpys = self._numpys_limit() if with_threads else None
-        chosen = limits.chosen_limit()
-        self._choose(limits.found_limit() if chosen is None else chosen, heeds_numpy=chosen is None)
+        setting.follow(self._choose)
         self._is_blas_bound = False
 
     def address(self, name: str) -> int:
@@ -49,27 +45,12 @@ class Library:
             self._bind_blas()
         return self._loaded.address(name)
 
-    @property
-    def limit(self) -> int:
-        """How many threads a call may use at this moment."""
-        heeded = self._numpys if self._heeds_numpy else None
-        return self._own_limit if heeded is None else min(self._own_limit, ctypes.PYFUNCTYPE(ctypes.c_int)(heeded)())
-
-    @contextlib.contextmanager
-    def chosen(self, threads: int) -> Iterator[None]:
-        """A number that somebody chose: it holds alone."""
-        before, heeded = self._own_limit, self._heeds_numpy
-        self._choose(threads, heeds_numpy=False)
-        try:
-            yield
-        finally:
-            self._choose(before, heeds_numpy=heeded)
-
-    def _choose(self, threads: int, *, heeds_numpy: bool) -> None:
-        self._own_limit, self._heeds_numpy = threads, heeds_numpy
-        self._function("pool_set_limit", None, ctypes.c_int64)(threads)
-        if self._numpys is not None:
-            self._function("pool_set_elsewhere", None, ctypes.c_void_p)(self._numpys if heeds_numpy else None)
+    def _choose(self, limit: setting.Setting) -> None:
+        """Make a setting known to the pool; NumPy's limit is asked on each call."""
+        is_auto = limit == "auto"
+        self._function("pool_set_limit", None, ctypes.c_int64)(limits.fixed_limit() if is_auto else limit)
+        if os.name == "posix":
+            self._function("pool_set_elsewhere", None, ctypes.c_void_p)(limits.numpys_limit() if is_auto else None)
 
     def forget(self) -> None:
         """Begin anew in a child: the threads stayed with the parent."""
@@ -80,27 +61,14 @@ class Library:
     def _function(self, name: str, returns: Any, *parameters: Any) -> Any:
         return ctypes.PYFUNCTYPE(returns, *parameters)(self._loaded.address(name))
 
-    @staticmethod
-    def _numpys_limit() -> int | None:
-        return _threads_function(importlib.import_module("numpy._core._multiarray_umath"), "get")
-
     def _bind_blas(self) -> None:
         if self._is_blas_bound:
             return
         self._is_blas_bound = True
         module = scipy_module("scipy.linalg.cython_blas")
-        get, change = (_threads_function(module, verb) for verb in ("get", "set"))
+        get, change = (blas.threads_function(module, verb) for verb in ("get", "set"))
         if get is not None and change is not None:
             self._function("blas_bind", None, ctypes.c_void_p, ctypes.c_void_p)(get, change)
-
-
-def _threads_function(module: Any, verb: str) -> int | None:
-    """OpenBLAS's function in the libraries that an extension module is linked against; None where it is another BLAS."""
-    library = ctypes.CDLL(module.__file__)
-    for name in blas.function_names(verb):
-        with contextlib.suppress(ValueError):
-            return ctypes.addressof(ctypes.c_char.in_dll(library, name))
-    return None
 
 
 # --- one a process ------------------------------------------------------------------------------------------------------
@@ -135,20 +103,6 @@ def _address_when_asked(name: str) -> Callable[[], int]:
 
 for _name in (PARALLEL_FOR, BLAS_ENTER, BLAS_LEAVE):
     provide(_name, _address_when_asked(_name))
-
-
-def thread_limit() -> int:
-    """How many threads a program may use at this moment."""
-    return library().limit
-
-
-@contextlib.contextmanager
-def use_threads(threads: int) -> Iterator[None]:
-    """Let all programs of this process use so many threads, until left, whatever limits were found."""
-    if threads < 1:
-        raise ValueError(f"A program runs on one thread at least, not on {threads}.")
-    with library().chosen(threads):
-        yield
 
 
 def counts() -> Counts:

@@ -1,39 +1,49 @@
-"""How many threads a program may use: the processors that this process really has, less what its user reserves.
+"""How many threads `"auto"` is: the processors that this process really has, less what its user reserves.
 
-The number is `PULLBACK_NUM_THREADS` where that is set. Elsewhere it is the smallest of
+The least of
 
 - the processors that the process may run on (its affinity),
 - the whole processors in its share of time (cgroup quotas, its own and those of the groups around it),
 - OMP_NUM_THREADS and OPENBLAS_NUM_THREADS, the limits that people set for the libraries beside us,
-
-and, asked on each call, what NumPy's OpenBLAS is limited to then, which is what threadpoolctl changes.
+- what NumPy's OpenBLAS is limited to at that moment, which is what threadpoolctl changes.
 """
 
+import ctypes
+import functools
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-OWN_VARIABLE: Final = "PULLBACK_NUM_THREADS"
+from pullback.backends.native.threads import blas
+
 SHARED_VARIABLES: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 _GROUPS_OF_PROCESS: Final = Path("/proc/self/cgroup")
 _GROUPS: Final = Path("/sys/fs/cgroup")
 
 
-def chosen_limit() -> int | None:
-    """The number that the user of this package chose, if any; a value that is no positive number is none."""
-    return _number(os.environ.get(OWN_VARIABLE, ""))
-
-
 def found_limit() -> int:
-    """How many threads this process should use, as far as nobody chose."""
+    """How many threads there should be at this moment."""
+    function = numpys_limit()
+    return fixed_limit() if function is None else min(fixed_limit(), ctypes.PYFUNCTYPE(ctypes.c_int)(function)())
+
+
+def fixed_limit() -> int:
+    """The limits that are not expected to change while the process runs."""
     limits = [_processors()]
     quota = processor_quota(_GROUPS_OF_PROCESS, _GROUPS)
     if quota is not None:
         limits.append(max(1, int(quota)))  # more would be stopped for the rest of each period
     limits += [number for name in SHARED_VARIABLES if (number := _number(os.environ.get(name, "")))]
     return min(limits)
+
+
+@functools.cache
+def numpys_limit() -> int | None:
+    """The address of the function that says how many threads NumPy's OpenBLAS may use; None where it has another BLAS."""
+    return blas.threads_function(importlib.import_module("numpy._core._multiarray_umath"), "get")
 
 
 def processor_quota(groups_of_process: Path, groups: Path) -> float | None:
