@@ -12,13 +12,12 @@ from pullback.backends.native.entry.forms import Constant, Form, NotNativeError,
 from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
 from pullback.compiling.surroundings import Surroundings
 from pullback.errors import PullbackError, TracingError
-from pullback.ir.graph import Graph, Guard, Node, Var
+from pullback.ir.graph import Graph, Guard
 from pullback.ir.types import is_array_like, type_of
 from pullback.nn.recurrent.loops import write_loops
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
 from pullback.passes.loops.rolling import roll_loops
-from pullback.passes.lowering import lower
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
 from pullback.tiers import KEEPING
@@ -110,17 +109,12 @@ def named(graph: Graph, stages: Stages, tier: str) -> Graph:
     graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
     if not compiles_loops(tier):
         return graph
-    rolled = roll_loops(graph, _becomes_machine_code)
+    from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
+
+    rolled = roll_loops(graph, becomes_native)
     graph = graph if rolled is graph else stages.add("repeated steps as loops", rolled)
     looped = write_loops(graph)
     return graph if looped is graph else stages.add("recurrent layers as loops", looped)
-
-
-def _becomes_machine_code(node: Node) -> bool:
-    from pullback.backends.native.regions import why_not  # noqa: PLC0415 - needs LLVM, which not everybody has
-
-    inputs = dict.fromkeys(atom for atom in node.inputs if isinstance(atom, Var))
-    return not any(map(why_not, lower(Graph(tuple(inputs), (), (node,), node.outputs)).nodes))
 
 
 def compiles_loops(tier: str) -> bool:
