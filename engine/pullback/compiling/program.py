@@ -175,8 +175,10 @@ def recorded(
         changed = substitution.changed()
         if changed is not None:
             raise CannotCompileError(f"the function changes {changed}; return the new value instead")
-        recorder = innermost_recorder()
-        quiet = frozenset(recorder.handling.quiet) if isinstance(recorder, Recorder) else frozenset()
+        quiet: frozenset[str] = frozenset()
+        if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
+            surroundings.numbers_matter = recorder.numbers_matter
+            quiet = frozenset(recorder.handling.quiet)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)
             return values, (rebuild_values, quiet)
@@ -189,7 +191,9 @@ def recorded(
     values = [*leaves, *surroundings.read()]
     input_types = [*map(type_of, leaves), *surroundings.input_types]
     try:
-        graph, (rebuild_output, quiet) = record(forward, input_types, values)
+        graph, (rebuild_output, quiet) = record(
+            forward, input_types, values, [len(leaves) + number for number in surroundings.numbers()]
+        )
     except (CannotCompileError, LooksFurtherError, PullbackError):
         raise
     except Exception as error:  # the user's own, or what a traced value cannot do: the tape will tell
