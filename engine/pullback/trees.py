@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced, as_value
+
 Rebuild = Callable[[Iterator[Any]], Any]
 
 
@@ -75,8 +77,8 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
 
 
 def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
-    if isinstance(tree, (np.ndarray, float, int)):  # the usual leaves, without the questions below
-        leaves.append(tree)
+    if isinstance(tree, (Traced, np.ndarray, float, int)):  # the usual leaves, without the questions below
+        leaves.append(as_value(tree))
         return next
     if tree is None:
         return lambda _: None
