@@ -31,6 +31,7 @@ from pullback.numpy.creation import (
 )
 from pullback.numpy.joining import c_, r_
 from pullback.numpy.lists import all, any, max, mean, min, prod, std, sum, var  # noqa: A004 (NumPy's names)
+from pullback.numpy.vectorizing import vectorize
 from pullback.numpy_api.storing import added, updated
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "sum",
     "updated",
     "var",
+    "vectorize",
     "zeros",
     "zeros_like",
 ]

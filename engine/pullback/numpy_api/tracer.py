@@ -8,6 +8,7 @@ import numpy as np
 from pullback.core.primitive import GIVEN, Trace, Traced, current, innermost_trace
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
+from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.memory import Contents, assign, is_itself, layout_of, read_key, single, store, viewed
@@ -18,11 +19,6 @@ from pullback.numpy_api.writing import store_at, write_out
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules.contractions import matmul
-
-_REMEDY = (
-    "build arrays with numpy.stack or pb.numpy.array, call SciPy's functions through pb.scipy, return it from the "
-    "function, or compute it from arguments that are not differentiated"
-)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -45,6 +41,7 @@ def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
     return method
 
 
+_RETURN_IT = "return the value from the function first"
 _NO_WRITING = "its memory is not for anybody to see"
 
 #: Functions whose results NumPy gives as views of their first operand, or of each operand.
@@ -255,17 +252,26 @@ class Tracer(Traced):
         return writable(result)
 
     # --- what a trace cannot give -----------------------------------------------------------------------------------
-    def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
-        raise TracingError(
-            "a traced value cannot become a plain array (numpy.asarray, a store into an array, a function outside NumPy); "
-            f"{_REMEDY}"
-        )
+    def __array__(self, *args: Any, **keywords: Any) -> Any:
+        now = self.current()
+        if isinstance(now, Traced):
+            raise refusal("a plain array")
+        plain = np.array(now, *args, **keywords)
+        plain.flags.writeable = False  # what is stored there would not be seen here
+        return plain
 
-    def __float__(self) -> NoReturn:
-        raise TracingError(f"a traced value cannot become a float (float, math.sin, a store y[0] = x); {_REMEDY}")
+    def __float__(self) -> float:
+        return float(self._known("a float"))
 
-    def __complex__(self) -> NoReturn:
-        raise TracingError(f"a traced value cannot become a complex number; {_REMEDY}")
+    def __complex__(self) -> complex:
+        return complex(self._known("a complex number"))
+
+    def _known(self, kind: str) -> Any:
+        """The plain array that this one holds, if it holds one."""
+        now = self.current()
+        if isinstance(now, Traced):
+            raise refusal(kind)
+        return now
 
     def __iter__(self) -> Any:
         if not self.shape:
@@ -490,12 +496,16 @@ class Tracer(Traced):
         return _own(self, (self,))
 
     # --- what would write, or give plain values away -----------------------------------------------------------------
-    item = _refused("item", _REMEDY)
-    tolist = _refused("tolist", _REMEDY)
-    tobytes = _refused("tobytes", _REMEDY)
-    dump = _refused("dump", _REMEDY)
-    dumps = _refused("dumps", _REMEDY)
-    tofile = _refused("tofile", _REMEDY)
+    def item(self, *place: Any) -> Any:
+        return self._known("a Python number").item(*place)
+
+    def tolist(self) -> Any:
+        return self._known("a list").tolist()
+
+    tobytes = _refused("tobytes", _RETURN_IT)
+    dump = _refused("dump", _RETURN_IT)
+    dumps = _refused("dumps", _RETURN_IT)
+    tofile = _refused("tofile", _RETURN_IT)
     view = _refused("view", "use astype, or real and imag")
     byteswap = _refused("byteswap", "swap the bytes of the arguments")
     getfield = _refused("getfield", "structured arrays have no derivative")

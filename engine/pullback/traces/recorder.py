@@ -71,17 +71,17 @@ class GraphTracer(Tracer):
         with self.recorder.remembering():
             return super().__array_function__(*args, **keywords)
 
-    def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
+    def __array__(self, *args: Any, **keywords: Any) -> Any:
         with self.recorder.remembering():
-            super().__array__(*args, **keywords)
+            return super().__array__(*args, **keywords)
 
-    def __float__(self) -> NoReturn:
+    def __float__(self) -> float:
         with self.recorder.remembering():
-            super().__float__()
+            return super().__float__()
 
-    def __complex__(self) -> NoReturn:
+    def __complex__(self) -> complex:
         with self.recorder.remembering():
-            raise TracingError("a traced value cannot become a complex number; return it from the function")
+            return super().__complex__()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         with self.recorder.remembering():

@@ -224,11 +224,16 @@ def test_stores_nest_in_transforms(program):
             pb.vmap(pb.grad(value))(xs), np.stack([pb.grad(value)(x) for x in xs]), rtol=1e-10, atol=1e-12
         )
     np.testing.assert_allclose(pb.grad(lambda x: pb.checkpoint(value)(x * 2))(X), pb.grad(lambda x: value(x * 2))(X))
-    y, dy = pb.jvp(value, (X,), (np.ones_like(X),))
+    _, dy = pb.jvp(value, (X,), (np.ones_like(X),))
     np.testing.assert_allclose(dy, np.sum(pb.grad(value)(X)), rtol=1e-10)
     np.testing.assert_allclose(
         pb.hvp(value, X, np.ones_like(X)), pb.jvp(pb.grad(value), (X,), (np.ones_like(X),))[1], rtol=1e-9, atol=1e-11
     )
+
+
+def stored_into_a_plain_array(x):
+    y = np.zeros(5)
+    y[:] = x[0]
 
 
 @pytest.mark.parametrize(
@@ -239,8 +244,10 @@ def test_stores_nest_in_transforms(program):
         (lambda x: np.copyto(x, 0.0), "store into an argument"),
         (lambda x: pb.scan(lambda c, v: (c.__setitem__(0, v[0]), v), x[0], x), "store into an argument"),
         (lambda x: stored_from_inside(x * 1), "array from around the function"),
-        (lambda x: np.zeros(5).__setitem__(0, x[0, 0]), r"numpy\.zeros_like|pb\.numpy\.zeros"),
-        (lambda x: np.zeros(5).__setitem__(slice(None), x[0]), r"numpy\.zeros_like|pb\.numpy\.zeros"),
+        (
+            stored_into_a_plain_array,
+            r"test_assignment.py, line \d+, in stored_.*pb\.numpy\.zeros, or numpy\.zeros_like",
+        ),
         (lambda x: np.add.at(np.zeros(5), 0, x[0, 0]), r"pb\.numpy\.zeros"),
         (lambda x: np.maximum.at(x * 1, [0, 0], x[0]), "twice"),
         (lambda x: (x * 1j).real.__setitem__(0, x[0]), "real"),
@@ -273,7 +280,7 @@ def stored_from_inside(y):
         (lambda y: np.broadcast_to(y[0], (3, 5)).__setitem__(0, 1.0), ValueError, "read-only"),
         (lambda y: np.diagonal(y).__setitem__(0, 1.0), ValueError, "read-only"),
         (lambda y: y[0].__iadd__(y), ValueError, "non-broadcastable"),
-        (lambda y: (y > 0).astype(int).__iadd__(y), TypeError, "cannot cast"),
+        (lambda y: y.__iadd__(1j * y), TypeError, "cannot cast"),
     ],
 )
 def test_errors_are_numpys(function, error, message):

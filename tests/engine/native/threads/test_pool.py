@@ -55,6 +55,7 @@ def test_threads_work_at_the_same_moment(parallel_for):
     assert threading.get_ident() in {thread for _, thread in seen}
     assert since(before)["shared"] == 1
     assert since(before)["joined"] == 2
+    assert since(before)["helped"] == 2
 
 
 def test_one_thread_and_one_block_stay_with_the_caller(parallel_for):
@@ -65,7 +66,7 @@ def test_one_thread_and_one_block_stay_with_the_caller(parallel_for):
     with pb.threads(8):
         parallel_for(lambda _: threads.add(threading.get_ident()), 1)
     assert threads == {threading.get_ident()}
-    assert since(before) == {"shared": 0, "alone": 2, "joined": 0, "threads": 0}
+    assert since(before) == {"shared": 0, "alone": 2, "joined": 0, "threads": 0, "helped": 0}
 
 
 def test_no_more_threads_join_than_the_limit_says(parallel_for):
@@ -161,6 +162,38 @@ def test_native_blocks_in_quick_succession_lose_nothing(parallel_for, cache_free
 @pytest.fixture
 def cache_free(monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE", "0")
+
+
+def test_the_limit_may_change_while_the_pool_is_at_work(parallel_for):
+    stop, wrong = threading.Event(), []
+
+    def keep_working():
+        while not stop.is_set():
+            done = []
+            parallel_for(done.append, 16)
+            if sorted(done) != list(range(16)):
+                wrong.append(done)
+
+    workers = [threading.Thread(target=keep_working) for _ in range(2)]
+    with pb.threads(2):
+        for worker in workers:
+            worker.start()
+        for number in (5, 1, 2, 7, 3) * 20:
+            pb.threads(number)
+            time.sleep(0.0005)
+        stop.set()
+        for worker in workers:
+            worker.join()
+    assert wrong == []
+
+
+def test_threads_that_slept_between_calls_come_again(parallel_for):
+    for pause_s in (0.0, 2e-5, 1e-4, 1e-3) * 5:  # around the time after which they sleep
+        block, seen = meet(3)
+        with pb.threads(3):
+            parallel_for(block, 3)
+        assert len(seen) == 3
+        time.sleep(pause_s)
 
 
 def test_signals_go_to_the_main_thread(parallel_for):

@@ -40,7 +40,7 @@ C_LIBRARY: Final = frozenset(
         *CALLED_BY_CODE_GENERATOR,
         *(f"{name}{suffix}" for name in (*_OF_ANGLES, *_OF_POWERS) for suffix in ("", "f")),
         *("malloc", "calloc", "realloc", "free", "aligned_alloc"),
-        *("getpid", "sigfillset", "sched_yield"),
+        *("getpid", "sigfillset", "sched_yield", "clock_gettime"),
         *(f"pthread_{verb}" for verb in _THREADS),
         *(f"pthread_mutex_{verb}" for verb in _MUTEXES),
         *(f"pthread_cond_{verb}" for verb in _CONDITIONS),

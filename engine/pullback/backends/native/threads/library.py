@@ -23,6 +23,7 @@ class Counts(ctypes.Structure):
         ("alone", ctypes.c_int64),  # calls whose blocks the caller did all by itself
         ("joined", ctypes.c_int64),  # times that another thread came to take blocks
         ("threads", ctypes.c_int64),  # threads that were started
+        ("helped", ctypes.c_int64),  # blocks that others than the caller did
     )
 
 
