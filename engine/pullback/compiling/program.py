@@ -19,6 +19,7 @@ from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
+from pullback.passes.stores import forward_stores
 from pullback.tiers import KEEPING
 from pullback.traces.recorder import record
 from pullback.transforms.arguments import differentiable, like
@@ -106,6 +107,8 @@ def named(graph: Graph, stages: Stages, tier: str) -> Graph:
     """The graph with the rules that are found in it, and without those that a tier has as loops; a stage of its own each."""
     found = drop_dead(find_patterns(graph))
     graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
+    forwarded = forward_stores(graph)
+    graph = graph if forwarded is graph else stages.add("stores", forwarded)
     if not compiles_loops(tier):
         return graph
     looped = write_loops(graph)

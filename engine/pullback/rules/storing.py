@@ -138,7 +138,7 @@ class _SetAt(Store):
         """What was overwritten leads nowhere, and what was stored gets the cotangents of where it lies."""
         v, positions = operands[1], operands[2:]
         v_bar = _cotangent_of_stored(y_bar, v, positions, params) if needed[1] else None
-        x_bar = self(y_bar, 0.0, *positions, **{**params, "unique": True}) if needed[0] else None
+        x_bar = self(y_bar, y_bar.dtype.type(0), *positions, **{**params, "unique": True}) if needed[0] else None
         return (x_bar, v_bar, *[None] * len(positions))
 
     def pull_over(
@@ -159,7 +159,7 @@ class _SetAt(Store):
         if dx is None and dv is None:
             return None
         dx = np.zeros(shape_of(y), dtype_of(y)) if dx is None else dx
-        return self(dx, 0.0 if dv is None else dv, *operands[2:], **params)
+        return self(dx, dtype_of(y).type(0) if dv is None else dv, *operands[2:], **params)
 
 
 def _cotangent_of_stored(y_bar: Any, v: Any, positions: Sequence[Any], params: dict[str, Any]) -> Any:
