@@ -21,6 +21,7 @@ from pullback.ir.types import is_array_like, type_of
 from pullback.nn.recurrent.loops import write_loops
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
+from pullback.passes.loops.rolling import roll_loops
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
 from pullback.tiers import KEEPING
@@ -132,6 +133,10 @@ def named(graph: Graph, stages: Stages, tier: str) -> Graph:
     graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
     if not compiles_loops(tier):
         return graph
+    from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
+
+    rolled = roll_loops(graph, becomes_native)
+    graph = graph if rolled is graph else stages.add("repeated steps as loops", rolled)
     looped = write_loops(graph)
     return graph if looped is graph else stages.add("recurrent layers as loops", looped)
 
