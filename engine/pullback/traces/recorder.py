@@ -105,18 +105,12 @@ class GraphTracer(Tracer):
 
 
 class NumberTracer(GraphTracer):
-    """A Python number around the function that is an input of the graph, or what is computed from such numbers alone.
+    """A number around the function that is an input of the graph, or what is computed from such numbers alone.
 
-    Without tracing it would be a number. Whoever asks what it is, or for its text, is noted: where the answer counts, the
-    number has to be a constant of the graph.
+    Without tracing it would be a number with a text: whoever asks for that is noted, and the number has to be a constant.
     """
 
     __slots__ = ()
-
-    @property  # type: ignore[misc]  # nobody sets it
-    def __class__(self) -> Any:  # isinstance asks for it
-        self._note_question()
-        return type(self)
 
     def __repr__(self) -> str:
         self._note_question()
@@ -159,7 +153,7 @@ class Recorder(Trace):
         self.refused: str | None = None  # the latest thing the function wanted that a graph has no form for
         self.guards: list[Guard] = []
         self.numbers_matter = False
-        """Whether the function asked for the type or the text of a number that is an input."""
+        """Whether the function asked for the text of a number that is an input."""
         self.observed: Observed | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []
