@@ -400,8 +400,10 @@ class Surroundings:
             self._look_at_import(function, found, part)
         if code_facts.globals_assigned(code):
             part.against_inputs = f"{name} assigns a global; return the value instead"
-        if code_facts.asks_for_ndarray(code):
-            part.obstacle = f"{name} asks whether a value is an ndarray, which a traced value is not; ask for its shape"
+        if code_facts.asks_for_type(code):
+            part.obstacle = (
+                f"{name} asks for type(x) and ndarray, which a traced value is not; ask isinstance(x, numpy.ndarray)"
+            )
 
     def _look_at_import(self, function: types.FunctionType, found: code_facts.Import, part: FunctionPart) -> None:
         """An import inside a function gives the module itself and no copy, so what is read of it is compared."""
