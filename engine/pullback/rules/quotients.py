@@ -76,7 +76,7 @@ class _Quotient(Scalar):
 
 def _write_quotient(out: Any, x: Any, d: Any, scratch: Sequence[Any]) -> None:
     zero, wrong, is_wrong, divisor = scratch
-    if not isinstance(x, np.ndarray | np.generic):
+    if not issubclass(type(x), np.ndarray | np.generic):
         x = number(x, d.dtype)
     np.equal(d, number(0, d.dtype), out=zero)
     np.not_equal(x, number(0, x.dtype), out=wrong)
