@@ -11,6 +11,7 @@ have an outer row or column of zeros: what their weights lack does not count, an
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ _LEVELS = (0.25, 0.6)
 _ROUNDED = 1 + 1 / 64
 
 
-def least_square(dtype: np.dtype[np.generic]) -> float:
+def least_square(dtype: np.dtype[Any]) -> float:
     """Squares that are smaller have lost digits."""
     return float(np.finfo(dtype).tiny) * 2.0**16
 
