@@ -483,7 +483,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _share_memory(values: Sequence[Any], overwritten: Sequence[int]) -> bool:
-    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    arrays = [value for value in values if issubclass(type(value), np.ndarray)]
     return any(
         np.may_share_memory(values[position], other)
         for position in overwritten

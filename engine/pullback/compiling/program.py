@@ -143,7 +143,7 @@ def compiles_loops(tier: str) -> bool:
 
 def require_plain(leaf: Any) -> None:
     """Refuse an argument that plans do not take."""
-    if not is_array_like(leaf) or (isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray):
+    if not is_array_like(leaf) or (issubclass(type(leaf), np.ndarray) and type(leaf) is not np.ndarray):
         raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
     dtype = type_of(leaf).dtype
     if dtype.kind not in "biufc":
@@ -254,7 +254,7 @@ def _differentiated(
         and not gradient.has_aux
         and wanted.flat
         and all(mask)
-        and all(isinstance(leaves[leaf], np.ndarray) for leaf in wanted.leaves)
+        and all(issubclass(type(leaves[leaf]), np.ndarray) for leaf in wanted.leaves)
     ):
         return joint, _finish_arrays(gradient)
     kinds = [type(leaves[leaf]) for leaf in wanted.leaves]
@@ -283,7 +283,7 @@ def _finish_gradients(
     def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         values = iter(outputs)
         value = next(values) if gradient.with_value else None
-        if gradient.with_value and not isinstance(value, np.generic):
+        if gradient.with_value and not issubclass(type(value), np.generic):
             value = np.asarray(value)[()]
         gradients = trees.Gradients(
             [

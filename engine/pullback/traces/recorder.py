@@ -18,7 +18,7 @@ from pullback.core.quiet import is_ours
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
 from pullback.ir.types import ArrayType, is_array_like, type_of
-from pullback.numpy_api.tracer import Tracer
+from pullback.numpy_api.tracer import Tracer, class_of
 
 _ENGINE = str(Path(__file__).parents[1])
 _NUMPY = str(Path(np.__file__).parent)
@@ -32,6 +32,17 @@ class GraphTracer(Tracer):
     def __init__(self, recorder: "Recorder", var: Var) -> None:
         self.trace = self.recorder = recorder
         self.variable = var
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]  # as in Tracer
+        """The class of the value to be. Whether it is an array of shape () or a scalar is known once it is computed."""
+        type_ = self.variable.type
+        if type_.weak:
+            return type(type_.dtype.type().item())
+        observed = self.recorder.observed
+        if type_.shape or observed is None or sys._getframe(1).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001
+            return class_of(type_.shape, type_.dtype)
+        return type(observed.value(self.variable))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,7 +138,7 @@ class Recorder(Trace):
         if warnings.filters is not self.handling.filters:
             self._follow_warnings()
         atoms = tuple(self.atom_of(operand) for operand in operands)
-        if primitive.effect is Effect.OVERWRITES and isinstance(operands[0], np.ndarray):
+        if primitive.effect is Effect.OVERWRITES and issubclass(type(operands[0]), np.ndarray):
             raise self.refusal(NeedsValueError("pb.inplace writes into an array that the function makes; pass it"))
         if primitive.effect is not Effect.RESTORES:
             self._refuse_overwritten(primitive, atoms)
@@ -232,7 +243,7 @@ class Recorder(Trace):
             return value.variable
         if isinstance(value, Traced):
             raise self.refusal(NeedsValueError("the function takes a value that an outer transformation follows"))
-        if isinstance(value, np.ndarray):
+        if issubclass(type(value), np.ndarray):
             return self._capture(value).var
         if type(value) is int and not -(2**63) <= value < 2**64:
             raise NeedsValueError("an integer larger than 64 bits cannot be part of a compiled function")
