@@ -179,7 +179,7 @@ def test_scratch_does_not_grow_with_the_batch():
         return EMITTERS[conv].scratch(node, 512)
 
     assert scratch(4) < 400_000
-    assert scratch(200) == scratch(1000) == 8 * scratch(4)  # parts for threads
+    assert scratch(200) == scratch(1000) <= 8 * scratch(4)  # there are at most eight parts
 
 
 def test_a_gradient_of_layers_is_one_native_program():

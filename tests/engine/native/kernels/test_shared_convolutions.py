@@ -78,13 +78,13 @@ def test_results_are_the_same_on_any_number_of_threads(worth_it):
 @pytest.mark.parametrize(("examples", "parts"), [(1, 1), (2, 2), (7, 7), (11, 1), (12, 6), (64, 8)])
 def test_parts_have_as_many_examples(worth_it, monkeypatch, examples, parts):
     found = []
-    share = convolutions.share
+    share = convolutions.share_with_rooms
 
-    def noted(emission, key, name, pointers, blocks, build):
+    def noted(emission, key, name, pointers, blocks, *rest):
         found.append(blocks)
-        share(emission, key, name, pointers, blocks, build)
+        share(emission, key, name, pointers, blocks, *rest)
 
-    monkeypatch.setattr(convolutions, "share", noted)
+    monkeypatch.setattr(convolutions, "share_with_rooms", noted)
     plan, w, x = gradient_of(examples)
     plan(w, x)
     assert found == [parts] * 3
@@ -92,7 +92,7 @@ def test_parts_have_as_many_examples(worth_it, monkeypatch, examples, parts):
 
 def test_small_convolutions_are_not_cut(monkeypatch):
     found = []
-    monkeypatch.setattr(convolutions, "share", lambda *arguments: found.append(arguments[4]))
+    monkeypatch.setattr(convolutions, "share_with_rooms", lambda *arguments: found.append(arguments[4]))
     plan, w, x = gradient_of(2)
     plan(w, x)
     assert found == [1] * 3

@@ -20,8 +20,10 @@ from pullback.backends.native.kernels.convolution.summing import SummingPlan, ma
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
 from pullback.backends.native.kernels.convolution.winograd.correlating import write_quads
 from pullback.backends.native.kernels.convolution.winograd.plans import QuadPlan, make_quad_plan
+from pullback.backends.native.kernels.convolution.winograd.weights import write_weights
 from pullback.backends.native.kernels.tiles import add_pairwise
-from pullback.backends.native.threads.sharing import estimated_ns, share
+from pullback.backends.native.threads.rooms import Rooms, share_with_rooms
+from pullback.backends.native.threads.sharing import estimated_ns
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 from pullback.ir.graph import Node
@@ -86,17 +88,15 @@ def _part_in_order(node: Node) -> Correlation:
 
 
 def _scratch(node: Node, vector_bits: int) -> int:
-    return _parts(node) * _part_scratch(node, vector_bits)
-
-
-def _part_scratch(node: Node, vector_bits: int) -> int:
     if not node.outputs[0].type.size:
         return 0
     correlation = _part_in_order(node)
     if correlation.is_empty:
         return 0
     quads = quads_that_pay(correlation, vector_bits)
-    return _in_lines(quads.bytes if quads else scratch_bytes(correlation, vector_bits))
+    if quads is None:
+        return _parts(node) * _in_lines(scratch_bytes(correlation, vector_bits))
+    return _in_lines(quads.weight_bytes) + _parts(node) * _in_lines(quads.bytes)
 
 
 def _in_lines(nbytes: int) -> int:
@@ -133,23 +133,39 @@ def emit_correlation(
     if correlation.is_empty:
         _emit_zeros(emission, result)
         return
-    nbytes = _part_scratch(node, emission.vector_bits)
-    quads = quads_that_pay(_part_in_order(node), emission.vector_bits)
+    in_order = _part_in_order(node)
+    quads = quads_that_pay(in_order, emission.vector_bits)
+    if quads is None:
+        weights, rooms = w.pointer, scratch
+        nbytes = _in_lines(scratch_bytes(in_order, emission.vector_bits))
+    else:
+        quads = replace(quads, correlation=correlation)
+        weights, rooms = scratch, emission.function.element(scratch, _in_lines(quads.weight_bytes), "i8")
+        nbytes = _in_lines(quads.bytes)
+        _emit_weights(emission, quads, w.pointer, weights)
 
-    def build(function: Function, pointers: Sequence[str], number: Index) -> None:
+    def build(function: Function, pointers: Sequence[str], number: Index, room: str) -> None:
         own = (
             pointers[0],
             _moved(function, data, own_data, pointers[1], number),
             _moved(function, result, own_result, pointers[2], number),
-            function.element(pointers[3], function.mul(number, nbytes), "i8"),
+            room,
         )
         if quads is None:
             write_correlation(function, make_plan(correlation, emission.vector_bits, nbytes), *own)
         else:
-            write_quads(function, replace(quads, correlation=correlation), *own)
+            write_quads(function, quads, *own)
 
-    pointers = [w.pointer, data.pointer, result.pointer, scratch]
-    share(emission, (correlation, quads is not None, parts), node.primitive.name, pointers, parts, build)
+    pointers = [weights, data.pointer, result.pointer]
+    key = (correlation, quads is not None)
+    share_with_rooms(emission, key, node.primitive.name, pointers, parts, Rooms(rooms, nbytes), build)
+
+
+def _emit_weights(emission: Emission, quads: QuadPlan, weights: str, memory: str) -> None:
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        write_weights(function, quads, *pointers)
+
+    emission.kernel(("weights of quads", quads), "weights", [weights, memory], build)
 
 
 def _emit_zeros(emission: Emission, result: Stored) -> None:
@@ -201,12 +217,12 @@ def emit_weight_gradient(
     plan = choose_sums_plan(sums, emission.vector_bits)
     nbytes, found_bytes = _in_lines(plan.bytes), _in_lines(result.size * result.dtype.itemsize)
 
-    def build(function: Function, pointers: Sequence[str], number: Index) -> None:
+    def build(function: Function, pointers: Sequence[str], number: Index, room: str) -> None:
         own = (
             _moved(function, y, own_y, pointers[0], number),
             _moved(function, x, own_x, pointers[1], number),
             pointers[2] if parts == 1 else function.element(pointers[2], function.mul(number, found_bytes), "i8"),
-            function.element(pointers[3], function.mul(number, nbytes), "i8"),
+            room,
         )
         if isinstance(plan, DottingPlan):
             write_dots(function, plan, *own)
@@ -214,8 +230,8 @@ def emit_weight_gradient(
             write_sums(function, plan, *own)
 
     together = result.pointer if parts == 1 else emission.function.element(scratch, parts * nbytes, "i8")
-    pointers = [y.pointer, x.pointer, together, scratch]
-    share(emission, (sums, parts), node.primitive.name, pointers, parts, build)
+    pointers = [y.pointer, x.pointer, together]
+    share_with_rooms(emission, sums, node.primitive.name, pointers, parts, Rooms(scratch, nbytes), build)
     if parts > 1:
         _add_parts(emission, replace(found, pointer=together), found_bytes, parts, result)
 
