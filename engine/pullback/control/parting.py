@@ -34,6 +34,7 @@ CHEAP = frozenset(
         "maximum",
         "minimum",
         "where",
+        "with_nan_of",
         "equal",
         "not_equal",
         "less",

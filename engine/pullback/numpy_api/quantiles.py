@@ -91,11 +91,11 @@ def quantile(
 ) -> Any:
     refuse("numpy.quantile", out=out, weights=weights)
     del overwrite_input  # nothing is overwritten
-    ordered, shape = _sorted_line(_wide_enough(a, q, _constant(q).dtype), axis)
-    length = np.shape(ordered)[-1]
-    result = _at(ordered, length, _constant(q), method)
-    result = e.where(logic.isnan(ordered[..., -1]), np.nan, result)  # nan is sorted to the end
-    return reshape(result, (*np.shape(q), *shape(keepdims)))
+    line, shape = _line(_wide_enough(a, q, _constant(q).dtype), axis)
+    if line.dtype.kind in "fc" and np.size(line):
+        line = e.with_nan_of(line, np.max(line, axis=-1, keepdims=True))  # so is the result, by all elements
+    ordered = sort(line)
+    return reshape(_at(ordered, np.shape(ordered)[-1], _constant(q), method), (*np.shape(q), *shape(keepdims)))
 
 
 @implements(np.nanquantile)
@@ -112,7 +112,8 @@ def nanquantile(
 ) -> Any:
     refuse("numpy.nanquantile", out=out, weights=weights)
     del overwrite_input
-    ordered, shape = _sorted_line(_wide_enough(a, q, _constant(q).dtype), axis)
+    line, shape = _line(_wide_enough(a, q, _constant(q).dtype), axis)
+    ordered = sort(line)
     numbers = np.sum(logic.logical_not(logic.isnan(ordered)), axis=-1)
     return reshape(_at(ordered, numbers, _constant(q), method), (*np.shape(q), *shape(keepdims)))
 
@@ -129,8 +130,8 @@ def _wide_enough(a: Any, q: Any, dtype: np.dtype[Any]) -> Any:
     return a if isinstance(q, int | float) or a.dtype.kind != "f" else astype(a, np.result_type(a.dtype, dtype))
 
 
-def _sorted_line(a: Any, axis: Any) -> tuple[Any, Any]:
-    """The array sorted along its reduced axes made one, the last; and the shape of the result."""
+def _line(a: Any, axis: Any) -> tuple[Any, Any]:
+    """The array with its reduced axes made one, the last; and the shape of the result."""
     a = as_operand(a)
     ndim, lengths = np.ndim(a), np.shape(a)
     axes = tuple(range(ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, ndim)
@@ -140,7 +141,7 @@ def _sorted_line(a: Any, axis: Any) -> tuple[Any, Any]:
         (*(lengths[place] for place in rest), number_of(lengths[place] for place in axes)),
     )
     kept = tuple(1 if place in axes else lengths[place] for place in range(ndim))
-    return sort(line), lambda keepdims: kept if keepdims else tuple(lengths[place] for place in rest)
+    return line, lambda keepdims: kept if keepdims else tuple(lengths[place] for place in rest)
 
 
 def _at(ordered: Any, length: Any, q: Any, method: str) -> Any:

@@ -7,8 +7,7 @@ import numpy as np
 from pullback.errors import TracingError
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis, number_or_array
-from pullback.numpy_api.shapes import astype, broadcast_to, ravel, reshape
-from pullback.numpy_api.sorting import in_line
+from pullback.numpy_api.shapes import astype, broadcast_to, in_line, ravel, reshape
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import elementwise, gathering, rounding
 from pullback.rules.diagonals import diagonal as diagonal_of
@@ -68,7 +67,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     refuse("numpy.take", out=out)
-    a, place = (ravel(as_operand(a)), 0) if axis is None else (as_operand(a), normalized_axis(axis, np.ndim(a)))
+    a, place = in_line(a, axis)
     indices = int(indices) if isinstance(indices, int | np.integer) else as_operand(indices)
     return read(a, (*[slice(None)] * place, in_range(indices, np.shape(a)[place], mode)))
 

@@ -173,3 +173,11 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """Traced values are never written to: one is as good as its copy."""
     del order, subok
     return a
+
+
+def in_line(a: Any, axis: Any) -> tuple[Any, int]:
+    """The array and its axis, non-negative; without one the array in one line. A number has one axis, of length one."""
+    a = as_operand(a)
+    if axis is None or np.ndim(a) == 0:
+        return ravel(a), 0 if axis is None else normalized_axis(axis, 1)
+    return a, normalized_axis(axis, np.ndim(a))

@@ -6,18 +6,10 @@ import numpy as np
 
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
-from pullback.numpy_api.shapes import ravel, reshape
+from pullback.numpy_api.shapes import in_line, ravel, reshape
 from pullback.numpy_api.table import implements, refuse
 from pullback.rules import elementwise as e
 from pullback.rules import gathering, logic, ordering
-
-
-def in_line(a: Any, axis: Any) -> tuple[Any, int]:
-    """The array and its axis, non-negative; without one the array in one line."""
-    a = as_operand(a)
-    if axis is None or np.ndim(a) == 0:
-        return ravel(a), 0
-    return a, normalized_axis(axis, np.ndim(a))
 
 
 @implements(np.argsort)

@@ -1,7 +1,8 @@
 """Elementwise functions: one row each, `Scalar(name, ufunc, map per operand)`.
 
 A map takes the cotangent (or tangent) v, the operands and the result y. Where the derivative can be had from y alone it
-is written so: the operand then need not be kept. Tie rule of maximum and minimum: equal operands share equally.
+is written so: the operand then need not be kept. Tie rule of maximum and minimum: equal operands share equally. Where
+their value is NaN the derivative is NaN too.
 """
 
 import math
@@ -27,16 +28,20 @@ reciprocal = Scalar("reciprocal", np.reciprocal, lambda v, x, y: -(v * np.square
 
 
 def _power_of_base(v: Any, a: Any, b: Any, y: Any) -> Any:
-    """Derivative b * a**(b-1); an exponent of two, the common case, costs a product instead of a power."""
+    """Derivative b * a**(b-1); an exponent of two, the common case, costs a product instead of a power.
+
+    Where b is 0 it is b / a, which is 0 and has the derivative 1 / a by b, and 0 also where a is 0, infinite or NaN.
+    """
     if isinstance(b, int | float):
         return v * (2 * a) if b == 2 else v * 0 if b == 0 else v * (b * a ** (b - 1))
-    return v * (b * a ** np.where(b == 0, 1, b - 1))  # 0 * a**-1 would be nan at a = 0
+    flat = b == 0
+    return v * np.where(flat, b / np.where(np.absolute(a) > 0, a, 1), b * a ** np.where(flat, 0, b - 1))
 
 
 def _power_of_exponent(v: Any, a: Any, b: Any, y: Any) -> Any:
-    """Derivative y * log(a), zero where a is zero: 0**b is 0 for every positive b."""
+    """Derivative y * log(a), zero where a or y is zero: 0**b is 0 for every positive b, inf**b for every negative one."""
     is_number = isinstance(a, int | float | complex)
-    base = (a if a != 0 else 1) if is_number else np.where(a == 0, 1, a)
+    base = (a if a != 0 else 1) if is_number else np.where((a == 0) | (y == 0), 1, a)
     if dtype_of(y).kind == "c" and dtype_of(base).kind != "c":
         base = base + 0j  # a negative base has a complex logarithm
     logarithm = np.log(base)
@@ -58,8 +63,16 @@ power = Scalar("power", np.power, _power_of_base, _power_of_exponent, operator=_
 absolute = Scalar("absolute", np.absolute, lambda v, x, y: v * np.sign(x).conjugate(), operator=abs)
 
 
+def _with_nan_of(v: Any, y: Any) -> Any:
+    return np.where(np.isnan(y), np.nan, v)
+
+
+with_nan_of: Scalar = Scalar("with_nan_of", _with_nan_of, lambda u, v, y, _: with_nan_of(u, y), None)
+"""v, but NaN where y is. It is linear in v, so that derivatives of every order are NaN there; a `where` gives them as 0."""
+
+
 def _share(v: Any, mine: Any, other: Any, y: Any) -> Any:
-    return np.where(mine == y, np.where(mine == other, 0.5 * v, v), 0)
+    return with_nan_of(np.where(mine == y, np.where(mine == other, 0.5 * v, v), 0), y)
 
 
 maximum = Scalar("maximum", np.maximum, _share, lambda v, a, b, y: _share(v, b, a, y))
@@ -128,6 +141,7 @@ cases(reciprocal, away_from(0.0, 3, 4))
 cases(absolute, away_from(0.0, 8), because="the kink at 0 has no derivative")
 for _extremum in (maximum, minimum, fmax, fmin):
     cases(_extremum, normal(3, 4), normal(4), because="ties have no derivative, and random numbers do not tie")
+cases(with_nan_of, normal(3, 4), normal(3, 1))
 cases(copysign, away_from(0.0, 3, 4), away_from(0.0, 4))
 cases(heaviside, away_from(0.0, 5), normal(5), because="the value at the step counts at the step only")
 

@@ -1,7 +1,8 @@
 """Pooling over one to three axes of (batch, channels, …): the mean or the maximum of every window.
 
 The mean divides by the size of the window, padding counted as zeros. The maximum does not see padding. Elements that tie
-for the maximum of a window share its cotangent equally, which is the tie rule of `np.maximum`.
+for the maximum of a window share its cotangent equally, which is the tie rule of `np.maximum`. The maximum of a window with
+NaN is NaN: a cotangent other than zero becomes NaN at those of its elements that are NaN.
 
 mean_pool is linear, mean_spread is its transpose. The derivative of max_pool chooses elements and is constant between
 ties: `max_select(dx, x, y)` takes from every window what belongs to its maximum, `max_spread(v, x, y)` is the transpose.
@@ -189,6 +190,15 @@ class _Maxima:
             np.add(self._count, mark.view(np.uint8), out=self._count)
         np.copyto(share, self._count, casting="same_kind")
 
+    def divide(self, out: Any, values: Any, ties: Any) -> None:
+        """Values of windows over their ties: NaN where the maximum is, unless the value is zero. `out` may be either."""
+        if self._any_hole:
+            np.not_equal(self._y, self._y, out=self._holes)
+            np.copyto(ties, number(np.nan, ties.dtype), where=self._holes)
+            np.equal(values, number(0, values.dtype), out=self._holes)
+            np.copyto(ties, number(1, ties.dtype), where=self._holes)
+        np.divide(values, ties, out=out)
+
 
 def _choosing_scratch(v: ArrayType, x: ArrayType, y: ArrayType, **params: Any) -> list[ArrayType]:
     """What `_Maxima` works in; shares of windows, those chosen; x and the other one with padding."""
@@ -233,7 +243,7 @@ def _write_select(
         _choose(share, share, mark)
         np.add(dy, share, out=dy)
     maxima.write_ties(share)
-    np.divide(dy, share, out=dy)
+    maxima.divide(dy, dy, share)
 
 
 def _tiles(size: Shape, window: Shape, stride: Shape, pad: Pads) -> bool:
@@ -252,7 +262,7 @@ def _write_spread_max(
     target = laid(rest[1], lined=is_lined(y)) if rest else x_bar
     maxima = _Maxima(sliding, wide, y, marks)
     maxima.write_ties(share)
-    np.divide(v, share, out=share)
+    maxima.divide(share, v, share)
     if not _tiles(x.shape[2:], window, stride, pad):
         target.fill(0)
     for key, mark in maxima.marked():

@@ -13,6 +13,7 @@ from pullback.core.kinds import Linear, unbroadcast
 from pullback.core.primitive import Primitive
 from pullback.ir.types import ArrayType, Shape
 from pullback.rules.cumulative import products_after, products_before
+from pullback.rules.elementwise import with_nan_of
 
 Axes = tuple[int, ...]
 
@@ -57,7 +58,7 @@ sum_: Linear = Linear(
 
 
 class _Extremum(Primitive):
-    """The largest or smallest element over axes; equal ones share the derivative equally."""
+    """The largest or smallest element over axes; equal ones share the derivative equally, that of NaN is NaN."""
 
     def __init__(self, name: str, ufunc: np.ufunc, beaten: Callable[[Any, Any], Any]) -> None:
         super().__init__(name)
@@ -77,11 +78,13 @@ class _Extremum(Primitive):
         return (ArrayType(reduced_shape(type_.shape, axes, keepdims=params["keepdims"]), type_.dtype),)
 
     def _losers(self, y: Any, x: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-        """Which elements are not the extremum, and how many are, per result. Next to nan nobody loses."""
+        """Which elements are not the extremum, and how many are, per result. Next to NaN none loses, and NaN of them share."""
         axes = params["axes"]
-        losers = self._beaten(x, _kept(y, np.shape(x), axes, keepdims=params["keepdims"]))
+        kept = _kept(y, np.shape(x), axes, keepdims=params["keepdims"])
+        losers = self._beaten(x, kept)
         length = prod_of(np.shape(x)[axis] for axis in axes)
-        return losers, (length - np.sum(losers, axis=axes, keepdims=True)).astype(x.dtype)
+        count = (length - np.sum(losers, axis=axes, keepdims=True)).astype(x.dtype)
+        return losers, with_nan_of(count, kept)
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]

@@ -85,6 +85,17 @@ class GraphTracer(Tracer):
         raise AttributeError(f"a traced value has no attribute {name!r}")
 
 
+class _Handling:
+    """How floating-point errors and warnings are handled where recording begins."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, str] = dict(np.geterr())  # type: ignore[arg-type]  # modes are texts
+        self.filters = warnings.filters
+        self.quiet: set[str] = set()
+        """Kinds of floating-point errors that the function ignores somewhere, as numpy.errstate names them."""
+        self.show = getattr(warnings, "_showwarnmsg_impl", None)
+
+
 class Recorder(Trace):
     """A trace that writes nodes."""
 
@@ -102,9 +113,7 @@ class Recorder(Trace):
         self._roots: dict[Var, Var] = {}
         self._count = 0
         outer = innermost_recorder()
-        self._error_handling: Any = (
-            outer._error_handling if isinstance(outer, Recorder) else np.geterr()  # noqa: SLF001 - another of our kind
-        )
+        self.handling: _Handling = outer.handling if isinstance(outer, Recorder) else _Handling()
 
     def new_var(self, type_: ArrayType) -> Var:
         """A value nobody has defined yet."""
@@ -113,8 +122,10 @@ class Recorder(Trace):
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Infer the types of the results and write a node."""
-        if np.geterr() != self._error_handling and not is_ours():
-            raise self.refusal(TracingError("the function sets numpy.errstate, which a plan runs without"))
+        if np.geterr() != self.handling.errors and not is_ours():
+            self._follow_error_handling()
+        if warnings.filters is not self.handling.filters:
+            self._follow_warnings()
         atoms = tuple(self.atom_of(operand) for operand in operands)
         if primitive.effect is Effect.OVERWRITES and isinstance(operands[0], np.ndarray):
             raise self.refusal(NeedsValueError("pb.inplace writes into an array that the function makes; pass it"))
@@ -126,6 +137,29 @@ class Recorder(Trace):
         self._follow_memory(primitive, atoms, outputs, source)
         tracers = tuple(GraphTracer(self, var) for var in outputs)
         return tracers[0] if primitive.results == 1 else tracers
+
+    def _follow_error_handling(self) -> None:
+        """What a function ignores is ignored; what it raises or calls a plan does not."""
+        before = self.handling.errors
+        for kind, mode in np.geterr().items():
+            if mode == before[kind]:
+                continue
+            if mode not in ("ignore", "warn"):
+                message = f"the function sets numpy.errstate({kind}={mode!r}), which a plan runs without"
+                raise self.refusal(TracingError(f"{message}; look at the values instead, say with numpy.isfinite"))
+            if mode == "ignore":
+                self.handling.quiet.add(kind)
+
+    def _follow_warnings(self) -> None:
+        """The same where a function has `warnings.catch_warnings` do it."""
+        matching = (action for action, _, kind, _, _ in warnings.filters if issubclass(RuntimeWarning, kind))
+        action = next(matching, "default")
+        if action == "error" or getattr(warnings, "_showwarnmsg_impl", None) is not self.handling.show:
+            raise self.refusal(
+                TracingError("the function makes errors or a list of warnings, which a plan does not give")
+            )
+        if action == "ignore":
+            self.handling.quiet.update(self.handling.errors)
 
     def _refuse_overwritten(self, primitive: Primitive, atoms: Sequence[Atom]) -> None:
         for atom in atoms:

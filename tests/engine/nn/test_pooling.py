@@ -38,11 +38,11 @@ def test_elements_that_tie_for_a_maximum_share_its_cotangent(tier):
     np.testing.assert_array_equal(gradient, [[[0.5, 0.5, 0, 1]]])
 
 
-def test_a_nan_is_the_maximum_of_its_window():
+def test_a_nan_is_the_maximum_of_its_window_and_its_gradient():
     x = np.array([[[np.nan, 1.0, 2.0, 3.0]]])
     y, pullback = pb.vjp(lambda x: pb.nn.max_pool(x, 2), x)
     np.testing.assert_array_equal(y, [[[np.nan, 3]]])
-    np.testing.assert_array_equal(pullback(np.ones_like(y))[0], [[[1, 0, 0, 1]]])
+    np.testing.assert_array_equal(pullback(np.ones_like(y))[0], [[[np.nan, 0, 0, 1]]])
 
 
 def test_padding_is_no_maximum():

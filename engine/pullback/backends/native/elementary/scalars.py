@@ -118,6 +118,10 @@ def _extremum_of_numbers(relation: str) -> Emit:
     return lambda lanes, a, b: arithmetic.extremum_of_numbers(lanes, relation, a, b)
 
 
+def _with_nan_of(lanes: Lanes, v: str, y: str) -> str:
+    return lanes.select(lanes.is_nan(y), y, v)
+
+
 ROWS: Mapping[str, Row] = {
     # --- arithmetic -------------------------------------------------------------------------------------------------
     "add": Row(_of_booleans("or", _method("add")), "fib", 1, operands=2),
@@ -138,6 +142,7 @@ ROWS: Mapping[str, Row] = {
     "minimum": Row(_extremum("<"), "fib", 2, operands=2),
     "fmax": Row(_extremum_of_numbers(">"), "fib", 2, operands=2),
     "fmin": Row(_extremum_of_numbers("<"), "fib", 2, operands=2),
+    "with_nan_of": Row(_with_nan_of, "f", 2, operands=2),
     "floor": Row(_rounded("floor"), "fib", 2),
     "ceil": Row(_rounded("ceil"), "fib", 2),
     "trunc": Row(_rounded("trunc"), "fib", 2),

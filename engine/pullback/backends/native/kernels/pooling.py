@@ -16,7 +16,7 @@ from pullback.backends.native.kernels.convolution.axes import Axis
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.planes import fill, spread
 from pullback.backends.native.kernels.convolution.rows import along, clear_all, clear_row
-from pullback.backends.native.kernels.pooling_pairs import is_in_pairs, write_pairs
+from pullback.backends.native.kernels.pooling_pairs import divided_by_ties, is_in_pairs, write_pairs
 from pullback.backends.native.kernels.pooling_problem import Pooling
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
@@ -191,7 +191,7 @@ class _Writer:
         moved = self._fold(
             zero, lambda tap, sum_: lanes.add(sum_, _of_largest(lanes, place.copies, tap, y, lanes.load(copy, tap)))
         )
-        return lanes.div(moved, self._count(place, y))
+        return divided_by_ties(lanes, moved, self._count(place, y), y)
 
     def _count(self, place: "_Place", y: str) -> str:
         """How many elements of the windows are their maximum."""
@@ -209,12 +209,14 @@ class _Writer:
         function, lanes, is_largest = self.function, self.lanes, self.pooling.primitive is max_spread
 
         def share(place: _Place) -> None:
-            of = lanes.constant(prod(self.sliding.kernel))
+            v = place.read(0)
             if is_largest:
                 y = place.read(2)
                 lanes.store(y, place.copies[3])
-                of = self._count(place, y)
-            lanes.store(lanes.div(place.read(0), of), place.copies[_SHARES[is_largest]], active=place.active)
+                own = divided_by_ties(lanes, v, self._count(place, y), y)
+            else:
+                own = lanes.div(v, lanes.constant(prod(self.sliding.kernel)))
+            lanes.store(own, place.copies[_SHARES[is_largest]], active=place.active)
 
         self._each_vector(operands, share)
         clear_row(function, lanes, self.copies[0], self.planes.size)

@@ -118,11 +118,17 @@ def _pooled(lanes: Lanes, numbers: Sequence[str], primitive: Primitive) -> str:
     return lanes.div(reduce(lanes.add, numbers), lanes.constant(len(numbers)))
 
 
+def divided_by_ties(lanes: Lanes, value: str, ties: str, y: str) -> str:
+    """A value of windows over the number of elements that are their maximum y; of NaN it is NaN, unless it is zero."""
+    is_zero = lanes.compare("==", value, lanes.constant(0))
+    return lanes.select(is_zero, value, lanes.div(value, lanes.select(lanes.is_nan(y), y, ties)))
+
+
 def _shared(lanes: Lanes, v: str, numbers: Sequence[str], y: str) -> list[str]:
-    """Equal parts for those that are the maximum, as a NaN always is."""
+    """Equal parts for those that are the maximum, as a NaN always is; of NaN they are NaN."""
     zero, one = lanes.constant(0), lanes.constant(1)
     hits = [
         lanes.function.value(f"or {lanes.mask_type} {lanes.compare('==', x, y)}, {lanes.is_nan(x)}") for x in numbers
     ]
-    part = lanes.div(v, reduce(lanes.add, [lanes.select(hit, one, zero) for hit in hits]))
+    part = divided_by_ties(lanes, v, reduce(lanes.add, [lanes.select(hit, one, zero) for hit in hits]), y)
     return [lanes.select(hit, part, zero) for hit in hits]
