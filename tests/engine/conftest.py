@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.engine.native import cutting
 
 import pullback as pb
 from pullback.core.primitive import Primitive
@@ -135,13 +136,5 @@ def arrays_in_steady_state():
 @pytest.fixture
 def cut_everything(monkeypatch):
     """Native kernels of any size are cut into blocks, of few elements each, as only large ones are otherwise."""
-    from pullback.backends.native.kernels import finished, parts, shared_nests
-    from pullback.backends.native.threads import sharing
-
-    monkeypatch.setenv("PULLBACK_CACHE", "0")  # the names of objects do not say what tests change
-    monkeypatch.setattr(sharing, "SHARED_FROM_NS", 1.0)
-    monkeypatch.setattr(finished, "SHARED_FROM_NS", 1.0)
-    monkeypatch.setattr(sharing, "LEAST_BLOCK_NS", 5.0)
-    monkeypatch.setattr(shared_nests, "LINE", 4)
-    monkeypatch.setattr(shared_nests, "STRETCH", 4)
-    monkeypatch.setattr(parts, "_COLUMNS_PER_COPY", 8)
+    monkeypatch.setenv("PULLBACK_CACHE", "0")
+    cutting.cut_everything(monkeypatch.setattr)
