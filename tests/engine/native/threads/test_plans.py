@@ -81,7 +81,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="there are no such threads
 
 @posix
 def test_several_python_threads_get_their_results():
-    assert runs("pb.threads(3)\nbeside(lambda: check(100))\nprint(counts().shared > 0)") == ["True"]
+    assert runs("pb.threads(3)\nbeside(lambda: check(40))\nprint(counts().shared > 0)") == ["True"]
 
 
 @posix
@@ -103,8 +103,33 @@ def child():
     before = counts().threads
     check(5)
     assert counts().threads - before == 2
-beside(lambda: [fork(child) for _ in range(10)])
+beside(lambda: [fork(child) for _ in range(5)])
 check(5)
+""")
+
+
+@posix
+def test_a_child_forked_while_another_thread_prepares_a_plan_prepares_it_too():
+    runs("""
+from pullback.compiling import plan as plans
+inside, over = threading.Event(), threading.Event()
+template_of = plans.template_of
+def slow(*given):
+    if threading.current_thread() is not threading.main_thread():
+        inside.set()
+        over.wait()
+    return template_of(*given)
+plans.template_of = slow
+late = pb.compile(layer, tier="native")
+caller = threading.Thread(target=late, args=(x, w))
+caller.start()
+assert inside.wait(30)
+def child():
+    signal.alarm(30)
+    assert all(map(np.array_equal, late(x, w), expected))
+fork(child)
+over.set()
+caller.join()
 """)
 
 

@@ -90,6 +90,8 @@ def _cut_along(axis: int, nest: Nest, work_ns: float) -> Cut | None:
         unit = LINE
     if axis == len(nest.space) - 1 > 0:
         unit = STRETCH
+    if axis == len(nest.space) - 1 and nest.period:
+        unit = math.lcm(unit, nest.period)
     blocks = blocks_of(work_ns, nest.space[axis] // unit)
     partials = _partials_bytes(nest, axis)
     if partials:
