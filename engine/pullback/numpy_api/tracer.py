@@ -11,11 +11,11 @@ from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
-from pullback.numpy_api.memory import Contents, assign, is_itself, layout_of, read_key, single, store, viewed
+from pullback.numpy_api.memory import Contents, assign, is_itself, read_key, single, store, viewed
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
-from pullback.numpy_api.writing import store_at, write_out
+from pullback.numpy_api.writing import Flat, store_at, write_out
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules.contractions import matmul
@@ -205,10 +205,7 @@ class Tracer(Traced):
 
     @property
     def flat(self) -> Any:
-        line = np.ravel(self)  # type: ignore[call-overload]
-        if line is not self and layout_of(line)[0] is line:
-            raise TracingError("a view that lies in gaps has no flat iterator while it is traced; write x.ravel()[i]")
-        return line
+        return Flat(self)
 
     @flat.setter
     def flat(self, value: Any) -> None:
