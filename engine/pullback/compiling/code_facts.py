@@ -66,6 +66,11 @@ def reads_any_attribute(code: types.CodeType) -> bool:
     return bool(_names(code, *_ATTRIBUTES, *_GLOBALS) & _BY_ANY_NAME)
 
 
+def asks_for_types(code: types.CodeType) -> bool:
+    """Whether the type of a value is asked for as `type(x)`."""
+    return "type" in _names(code, *_GLOBALS)
+
+
 def draws_random_numbers(code: types.CodeType) -> bool:
     """Whether an attribute is read that leads to random numbers."""
     return bool(_names(code, *_ATTRIBUTES, "IMPORT_FROM") & _RANDOM)

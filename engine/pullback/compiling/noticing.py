@@ -13,6 +13,7 @@ import sys
 import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from pullback.compiling.code_facts import READING_FILES
 from pullback.errors import TracingError
+from pullback.traces.recorder import Watch
 
 _ENGINE = str(Path(__file__).parents[1])
 _NUMPY = str(Path(np.__file__).parent)
@@ -88,7 +90,7 @@ def is_repeatable(function: types.BuiltinFunctionType) -> bool:
     return _why_not(function) is None
 
 
-class Noticed:
+class Noticed(Watch):
     """What was noticed: the first thing a plan would not do again, code that was not looked into, loggers that were asked.
 
     `obstacles` says why a function cannot be compiled if it runs; `left_out` is the code that has not been looked into.
@@ -98,8 +100,9 @@ class Noticed:
         self.obstacle: str | None = None
         self.loggers: list[logging.Logger] = []
         self.ran: set[types.CodeType] = set()
-        self._obstacles = obstacles
-        self._left_out = left_out
+        # By their ids: the hash of code is made of all it consists of, anew each time.
+        self._obstacles = {id(code): obstacle for code, obstacle in obstacles.items()}
+        self._left_out = {id(code): code for code in left_out}
         self._importing = 0
         self._outer = sys.getprofile()
 
@@ -107,16 +110,15 @@ class Noticed:
         """Take note of a call; `sys.setprofile` wants this."""
         if self._outer is not None:
             self._outer(frame, event, arg)
-        if frame.f_code is _IMPORT and event in ("call", "return"):
+        code = frame.f_code
+        if code is _IMPORT and event in ("call", "return"):
             self._importing += 1 if event == "call" else -1
-        if self._importing:
+        if self._importing or event not in ("call", "c_call"):
             return
-        if event == "c_call":
-            reason = None if _is_ours(frame) else _why_not(arg)
-        elif event == "call":
+        if event == "call":
             reason = self._why_not_python(frame)
         else:
-            return
+            reason = None if _is_of_engine(code.co_filename) or _is_ours(frame) else _why_not(arg)
         if reason is not None:
             self._refuse(f"the function {reason}{_line(frame)}, which a plan would not do again; {_remedy(reason)}")
 
@@ -127,10 +129,10 @@ class Noticed:
 
     def _why_not_python(self, frame: types.FrameType) -> str | None:
         code = frame.f_code
-        if code in self._left_out:
+        if id(code) in self._left_out:
             self.ran.add(code)
-        if code in self._obstacles:
-            self._refuse(self._obstacles[code])
+        if id(code) in self._obstacles:
+            self._refuse(self._obstacles[id(code)])
         if code is _IS_ENABLED:
             self.loggers.append(frame.f_locals["self"])
         if code is _LOG:
@@ -213,8 +215,13 @@ def _caller(frame: types.FrameType) -> types.FrameType:
     return frame
 
 
+@cache
+def _is_of_engine(file: str) -> bool:
+    return file.startswith((_ENGINE, _NUMPY))
+
+
 def _is_ours(frame: types.FrameType) -> bool:
-    return _caller(frame).f_code.co_filename.startswith((_ENGINE, _NUMPY))
+    return _is_of_engine(_caller(frame).f_code.co_filename)
 
 
 def _line(frame: types.FrameType) -> str:
@@ -225,6 +232,7 @@ def _line(frame: types.FrameType) -> str:
     return f" ({Path(frame.f_code.co_filename).name}:{frame.f_lineno})"
 
 
+@cache
 def _is_standard(file: str) -> bool:
     return file.startswith(("<frozen", _STANDARD)) and "site-packages" not in file
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -406,17 +406,20 @@ class Plan:
         """A program, and the surroundings it is right in: with more looked into, and fewer numbers as inputs, if need be."""
         history = self._history(key)
         while True:
+            numbers = surroundings.numbers()
+            needed: Collection[int] = numbers if surroundings.asks_for_types else ()
             try:
-                program = self._build(args, surroundings)
+                program = None if needed else self._build(args, surroundings)
             except LooksFurtherError as ran:
-                history.looked_into |= ran.codes
-            else:
-                numbers = surroundings.numbers()
-                needed = _looked_at(program, len(trees.flatten(args)[0])) if isinstance(program, Program) else numbers
-                if not any(number in numbers for number in needed):
-                    return program, surroundings
-                surroundings.before.put_back()
-                history.constant |= {numbers[number] for number in needed if number in numbers}
+                program, history.looked_into = None, history.looked_into | ran.codes
+            if isinstance(program, Fallback) or (program is not None and surroundings.numbers_matter):
+                needed = numbers
+            elif program is not None:
+                needed = numbers.keys() & _looked_at(program, len(trees.flatten(args)[0]))
+            if program is not None and not needed:
+                return program, surroundings
+            surroundings.before.put_back()
+            history.constant |= {numbers[number] for number in needed}
             surroundings = Surroundings(surroundings.function, history.varying, history.looked_into)
 
     def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:

@@ -21,6 +21,7 @@ from pullback.ir.types import is_array_like, type_of
 from pullback.nn.recurrent.loops import write_loops
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
+from pullback.passes.loops.rolling import roll_loops
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
 from pullback.passes.stores import forward_stores
@@ -135,6 +136,10 @@ def named(graph: Graph, stages: Stages, tier: str) -> Graph:
     graph = graph if forwarded is graph else stages.add("stores", forwarded)
     if not compiles_loops(tier):
         return graph
+    from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
+
+    rolled = roll_loops(graph, becomes_native)
+    graph = graph if rolled is graph else stages.add("repeated steps as loops", rolled)
     looped = write_loops(graph)
     return graph if looped is graph else stages.add("recurrent layers as loops", looped)
 
@@ -173,8 +178,10 @@ def recorded(
         changed = substitution.changed()
         if changed is not None:
             raise CannotCompileError(f"the function changes {changed}; return the new value instead")
-        recorder = innermost_recorder()
-        quiet = frozenset(recorder.handling.quiet) if isinstance(recorder, Recorder) else frozenset()
+        quiet: frozenset[str] = frozenset()
+        if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
+            surroundings.numbers_matter = recorder.numbers_matter
+            quiet = frozenset(recorder.handling.quiet)
         if gradient is None:
             values, rebuild_values = trees.flatten(result)
             return values, (rebuild_values, quiet)
@@ -187,7 +194,9 @@ def recorded(
     values = [*leaves, *surroundings.read()]
     input_types = [*map(type_of, leaves), *surroundings.input_types]
     try:
-        graph, (rebuild_output, quiet) = record(forward, input_types, values)
+        graph, (rebuild_output, quiet) = record(
+            forward, input_types, values, [len(leaves) + number for number in surroundings.numbers()]
+        )
     except (CannotCompileError, LooksFurtherError, PullbackError):
         raise
     except Exception as error:  # the user's own, or what a traced value cannot do: the tape will tell

@@ -118,6 +118,10 @@ class Surroundings:
         self._attributes: set[str] = set()
         self._reads_any_attribute = False
         self._is_suspicious = False
+        self.asks_for_types = False
+        """Whether some code asks `type(x)`: a number that is an input is of another type while recording, unseen."""
+        self.numbers_matter = False
+        """Whether the latest recording asked for the text of a number that is an input."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
         self._look_into_escaped()
         self._find_what_moves()
@@ -390,6 +394,7 @@ class Surroundings:
         self._attributes |= code_facts.attributes_read(code)
         self._reads_any_attribute |= code_facts.reads_any_attribute(code)
         self._is_suspicious |= code_facts.draws_random_numbers(code) or code_facts.reads_files(code)
+        self.asks_for_types |= code_facts.asks_for_types(code)
         self.catches_errors |= code_facts.catches_errors(code)
         for found in code_facts.imports(code):
             self._look_at_import(function, found, part)

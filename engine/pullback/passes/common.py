@@ -27,8 +27,8 @@ def merge_common(graph: Graph) -> Graph:
             return node
         key = (
             node.primitive.name,
-            tuple(_identity(atom) for atom in node.inputs),
-            tuple((name, _value_identity(value)) for name, value in node.params),
+            tuple(identity(atom) for atom in node.inputs),
+            tuple((name, value_identity(value)) for name, value in node.params),
         )
         twin = seen.setdefault(key, node)
         return node if twin is node else twin.outputs
@@ -42,22 +42,23 @@ def _captured_twins(graph: Graph) -> dict[Var, Var]:
     twins: dict[Var, Var] = {}
     for capture in graph.captures:
         if capture.var.type.nbytes <= _COMPARED_BYTES and isinstance(capture.value, np.ndarray):
-            twin = first.setdefault((capture.var.type, _value_identity(capture.value)), capture.var)
+            twin = first.setdefault((capture.var.type, value_identity(capture.value)), capture.var)
             if twin is not capture.var:
                 twins[capture.var] = twin
     return twins
 
 
-def _identity(atom: Atom) -> Any:
-    return (_value_identity(atom.value), atom.type) if isinstance(atom, Literal) else atom
+def identity(atom: Atom) -> Any:
+    """What two operands must share to be the same, as something hashable."""
+    return (value_identity(atom.value), atom.type) if isinstance(atom, Literal) else atom
 
 
-def _value_identity(value: Any) -> Any:
+def value_identity(value: Any) -> Any:
     """What two values must share to be one value in every respect, as something hashable."""
     if isinstance(value, tuple | list):
-        return (type(value), *map(_value_identity, value))
+        return (type(value), *map(value_identity, value))
     if isinstance(value, slice):
-        return (slice, *map(_value_identity, (value.start, value.stop, value.step)))
+        return (slice, *map(value_identity, (value.start, value.stop, value.step)))
     if isinstance(value, np.ndarray):
         return (np.ndarray, value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, bool | int | float | complex | np.generic):

@@ -6,7 +6,7 @@ computed then and there, and what was seen becomes a guard of the graph.
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -104,6 +104,34 @@ class GraphTracer(Tracer):
         raise AttributeError(f"a traced value has no attribute {name!r}")
 
 
+class NumberTracer(GraphTracer):
+    """A number around the function that is an input of the graph, or what is computed from such numbers alone.
+
+    Without tracing it would be a number with a text: whoever asks for that is noted, and the number has to be a constant.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        self._note_question()
+        return super().__repr__()
+
+    def __format__(self, spec: str) -> str:
+        self._note_question()
+        return super().__format__(spec)
+
+    def _note_question(self) -> None:
+        if not sys._getframe(2).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001 - the engine asks all the time
+            self.recorder.numbers_matter = True
+
+
+class Watch:
+    """What `sys.setprofile` is given to watch a function while it is recorded.
+
+    It is not told of what the recorder does itself, which are nine of ten calls.
+    """
+
+
 class _Handling:
     """How floating-point errors and warnings are handled where recording begins."""
 
@@ -124,6 +152,8 @@ class Recorder(Trace):
         self.source: str | None = None  # the line to note, where the caller knows better than the stack
         self.refused: str | None = None  # the latest thing the function wanted that a graph has no form for
         self.guards: list[Guard] = []
+        self.numbers_matter = False
+        """Whether the function asked for the text of a number that is an input."""
         self.observed: Observed | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []
@@ -141,6 +171,16 @@ class Recorder(Trace):
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Infer the types of the results and write a node."""
+        watch = sys.getprofile()
+        if not isinstance(watch, Watch):
+            return self._apply(primitive, operands, params)
+        sys.setprofile(None)
+        try:
+            return self._apply(primitive, operands, params)
+        finally:
+            sys.setprofile(watch)
+
+    def _apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         if np.geterr() != self.handling.errors and not is_ours():
             self._follow_error_handling()
         if warnings.filters is not self.handling.filters:
@@ -154,7 +194,10 @@ class Recorder(Trace):
         source = self.source or user_source()
         self.nodes.append(Node(primitive, atoms, tuple(sorted(params.items())), outputs, source))
         self._follow_memory(primitive, atoms, outputs, source)
-        tracers = tuple(GraphTracer(self, var) for var in outputs)
+        is_number = any(type(operand) is NumberTracer for operand in operands) and all(
+            type(operand) in _NUMBERS for operand in operands
+        )
+        tracers = tuple((NumberTracer if is_number else GraphTracer)(self, var) for var in outputs)
         return tracers[0] if primitive.results == 1 else tracers
 
     def _follow_error_handling(self) -> None:
@@ -261,19 +304,30 @@ class Recorder(Trace):
         return Literal(value, type_of(value))
 
 
+_NUMBERS = frozenset({NumberTracer, int, float, bool, np.float64, np.float32, np.int64, np.int32})
+
+
 def record(
-    function: Callable[..., Any], types: Sequence[ArrayType], values: Sequence[Any] | None = None
+    function: Callable[..., Any],
+    types: Sequence[ArrayType],
+    values: Sequence[Any] | None = None,
+    numbers: Collection[int] = (),
 ) -> tuple[Graph, Any]:
     """Graph of a function of arrays that returns a sequence of values, and what it returned beside them.
 
     The function returns `(values, rest)`; `values` become the outputs of the graph. With the values of the arguments the
-    function may look at what it computes.
+    function may look at what it computes. The arguments at the positions `numbers` are none: they stand for numbers that the
+    function meets around itself.
     """
     with tracing(Recorder()) as recorder:
         inputs = tuple(recorder.new_var(type_) for type_ in types)
         if values is not None:
             recorder.observed = Observed(recorder, dict(zip(inputs, values, strict=True)))
-        results, rest = function(*(given(GraphTracer(recorder, var)) for var in inputs))
+        tracers = [
+            given((NumberTracer if position in numbers else GraphTracer)(recorder, var))
+            for position, var in enumerate(inputs)
+        ]
+        results, rest = function(*tracers)
         if recorder.refused is not None:
             raise TracingError(recorder.refused)
         outputs = tuple(recorder.atom_of(value) for value in results)

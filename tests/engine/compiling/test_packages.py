@@ -474,3 +474,40 @@ def test_a_mode_that_goes_to_and_fro_is_recorded_once_each(tier):
         agrees(plan, X)
         agrees(plan, X)
     assert sum(plan.summary()["recordings"].values()) == 2
+
+
+@pytest.mark.parametrize("tier", PLANNED)
+def test_numbers_whose_type_is_asked_for_stay_numbers(tier):
+    rate = 0.5
+
+    def scheduled(x):
+        return np.sum(x * rate) if isinstance(rate, float) else np.sum(x * rate(x))
+
+    def matched(x):
+        match rate:
+            case float():
+                return np.sum(x * rate)
+        return np.sum(x)
+
+    def exact(x):
+        return np.sum(x * rate) if type(rate) is float else np.sum(x)
+
+    for function in (scheduled, matched, exact):
+        plan = compiled(function, tier)
+        for changed in (0.5, 0.25, 0.75):
+            rate = changed
+            agrees(plan, X)
+
+
+@pytest.mark.parametrize("tier", PLANNED)
+def test_what_is_computed_from_numbers_alone_is_a_number(tier):
+    rate, weights = 1.0, {"1.0": 2.0, "2.0": 3.0}
+    plan = compiled(lambda x: np.sum(x) * (3.0 if isinstance(rate * 2, float) else 5.0), tier)
+    named = compiled(lambda x: np.sum(x) * weights.get(str(rate), 7.0), tier)
+    asked = compiled(lambda x: np.sum(x * rate) if np.isscalar(rate) else np.sum(x), tier)
+    kept = compiled(lambda x: np.sum(x * rate) if isinstance(x * rate, object) else np.sum(x), tier)
+    for changed in (1.0, 2.0, 3.0, 1.0):
+        rate = changed
+        for one in (plan, named, asked, kept):
+            agrees(one, X)
+    assert kept.summary()["recordings"] == {"the first call": 1, "rate": 1}
