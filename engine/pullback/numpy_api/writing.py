@@ -149,8 +149,8 @@ def store_at(ufunc: Any, a: Any, indices: Any, *others: Any) -> None:
 
 
 def _may_repeat(a: Any, indices: Any) -> bool:
-    parts = [current(part) for part in (indices if isinstance(indices, tuple) else (indices,))]
-    if any(isinstance(part, Traced) and part.dtype.kind in "iu" for part in parts):
+    parts: list[Any] = [current(part) for part in (indices if isinstance(indices, tuple) else (indices,))]
+    if any(issubclass(type(part), Traced) and part.dtype.kind in "iu" for part in parts):
         return True
     counts = np.zeros(a.shape, np.intp)
     if not any(isinstance(part, Traced) for part in parts):

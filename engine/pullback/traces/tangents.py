@@ -29,7 +29,8 @@ class DualTracer(ValuedTracer):
 
     def twin(self) -> "DualTracer":
         """The same value under another name."""
-        return DualTracer(self.trace, self.value, self.tangent)
+        trace: Any = self.trace
+        return DualTracer(trace, self.value, self.tangent)
 
 
 class ForwardTrace(Trace):

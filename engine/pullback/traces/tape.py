@@ -37,7 +37,8 @@ class TapeTracer(ValuedTracer):
 
     def twin(self) -> "TapeTracer":
         """The same value under another name."""
-        return TapeTracer(self.trace, self.value, self.place)
+        trace: Any = self.trace
+        return TapeTracer(trace, self.value, self.place)
 
 
 class Record:
