@@ -176,8 +176,8 @@ class Tracer(Traced):
     __array_priority__ = 1000.0  # legacy code paths that ask it leave operators to us
 
     # --- what it stands for; subclasses know ------------------------------------------------------------------------
-    @property
-    def __class__(self) -> type:  # type: ignore[override]  # isinstance asks for it where type() does not tell
+    @property  # type: ignore[misc]  # isinstance asks for it where type() does not tell
+    def __class__(self) -> type:
         """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself asks `type`."""
         return class_of(self.shape, self.dtype)
 
@@ -593,8 +593,8 @@ class WritableArray(Tracer):
     def __init__(self, value: Any) -> None:
         self.memory = Contents(value, innermost_trace())
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]  # as in Tracer
+    @property  # type: ignore[misc]  # as in Tracer
+    def __class__(self) -> type:
         """An array, whatever it holds."""
         return np.ndarray
 
