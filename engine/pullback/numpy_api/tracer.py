@@ -590,6 +590,11 @@ class WritableArray(Tracer):
     def __init__(self, value: Any) -> None:
         self.memory = Contents(value, innermost_trace())
 
+    @property  # type: ignore[misc]  # as in Tracer
+    def __class__(self) -> type:
+        """An array, whatever it holds."""
+        return np.ndarray
+
     @property
     def trace(self) -> Any:  # type: ignore[override]
         """That of what it holds."""
