@@ -156,7 +156,7 @@ class _OfMemory:
     def _refuse(self, *_: Any) -> NoReturn:
         raise self._owner.refused(TracingError(self._text))
 
-    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __eq__ = __ne__ = _refuse
     __hash__ = None  # type: ignore[assignment]
 
 
