@@ -1,20 +1,28 @@
 """Common subexpressions: what has been computed is not computed again."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pullback.core.primitive import Effect
-from pullback.ir.graph import Atom, Graph, Literal, Node
+from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.ir.printer import format_graph
 from pullback.passes.rewriting import rewrite
 
+#: Captured arrays of more bytes are not compared: matrices of some hundred rows are below.
+_COMPARED_BYTES = 1 << 20
+
 
 def merge_common(graph: Graph) -> Graph:
-    """Replace every pure node that has an earlier twin by the twin."""
+    """Replace every pure node that has an earlier twin by the twin, and so every captured array."""
     seen: dict[Any, Node] = {}
+    twins = _captured_twins(graph)
 
     def step(node: Node) -> Node | tuple[Atom, ...]:
+        if twins:
+            inputs = tuple(twins.get(atom, atom) if isinstance(atom, Var) else atom for atom in node.inputs)
+            node = replace(node, inputs=inputs)
         if node.primitive.effect is not Effect.NONE:
             return node
         key = (
@@ -26,6 +34,18 @@ def merge_common(graph: Graph) -> Graph:
         return node if twin is node else twin.outputs
 
     return rewrite(graph, step)
+
+
+def _captured_twins(graph: Graph) -> dict[Var, Var]:
+    """Captured arrays that equal an earlier one to the last bit, with that one: a constant that is made in every turn."""
+    first: dict[Any, Var] = {}
+    twins: dict[Var, Var] = {}
+    for capture in graph.captures:
+        if capture.var.type.nbytes <= _COMPARED_BYTES and isinstance(capture.value, np.ndarray):
+            twin = first.setdefault((capture.var.type, value_identity(capture.value)), capture.var)
+            if twin is not capture.var:
+                twins[capture.var] = twin
+    return twins
 
 
 def identity(atom: Atom) -> Any:
