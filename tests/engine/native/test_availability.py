@@ -6,6 +6,8 @@ import pytest
 
 from pullback.backends.native import availability
 from pullback.backends.native.linking import load
+from pullback.core.primitive import Primitive
+from pullback.rules import elementwise
 
 REASON = availability.why_not()
 needs_llvm = pytest.mark.skipif(REASON is not None, reason=f"native programs are not tested: {REASON}")
@@ -92,7 +94,19 @@ import sys
 import numpy as np
 import pullback as pb
 pb.compile(pb.value_and_grad(lambda x: np.sum(np.sin(x) * x)), tier="native")(np.ones(3))
-print([name for name in ("numpy.ma", "importlib.metadata", "email", "scipy") if name in sys.modules])
+print([name for name in ("numpy.ma", "importlib.metadata", "email", "scipy", "pullback.backends.native.kernels.convolutions") if name in sys.modules])
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+@needs_llvm
+def test_emitters_that_are_loaded_later_are_those_of_their_modules():
+    from pullback.backends.native import emission
+
+    table = emission.EMITTERS
+    for module, names in emission._LOADED_LATER.items():
+        for name in names:
+            assert table.find(Primitive.table[name]) is table[Primitive.table[name]]
+        assert {one.name for one, emitter in table.items() if emitter.emit.__module__ == module} == set(names)
+    assert table.find(elementwise.add) is None
