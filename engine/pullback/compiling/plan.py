@@ -393,7 +393,7 @@ class Plan:
         history.changed_by_itself += 1
         made.is_spent = True
         if history.changed_by_itself > 1:  # once is how tables are filled and modules imported
-            fallback = Fallback(f"the function changes {changed}; return the new value instead")
+            fallback = Fallback(f"the function changes {_itself(changed)}; return the new value instead")
             self._keep(key, Family(surroundings, fallback=fallback, is_final=True), family)
             self._warn(f"runs on the tape from now on: {fallback.reason}")
         else:
@@ -500,6 +500,10 @@ def _looked_at(program: Program, leaves: int) -> list[int]:
     graph = program.stages.graphs[0][1]
     seen = {guard.atom for guard in graph.guards}
     return [number for number, var in enumerate(graph.inputs[leaves:]) if var in seen]
+
+
+def _itself(name: str) -> str:
+    return "its own attributes" if name == "the function" else name
 
 
 def _with_line(function: Callable[..., Any]) -> str:

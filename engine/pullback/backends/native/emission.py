@@ -135,7 +135,7 @@ class Emitter:
 _LOADED_LATER = {
     "pullback.backends.native.kernels.convolutions": ("conv", "conv_data_gradient", "conv_weight_gradient"),
     "pullback.backends.native.kernels.pooling": ("mean_pool", "max_pool", "mean_spread", "max_select", "max_spread"),
-    "pullback.backends.native.kernels.linear.factorizations": ("lu", "cholesky", "cholesky_pull"),
+    "pullback.backends.native.kernels.linear.factorizations": ("lu", "cholesky", "cholesky_pull", "adjugate"),
     "pullback.backends.native.kernels.linear.systems": ("lu_solve", "solve_triangular"),
 }
 _MODULES = {name: module for module, names in _LOADED_LATER.items() for name in names}
