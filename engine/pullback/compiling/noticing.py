@@ -6,6 +6,7 @@ message below the level of its logger is not written. So where the code makes on
 whose methods Python does not tell of, are compared with what they were.
 """
 
+import gc
 import importlib
 import logging
 import random
@@ -154,11 +155,15 @@ def noticing(
     noticed = Noticed(obstacles, left_out)
     legacy = np.random.mtrand._rand  # noqa: SLF001 - the one behind numpy.random.normal
     states = [(generator, _state(generator)) for generator in (*generators, legacy, random)]
+    collects = gc.isenabled()
+    gc.disable()  # what others do in gc.callbacks and finalizers is not done by the function
     sys.setprofile(noticed)
     try:
         yield noticed
     finally:
         sys.setprofile(outer)
+        if collects:
+            gc.enable()
         for generator, state in states:
             if repr(_state(generator)) != repr(state):
                 _set_state(generator, state)

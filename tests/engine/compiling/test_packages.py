@@ -1,10 +1,12 @@
 """Programs as projects hold them: modules that call modules, read constants, log, copy, draw. Compiled they do what they did."""
 
+import gc
 import importlib
 import logging
 import re
 import sys
 import textwrap
+import time
 import warnings
 
 import numpy as np
@@ -523,3 +525,27 @@ def test_what_is_computed_from_numbers_alone_is_a_number(tier):
         for one in (plan, named, asked, kept):
             agrees(one, X)
     assert kept.summary()["recordings"] == {"the first call": 1, "rate": 1}
+
+
+def test_what_runs_when_garbage_is_collected_is_not_done_by_the_function():
+    calls = []
+
+    def callback(phase, info):
+        calls.append(time.perf_counter())
+
+    def loss(x):
+        for _ in range(30):
+            x = np.sin(x) + len([[] for _ in range(50)]) * 0.0
+        return print if x is None else np.sum(x)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(callback)
+    gc.set_threshold(1)
+    try:
+        plan = pb.compile(loss)
+        plan(np.ones(3))
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(callback)
+    assert calls
+    assert plan.summary()["fallbacks"] == []
