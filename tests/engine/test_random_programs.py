@@ -4,6 +4,7 @@ A program is source text, so a failing one can be read and run by hand: its numb
 `Program(number).source` is its text. What NumPy itself refuses, or takes out of range, is not taken into a program.
 """
 
+import contextlib
 import os
 import random
 import warnings
@@ -383,3 +384,24 @@ def short_loops(monkeypatch):
 @pytest.mark.parametrize("number", range(PROGRAMS))
 def test_a_random_program_runs_alike_in_every_tier(number):
     check(number)
+
+
+@pytest.mark.parametrize("number", range(0, PROGRAMS, 5))
+def test_a_random_program_gives_the_same_bits_on_any_number_of_threads(number, cut_everything):
+    program = Program(number)
+    gradient = pb.value_and_grad(program.loss, wrt=tuple(range(len(program.shapes))))
+    for function in (gradient, program.values):
+        plan = pb.compile(function, tier="native")
+        found = {}
+        for threads in (1, 2, 7):
+            with pb.threads(threads), contextlib.suppress(pb.errors.PullbackError):  # refused on the tape as well
+                found[threads] = repr_of_bits([plan(*args) for args in program.calls])
+        assert len(set(found.values())) <= 1
+        assert len(found) in {0, 3}
+
+
+def repr_of_bits(tree):
+    """All numbers of a tree of results, to the last bit."""
+    if isinstance(tree, (tuple, list)):
+        return tuple(map(repr_of_bits, tree))
+    return np.asarray(tree).tobytes()
