@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.core.primitive import GIVEN, Traced, innermost_trace
+from pullback.core.primitive import GIVEN, Traced, current, innermost_trace
 from pullback.errors import TracingError
 from pullback.ir.types import Shape
 from pullback.numpy_api.shapes import broadcast_to, reshape, transpose
@@ -106,6 +106,20 @@ def layout_of(array: Any) -> tuple[Any, np.ndarray[Any, Any]]:
         except ValueError:  # NumPy makes a copy
             pass
     return array, _without_memory(np.shape(array))
+
+
+def require_c_order(array: Any) -> None:
+    """Refuse to tell whether a reshape is a view of an array that is known to lie otherwise than in C order."""
+    while isinstance(array.memory, View):
+        array = array.memory.base
+    held = array.current()
+    while isinstance(held, Traced) and hasattr(held, "value"):
+        held = current(held.value)
+    if type(held) is np.ndarray and held.ndim > 1 and not held.flags.c_contiguous:
+        raise TracingError(
+            "a store beside a reshape of an array that is not in C order: whether NumPy copies there depends on how it lies; "
+            "reshape after the store, or pass arguments in C order"
+        )
 
 
 def _without_memory(shape: Shape) -> np.ndarray[Any, Any]:

@@ -11,7 +11,7 @@ from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
-from pullback.numpy_api.memory import Contents, assign, is_itself, read_key, single, store, viewed
+from pullback.numpy_api.memory import Contents, assign, is_itself, read_key, require_c_order, single, store, viewed
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
@@ -89,12 +89,12 @@ def _named_alone(function: Any, base: Any, result: Any) -> Any:
 
 def _reshaped(base: Any, result: Any, order: Any) -> Any:
     shape = np.shape(result)
-    return viewed(
-        base,
-        result,
-        lambda array: np.reshape(array, shape, order=order),
-        show_layout=lambda layout: np.reshape(layout, shape, order=order, copy=False),
-    )
+
+    def show_layout(layout: Any) -> Any:
+        require_c_order(base)
+        return np.reshape(layout, shape, order=order, copy=False)
+
+    return viewed(base, result, lambda array: np.reshape(array, shape, order=order), show_layout=show_layout)
 
 
 def _unknown_layout(array: Any) -> NoReturn:

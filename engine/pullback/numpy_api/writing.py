@@ -39,7 +39,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     ind = np.ravel(concrete(as_operand(ind), "numpy.put"))
     if mode != "raise":
         ind = np.clip(ind, 0, a.size - 1) if mode == "clip" else ind % a.size
-    if len(ind):
+    if len(ind) and np.size(v):
         _put_in_line(a, ind, np.resize(as_operand(v), (len(ind),)))
 
 

@@ -178,6 +178,7 @@ def nothing_selected(x):
     y[2:2] = 5
     y[np.zeros(x.shape, bool)] = 1
     y[[]] += 1
+    np.put(y, [1, 3], x[0, 2:2])
     return y
 
 
@@ -361,3 +362,15 @@ def test_arrays_that_hold_plain_values_are_plain_to_everybody():
 
     assert pb.grad(function)(np.ones(3)).tolist() == [0.0, 2.0, 0.0]
     assert pb.compile(pb.grad(function))(np.ones(3)).tolist() == [0.0, 2.0, 0.0]
+
+
+def test_a_reshape_of_an_array_that_is_not_in_c_order_is_refused_beside_a_store():
+    def function(x):
+        y = x * 1
+        line = y.reshape(-1)
+        y[0, 0] = 5.0
+        return np.sum(line)
+
+    assert pb.grad(function)(X)[0, 0] == 0.0
+    with pytest.raises(TracingError, match="C order"):
+        pb.grad(function)(np.asfortranarray(X))
