@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback import contexts, debug, errors, inplace, nn, numpy, rule, scipy, testing
+    from pullback import contexts, debug, errors, inplace, nn, numpy, optim, rule, scipy, testing
     from pullback.backends.native.threads import threads
     from pullback.blocks import Block
     from pullback.compiling.plan import compile  # noqa: A004 (the public name)
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pullback.transforms.jacobians import hessian, hvp, jacobian
     from pullback.transforms.linearizing import jvp, linearize, vjp
     from pullback.transforms.tiered import grad, value_and_grad
+    from pullback.trees import register_pytree_node, tree_map
 
 __all__ = [
     "TIERS",
@@ -51,8 +52,10 @@ __all__ = [
     "linearize",
     "nn",
     "numpy",
+    "optim",
     "pack",
     "primitive",
+    "register_pytree_node",
     "rule",
     "scan",
     "scipy",
@@ -62,6 +65,7 @@ __all__ = [
     "threads",
     "tier",
     "trace",
+    "tree_map",
     "uncut",
     "value_and_grad",
     "vjp",
@@ -90,8 +94,10 @@ _HOMES = {
     "linearize": "pullback.transforms.linearizing:linearize",
     "nn": "pullback.nn",
     "numpy": "pullback.numpy",
+    "optim": "pullback.optim",
     "pack": "pullback.packing:pack",
     "primitive": "pullback.custom:primitive",
+    "register_pytree_node": "pullback.trees:register_pytree_node",
     "rule": "pullback.rule",
     "scan": "pullback.control.scanning:scan",
     "scipy": "pullback.scipy",
@@ -101,6 +107,7 @@ _HOMES = {
     "threads": "pullback.backends.native.threads:threads",
     "tier": "pullback.tiers:tier",
     "trace": "pullback.compiling.tracing:trace",
+    "tree_map": "pullback.trees:tree_map",
     "uncut": "pullback.transforms.constants:uncut",
     "value_and_grad": "pullback.transforms.tiered:value_and_grad",
     "vjp": "pullback.transforms.linearizing:vjp",
@@ -108,11 +115,31 @@ _HOMES = {
     "while_loop": "pullback.control.looping:while_loop",
 }
 
+#: Names of JAX, autograd and torch, and what does the same here.
+_ELSEWHERE = {
+    "jit": "pb.compile(f)",
+    "jacfwd": 'pb.jacobian(f, mode="forward")',
+    "jacrev": 'pb.jacobian(f, mode="reverse")',
+    "custom_vjp": "pb.primitive, whose pulls() or pull() takes the reverse rule",
+    "custom_jvp": "pb.primitive, whose pushes() or push() takes the forward rule",
+    "defvjp": "pb.primitive, whose pulls() takes a map for each argument",
+    "elementwise_grad": "pb.vjp(f, x)[1](numpy.ones_like(x))",
+    "hessian_vector_product": "pb.hvp(f, x, v)",
+    "lax": "pb.scan, pb.fori_loop, pb.while_loop, pb.cond and pb.switch",
+    "no_grad": "pb.stop_gradient(x)",
+    "pmap": "pb.vmap, and pb.threads",
+    "random": "pb.numpy.random",
+    "remat": "pb.checkpoint",
+    "tree": "pb.tree_map and pb.register_pytree_node",
+    "tree_util": "pb.tree_map and pb.register_pytree_node",
+}
+
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+        ours = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module 'pullback' has no attribute {name!r}{ours}")
     module, _, attribute = home.partition(":")
     value = importlib.import_module(module)
     if attribute:

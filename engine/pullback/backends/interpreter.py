@@ -39,9 +39,10 @@ from pullback.planning.schedule import WRITTEN, Placement, Schedule, Step, plan_
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.gathering import gather, scatter_add
-from pullback.rules.indexing import add_at, index
+from pullback.rules.indexing import index
 from pullback.rules.inplace import restore
 from pullback.rules.reductions import sum_
+from pullback.rules.storing import STORES, add_at
 
 Program = Callable[..., Any]
 
@@ -354,8 +355,11 @@ class _Writer:
         """A statement that computes the results into buffers."""
         node, primitive = step.node, step.node.primitive
         outs = [f"b{place.buffer}" for place in step.places]
-        if primitive is add_at and step.placement is Placement.IN_PLACE:
-            return f"{outs[0]}[{_key_text(dict(node.params)['key'])}] += {self.added(node.inputs[1], operands[1])}"
+        if primitive in STORES and step.placement is Placement.IN_PLACE and len(operands) == 2:
+            place = f"{outs[0]}[{_key_text(dict(node.params)['key'])}]"
+            if primitive is add_at:
+                return f"{place} += {self.added(node.inputs[1], operands[1])}"
+            return f"{place} = {operands[1]}"
         ufunc = np.matmul if primitive is matmul else getattr(primitive, "ufunc", None)
         if isinstance(ufunc, np.ufunc):
             return f"{self.bound(ufunc.__name__, ufunc)}({', '.join(operands)}, out={outs[0]})"

@@ -306,6 +306,9 @@ class Surroundings:
 
     def _look_into_instance(self, name: str, value: Any, *, comparing: bool) -> Part:
         """A plain object: its attributes are in its __dict__, and its class does nothing when they are read."""
+        if any(base.__module__.startswith("numpy.random") for base in type(value).__mro__):
+            self._refuse("the function draws random numbers, which differ on each call; pass them as an argument")
+            return FixedPart(value)
         if not _is_plain_class(type(value)) or type(getattr(value, "__dict__", None)) is not dict:
             self._refuse(
                 f"{name} is a {type(value).__name__}, whose attributes may change between calls unseen; "

@@ -89,10 +89,14 @@ def enter(trace: Trace) -> None:
     _active.traces.append(trace)
 
 
-def leave(trace: Trace) -> None:
-    """End a trace: it watches no more, and what was kept from it means nothing."""
+def leave(trace: Trace, error: BaseException | None = None) -> None:
+    """End a trace: it watches no more, and what was kept from it means nothing. `error` is what ended it early."""
     _active.traces.remove(trace)
     trace.closed = True
+    refusal = error.__cause__ if isinstance(error, ValueError) else None
+    if isinstance(refusal, TracingError):
+        # A store of a traced number into a plain array: NumPy says "setting an array element with a sequence" instead.
+        raise refusal from None
 
 
 @contextmanager
@@ -101,8 +105,10 @@ def tracing(trace: _T) -> Iterator[_T]:
     enter(trace)
     try:
         yield trace
-    finally:
-        leave(trace)
+    except BaseException as error:
+        leave(trace, error)
+        raise
+    leave(trace)
 
 
 def innermost_trace() -> Trace | None:

@@ -15,8 +15,11 @@ from pullback.numpy import fft, linalg, random
 from pullback.numpy.creation import array, asanyarray, asarray, ascontiguousarray, full, full_like
 from pullback.numpy.joining import c_, r_
 from pullback.numpy.lists import all, any, max, mean, min, prod, std, sum, var  # noqa: A004 (NumPy's names)
+from pullback.numpy.vectorizing import vectorize
+from pullback.numpy_api.storing import added, updated
 
 __all__ = [
+    "added",
     "all",
     "any",
     "array",
@@ -36,7 +39,9 @@ __all__ = [
     "random",
     "std",
     "sum",
+    "updated",
     "var",
+    "vectorize",
 ]
 __all__ += [name for name in np.__all__ if name not in __all__]  # a star import gives NumPy's whole surface
 

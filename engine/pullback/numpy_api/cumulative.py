@@ -9,7 +9,7 @@ from pullback.numpy_api.operands import NONE, as_operand, normalized_axis
 from pullback.numpy_api.reductions import sum_
 from pullback.numpy_api.shapes import astype, broadcast_to, in_line, ravel, reshape
 from pullback.numpy_api.table import implements, refuse
-from pullback.rules import cumulative, logic
+from pullback.rules import cumulative, gathering, logic
 from pullback.rules import elementwise as e
 from pullback.rules.joining import along
 
@@ -58,6 +58,25 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 @implements(np.nancumprod)
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     return cumprod(e.where(logic.isnan(a), 1, a), axis, dtype, out)
+
+
+def sum_segments(a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    """`numpy.add.reduceat`: sums from each index to the next; of an index that is followed by none larger, its element."""
+    refuse("numpy.add.reduceat", out=out)
+    a = as_operand(a) if dtype is None else astype(as_operand(a), dtype)
+    axis = normalized_axis(axis, np.ndim(a))
+    starts, length = np.asarray(indices, np.intp), np.shape(a)[axis]
+    if starts.size and not 0 <= starts.min() <= starts.max() < length:
+        raise IndexError(
+            f"numpy.add.reduceat: an index of {starts.tolist()} is out of bounds for axis {axis} of size {length}"
+        )
+    ends = np.maximum(np.append(starts, length)[1:], starts + 1)
+    read = np.concatenate([np.arange(start, end) for start, end in zip(starts, ends, strict=True)] or [starts])
+    segments = np.repeat(np.arange(starts.size), ends - starts)
+    whole = (slice(None),) * axis
+    shape = (*np.shape(a)[:axis], starts.size, *np.shape(a)[axis + 1 :])
+    rows = gathering.gather(a, read, key=(*whole, gathering.ARRAY))
+    return gathering.scatter_add(rows, segments, key=(*whole, gathering.ARRAY), shape=shape, dtype=a.dtype)
 
 
 @implements(np.diff)

@@ -23,6 +23,14 @@ def read(x: Any, key: Any) -> Any:
     return gather(x, *positions, key=tuple(parts))
 
 
+def parts_of(x: Any, key: Any) -> tuple[list[Any], list[Any]]:
+    """A key that is stored by: its parts, with ARRAY in place of each array of positions, and the arrays."""
+    given = [_array_or_part(part) for part in (key if isinstance(key, tuple) else (key,))]
+    if any(isinstance(part, np.bool_) for part in given):
+        raise TracingError("a store by a key with a single truth value in it is not traced; choose with numpy.where")
+    return _parts(given, x)
+
+
 def _with_axes_of_truths(x: Any, given: list[Any]) -> tuple[Any, list[Any]]:
     """A single truth value reads a new axis of length one: all of it, or nothing."""
     taken = sum(_axes_of(part) for part in given)

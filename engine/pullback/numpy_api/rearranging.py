@@ -8,7 +8,7 @@ import numpy as np
 from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.operands import as_operand, normalized_axis, number_of
-from pullback.numpy_api.shapes import broadcast_to, expand_dims, in_line, ravel, reshape, swapaxes
+from pullback.numpy_api.shapes import broadcast_to, expand_dims, in_line, moveaxis, ravel, reshape, swapaxes
 from pullback.numpy_api.table import implements, normalized_axes
 from pullback.rules.joining import along
 
@@ -136,3 +136,28 @@ def resize(a: Any, new_shape: Any) -> Any:
     if not size:
         return np.zeros(shape, a.dtype)
     return reshape(tile(ravel(a), -(-wanted // size))[:wanted], shape)
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    """Windows as an array of their own: a traced value has no memory of which they could be views."""
+    del subok, writeable
+    x = as_operand(x)
+    lengths = tuple(window_shape) if np.ndim(window_shape) else (int(window_shape),)
+    axes = tuple(range(np.ndim(x))) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    if len(lengths) != len(axes):
+        raise ValueError(
+            f"numpy.sliding_window_view: {len(lengths)} window lengths for {len(axes)} axes; give one for each"
+        )
+    for length, one in zip(lengths, axes, strict=True):
+        place = normalized_axis(one, np.ndim(x))
+        count = np.shape(x)[place] - length + 1
+        if length < 0 or count < 1:
+            raise ValueError(
+                f"numpy.sliding_window_view: a window of {length} does not fit into axis {one} of {np.shape(x)}"
+            )
+        places = np.arange(count)[:, None] + np.arange(length)
+        x = moveaxis(read(x, (*[slice(None)] * place, places)), place + 1, -1)
+    return x

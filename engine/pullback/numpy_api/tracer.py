@@ -8,6 +8,7 @@ import numpy as np
 from pullback.core.primitive import Traced
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
+from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.refusals import no_rule
@@ -16,11 +17,6 @@ from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules.contractions import matmul
-
-_REMEDY = (
-    "build arrays with numpy.stack or pb.numpy.array, call SciPy's functions through pb.scipy, return it from the "
-    "function, or compute it from arguments that are not differentiated"
-)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -43,6 +39,7 @@ def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
     return method
 
 
+_RETURN_IT = "return the value from the function first"
 _NO_WRITING = "build the array with numpy.where, or use pb.inplace"
 
 
@@ -144,16 +141,13 @@ class Tracer(Traced):
 
     # --- what a trace cannot give -----------------------------------------------------------------------------------
     def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
-        raise TracingError(
-            "a traced value cannot become a plain array (numpy.asarray, a store into an array, a function outside NumPy); "
-            f"{_REMEDY}"
-        )
+        raise refusal("a plain array")
 
     def __float__(self) -> NoReturn:
-        raise TracingError(f"a traced value cannot become a float (float, math.sin, a store y[0] = x); {_REMEDY}")
+        raise refusal("a float")
 
     def __complex__(self) -> NoReturn:
-        raise TracingError(f"a traced value cannot become a complex number; {_REMEDY}")
+        raise refusal("a complex number")
 
     def __iter__(self) -> Any:
         if not self.shape:
@@ -351,12 +345,16 @@ class Tracer(Traced):
         return self
 
     # --- what would write, or give plain values away -----------------------------------------------------------------
-    item = _refused("item", _REMEDY)
-    tolist = _refused("tolist", _REMEDY)
-    tobytes = _refused("tobytes", _REMEDY)
-    dump = _refused("dump", _REMEDY)
-    dumps = _refused("dumps", _REMEDY)
-    tofile = _refused("tofile", _REMEDY)
+    def item(self, *_: Any) -> NoReturn:
+        raise refusal("a Python number")
+
+    def tolist(self) -> NoReturn:
+        raise refusal("a list")
+
+    tobytes = _refused("tobytes", _RETURN_IT)
+    dump = _refused("dump", _RETURN_IT)
+    dumps = _refused("dumps", _RETURN_IT)
+    tofile = _refused("tofile", _RETURN_IT)
     view = _refused("view", "use astype, or real and imag")
     byteswap = _refused("byteswap", "swap the bytes of the arguments")
     getfield = _refused("getfield", "structured arrays have no derivative")

@@ -132,6 +132,8 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict
         return REDUCTIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(keywords))
     elif method == "accumulate" and ufunc in ACCUMULATIONS:
         return ACCUMULATIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(keywords))
+    elif method == "reduceat" and ufunc is np.add:
+        return cumulative.sum_segments(*inputs, **_plain(keywords))
     elif method == "outer" and ufunc in UFUNCS:
         a, b = map(as_operand, inputs)
         return apply_ufunc(ufunc, "__call__", (reshape(a, np.shape(a) + (1,) * np.ndim(b)), b), keywords)

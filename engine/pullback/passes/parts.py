@@ -19,9 +19,10 @@ from pullback.ir.types import Shape
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.loops.form import applied
 from pullback.passes.rewriting import rewrite
-from pullback.rules.indexing import add_at, index, scatter
+from pullback.rules.indexing import index, scatter
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
+from pullback.rules.storing import add_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def join_parts(graph: Graph) -> Graph:
 
     def step(node: Node) -> Node | Atom:
         result: Node | Atom = node.with_bodies(join_parts)
-        if node.primitive is add_at:
+        if node.primitive is add_at and len(node.inputs) == 2:
             result = _joined(node, makers, uses) or result
         elif node.primitive is index:
             result = _taken(node, makers) or result
@@ -70,7 +71,7 @@ def _joined(node: Node, makers: dict[Var, Node], uses: "Counter[Atom]") -> Node 
             break
         before = current.inputs[0]
         maker = makers.get(before) if isinstance(before, Var) and uses[before] == 1 else None
-        if maker is None or maker.primitive not in (add_at, scatter):
+        if maker is None or maker.primitive not in (add_at, scatter) or len(maker.inputs) > 2:
             return None
         current = maker
     if len({part.axis for part, _ in parts}) > 1:

@@ -22,10 +22,10 @@ from enum import Enum
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.planning.liveness import Liveness, analyse
-from pullback.rules.indexing import add_at
 from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import astype, broadcast_to
+from pullback.rules.storing import STORES
 
 
 class Placement(Enum):
@@ -135,7 +135,7 @@ class _Memory:
         if not result.type.shape and not (self.keeps and writes and not result.type.weak):
             return Place(Placement.NUMBER, None)
         types = [atom.type for atom in node.inputs]
-        if len(node.outputs) == 1 and (primitive.writes_over(*types, **dict(node.params)) or primitive is add_at):
+        if len(node.outputs) == 1 and (primitive.writes_over(*types, **dict(node.params)) or primitive in STORES):
             operand = self.dying_operand(node, position)
             if operand is not None:
                 return Place(Placement.IN_PLACE, self.places[operand])
@@ -150,10 +150,10 @@ class _Memory:
 
     def dying_operand(self, node: Node, position: int) -> Var | None:
         """An operand that is a whole buffer of the result's type, used for the last time, and read through no other view."""
-        if node.primitive is not add_at and node.primitive.into is None:
+        if node.primitive not in STORES and node.primitive.into is None:
             return None
         operands = [atom for atom in node.inputs if isinstance(atom, Var)]
-        for operand in operands[:1] if node.primitive is add_at else operands:
+        for operand in operands[:1] if node.primitive in STORES else operands:
             if operand not in self.places or self.buffers[self.places[operand]] != node.outputs[0].type:
                 continue
             others = [other for other in operands if other is not operand]

@@ -39,16 +39,17 @@ def _scatter_add(v: Any, *positions: Any, key: Any, shape: Shape, dtype: np.dtyp
     return x
 
 
-def _places(key: Any) -> list[int]:
+def places_of(key: Any) -> list[int]:
     """Where the key has arrays or numbers, which NumPy takes together."""
     return [place for place, part in enumerate(key) if isinstance(part, str | int)]
 
 
-def _are_adjacent(places: Sequence[int]) -> bool:
+def are_adjacent(places: Sequence[int]) -> bool:
+    """Whether arrays and numbers of a key follow each other: what they select has its axes in their place then."""
     return places[-1] - places[0] == len(places) - 1
 
 
-def _aligned(positions: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+def aligned(positions: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
     """Arrays of positions that broadcast against each other example by example."""
     rank = max(np.ndim(array) - own for array, own in zip(positions, batched, strict=True))
     return [behind_batch(array, rank) if own else array for array, own in zip(positions, batched, strict=True)]
@@ -56,15 +57,15 @@ def _aligned(positions: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
 
 def _gather_batch(operands: Sequence[Any], batched: Sequence[bool], key: Any) -> Any:
     (x, *positions), (of_x, *of_positions) = operands, batched
-    places = _places(key)
+    places = places_of(key)
     if not any(of_positions):
         # Where NumPy puts the axes of the arrays in front, the axis of the batch comes behind them.
-        rank = 0 if _are_adjacent(places) else len(np.broadcast_shapes(*(np.shape(array) for array in positions)))
+        rank = 0 if are_adjacent(places) else len(np.broadcast_shapes(*(np.shape(array) for array in positions)))
         read = gather(x, *positions, key=(slice(None), *key))
         return np.moveaxis(read, rank, 0) if rank else read
-    if places[0] or not _are_adjacent(places):
+    if places[0] or not are_adjacent(places):
         return None
-    positions = _aligned(positions, of_positions)
+    positions = aligned(positions, of_positions)
     if not of_x:
         return gather(x, *positions, key=key)
     rank = max(np.ndim(array) for array in positions)
@@ -76,7 +77,7 @@ def _scatter_add_batch(
     operands: Sequence[Any], batched: Sequence[bool], key: Any, shape: Shape, dtype: np.dtype[Any]
 ) -> Any:
     v, *positions = operands
-    if any(batched[1:]) or not _are_adjacent(_places(key)):
+    if any(batched[1:]) or not are_adjacent(places_of(key)):
         return None
     return scatter_add(v, *positions, key=(slice(None), *key), shape=(np.shape(v)[0], *shape), dtype=dtype)
 
@@ -90,7 +91,7 @@ def _is_taken(type_: ArrayType, key: Any, count: int) -> bool:
     """Whether a key is arrays next to each other among whole axes, which is what `np.take` reads without a copy."""
     places = [place for place, part in enumerate(key) if isinstance(part, str)]
     others = [part for part in key if not isinstance(part, str)]
-    return len(places) == count and _are_adjacent(places) and all(_is_whole(part) for part in others)
+    return len(places) == count and are_adjacent(places) and all(_is_whole(part) for part in others)
 
 
 def _is_whole(part: Any) -> bool:

@@ -19,7 +19,8 @@ import numpy as np
 from pullback.core.primitive import Traced
 from pullback.core.scattered import Scattered
 from pullback.rules.gathering import filled, scatter_add
-from pullback.rules.indexing import add_at, scatter
+from pullback.rules.indexing import scatter
+from pullback.rules.storing import add_at
 
 
 class Lazy:

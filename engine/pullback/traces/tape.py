@@ -74,7 +74,7 @@ class Tape(Trace):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        leave(self)
+        leave(self, error)
 
     def watch(self, value: Any) -> TapeTracer:
         """Follow a value from here on."""

@@ -59,3 +59,22 @@ def test_bad_arguments_are_named():
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             pb.vjp(function, A)
+
+
+@pytest.mark.parametrize("indices", [[0, 2, 3], [0, 3, 1, 4], [2], [4, 0, 0], []])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reduceat_adds_up_segments(indices, axis):
+    x = np.random.default_rng(0).normal(size=(5, 6))
+
+    def segments(x):
+        return np.add.reduceat(x, np.array(indices, int), axis=axis)
+
+    assert np.allclose(pb.vjp(segments, x)[0], segments(x))
+    pb.testing.check_grads(segments, [x])
+    for tier in ("fused", "native"):
+        assert np.allclose(pb.compile(segments, tier=tier)(x), segments(x))
+
+
+def test_reduceat_refuses_an_index_outside():
+    with pytest.raises(IndexError, match="out of bounds for axis 0 of size 3"):
+        pb.grad(lambda x: np.sum(np.add.reduceat(x, [0, 3])))(np.ones(3))

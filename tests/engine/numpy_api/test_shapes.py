@@ -161,3 +161,20 @@ def test_any_padding(shape, data, mode):
     x = np.random.default_rng(1).normal(size=shape)
     np.testing.assert_array_equal(pb.vjp(lambda a: np.pad(a, widths, mode=mode), x)[0], np.pad(x, widths, mode=mode))
     pb.testing.check_grads(lambda a: np.pad(a, widths, mode=mode), (x,), order=1)
+
+
+@pytest.mark.parametrize(("window", "axis"), [(2, 0), (3, -1), ((2, 3), None), ((2, 2), (1, 1)), ((1, 4), (0, 1))])
+def test_sliding_windows(window, axis):
+    x = np.random.default_rng(0).normal(size=(4, 6))
+
+    def windows(x):
+        return np.lib.stride_tricks.sliding_window_view(x, window, axis)
+
+    value, _ = pb.vjp(windows, x)
+    assert np.array_equal(value, windows(x))
+    pb.testing.check_grads(windows, [x])
+
+
+def test_a_window_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match=r"a window of 7 does not fit into axis 0 of \(4,\)"):
+        pb.grad(lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(x, 7)))(np.ones(4))

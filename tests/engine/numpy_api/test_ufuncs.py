@@ -167,7 +167,7 @@ def test_sinc_is_smooth_at_zero():
         (lambda x: np.add(x, x, where=X > 0), "where=…"),
         (lambda x: np.exp(x, dtype=int), "dtype=int64"),
         (lambda x: np.add.at(np.zeros((2, 3)), 0, x), "numpy.add.at has no rule"),
-        (lambda x: np.add.reduceat(x, [0, 1]), "numpy.add.reduceat has no rule"),
+        (lambda x: np.multiply.reduceat(x, [0, 1]), "numpy.multiply.reduceat has no rule"),
         (lambda x: np.subtract.reduce(x), "numpy.subtract.reduce has no rule"),
         (lambda x: np.nextafter(x, 1.0), "numpy.nextafter has no rule"),
     ],

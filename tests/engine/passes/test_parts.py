@@ -8,7 +8,8 @@ import pytest
 import pullback as pb
 from pullback.ir.types import type_of
 from pullback.passes.parts import join_parts
-from pullback.rules.indexing import add_at, scatter
+from pullback.rules.indexing import scatter
+from pullback.rules.storing import add_at
 from pullback.traces.recorder import record
 
 F8 = np.dtype(np.float64)

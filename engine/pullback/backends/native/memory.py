@@ -29,7 +29,7 @@ from pullback.backends.native.views import Layouts, views_of
 from pullback.ir.graph import Atom, Graph, Var
 from pullback.ir.strides import contiguous_strides
 from pullback.planning.arena import ALIGNMENT, Placed
-from pullback.rules.indexing import add_at
+from pullback.rules.storing import STORES
 
 #: Fewer kernels are left as they are: there is little to save.
 _FEWEST_KERNELS = 4
@@ -201,8 +201,8 @@ def _overwritten(
 ) -> Var | None:
     """A value whose bytes a result can take: read here for the last time, and only in the order it is written."""
     if isinstance(kernel, Alone):
-        first = kernel.node.inputs[0] if kernel.node.primitive is add_at else None
-        alone = isinstance(first, Var) and kernel.node.inputs.count(first) == 1 and first in plan.slots
+        first, *others = kernel.node.inputs if kernel.node.primitive in STORES else (None,)
+        alone = first in plan.slots and all(kernels.views.access(atom).root is not first for atom in others)
         if isinstance(first, Var) and alone and last_use.get(first) == number and plan.slots[first].last == number:
             return first
         return None

@@ -1,13 +1,15 @@
-"""Small things that programs import: tuples with members replaced, and the old gradient check."""
+"""Small things that programs import: tuples with members replaced, a function that changes nothing, the old gradient check."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pullback.compat.autograd.misc.flatten import flatten
 from pullback.compat.autograd.test_util import check_grads
 
-__all__ = ["flatten", "quick_grad_check", "subval", "subvals"]
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+__all__ = ["flatten", "func", "quick_grad_check", "subval", "subvals"]
 
 
 def subvals(x: Iterable[Any], ivs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
@@ -21,6 +23,11 @@ def subvals(x: Iterable[Any], ivs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]
 def subval(x: Iterable[Any], i: int, v: Any) -> tuple[Any, ...]:
     """A tuple with the member at one position replaced."""
     return subvals(x, [(i, v)])
+
+
+def func(f: _F) -> _F:
+    """The function itself; autograd's examples mark functions with it."""
+    return f
 
 
 def quick_grad_check(

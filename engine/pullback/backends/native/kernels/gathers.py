@@ -1,23 +1,24 @@
 """Reading and adding up elements by positions that are computed.
 
 Where an element of the array is, is a sum: what its place among the gathered elements says by itself, and a position that
-is read, times a stride. All four rules are such a sum, so they are one kernel that runs one way or the other:
+is read, times a stride. All of these rules are such a sum, so they are one kernel that runs one way or the other:
 
     for places that positions depend on:   read the positions; a position out of bounds ends the program, saying so
-        for the other places:              result[place] = x[sum]   or   result[sum] += v[place]
+        for the other places:              result[place] = x[sum], result[sum] = v[place] or result[sum] += v[place]
 
 Every position is looked at before anything is read or written by it. Where one is out of bounds the results hold rubbish,
-and the slow path raises. What is added to one element comes in the order of `np.add.at`.
+and the slow path raises. What is stored at or added to one element comes in the order of `np.add.at`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.native.emission import Emission, Stored, emits
-from pullback.backends.native.kernels.moving import fill
+from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes
 from pullback.ir.graph import Node
@@ -25,6 +26,15 @@ from pullback.ir.strides import contiguous_strides
 from pullback.ir.types import Shape
 from pullback.rules.gathering import ARRAY, gather, put_along, scatter_add, take_along
 from pullback.rules.softmax import class_numbers
+from pullback.rules.storing import add_at, set_at
+
+
+class _Move(Enum):
+    """What happens between an array and what is gathered of it."""
+
+    READ = "read"
+    STORE = "store"
+    ADD = "add"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +151,7 @@ def _emit_gather(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
 ) -> None:
     (x, *positions), (result,) = operands, results
-    _emit(emission, _picked(node, x.shape, positions), x, result, positions, adds=False)
+    _emit(emission, _picked(node, x.shape, positions), x, result, positions, _Move.READ)
 
 
 @emits(scatter_add, put_along, supports=_why_not)
@@ -150,24 +160,53 @@ def _emit_scatter_add(
 ) -> None:
     (v, *positions), (result,) = operands, results
     fill(emission, result, 0)
+    _emit_stored(emission, node, v, result, positions, _Move.ADD)
+
+
+def _why_no_store(node: Node) -> str | None:
+    name, (x, v, *positions) = node.primitive.name, [atom.type.dtype for atom in node.inputs]
+    if any(dtype.kind != "i" for dtype in positions):
+        return f"{name} by positions that are no integers"
+    if positions and v != x:
+        return f"{name} of {v} to {x}"
+    return f"{name} of truth values" if node.primitive is add_at and x.kind == "b" else None
+
+
+@emits(set_at, add_at, supports=_why_no_store)
+def _emit_store(
+    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (x, v, *positions), (result,) = operands, results
+    if x.pointer != result.pointer:
+        copy_into(emission, x, result)
+    if positions:
+        _emit_stored(emission, node, v, result, positions, _Move.ADD if node.primitive is add_at else _Move.STORE)
+        return
+    into = add_into if node.primitive is add_at else copy_into
+    into(emission, v, part_of(emission, result, dict(node.params)["key"]))
+
+
+def _emit_stored(
+    emission: Emission, node: Node, v: Stored, result: Stored, positions: Sequence[Stored], move: _Move
+) -> None:
+    """Store by positions what is broadcast to what they select."""
     picked = _picked(node, result.shape, positions)
     missing = len(picked.space) - len(v.shape)
     strides = (*[0] * missing, *(0 if size == 1 else step for size, step in zip(v.shape, v.strides, strict=True)))
-    spread = Stored(v.pointer, picked.space, strides, v.dtype)
-    _emit(emission, picked, result, spread, positions, adds=True)
+    _emit(emission, picked, result, Stored(v.pointer, picked.space, strides, v.dtype), positions, move)
 
 
 def _emit(
-    emission: Emission, picked: Picked, array: Stored, gathered: Stored, positions: Sequence[Stored], *, adds: bool
+    emission: Emission, picked: Picked, array: Stored, gathered: Stored, positions: Sequence[Stored], move: _Move
 ) -> None:
-    """Move between an array and what is gathered of it; `adds` to the array."""
+    """Move between an array and what is gathered of it."""
     steps, offset = picked.steps(array.strides), picked.offset(array.strides)
     by_positions = [place for place in range(len(picked.space)) if any(pick.strides[place] for pick in picked.picks)]
     others = [place for place in range(len(picked.space)) if place not in by_positions]
     width = emission.lanes_of(array.dtype)
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        moving = _Moving(function, Lanes(function, array.dtype, width), pointers[0], pointers[1], adds)
+        moving = _Moving(function, Lanes(function, array.dtype, width), pointers[0], pointers[1], move)
 
         def outer(left: Sequence[int], coordinates: dict[int, Index]) -> None:
             if left:
@@ -189,7 +228,7 @@ def _emit(
 
     layouts = (array.strides, array.dtype.str, gathered.strides, *(one.dtype.str for one in positions))
     pointers = [array.pointer, gathered.pointer, *(one.pointer for one in positions)]
-    emission.kernel(("gather", adds, picked, layouts), "gather", pointers, build, can_fail=True)
+    emission.kernel(("gather", move, picked, layouts), "gather", pointers, build, can_fail=True)
 
 
 def _checked(function: Function, position: str, size: int) -> str:
@@ -227,7 +266,7 @@ class _Moving:
     lanes: Lanes
     array: str
     gathered: str
-    adds: bool
+    way: _Move
 
     def rows(self, axes: Sequence[_Axis], base: Index, other: Index) -> None:
         """All places of these axes."""
@@ -252,11 +291,13 @@ class _Moving:
             self._move(self.lanes, function.add(base, whole), function.add(other, whole), size - whole)
 
     def _move(self, lanes: Lanes, base: Index, other: Index, active: int | None = None) -> None:
-        if self.adds:
+        if self.way is _Move.ADD:
             before, added = (
                 lanes.load(pointer, at, active=active) for pointer, at in ((self.array, base), (self.gathered, other))
             )
             lanes.store(lanes.add(before, added), self.array, base, active=active)
+        elif self.way is _Move.STORE:
+            lanes.store(lanes.load(self.gathered, other, active=active), self.array, base, active=active)
         else:
             lanes.store(lanes.load(self.array, base, active=active), self.gathered, other, active=active)
 

@@ -18,7 +18,7 @@ from pullback.ir.strides import places
 from pullback.ir.types import Shape
 from pullback.rules.activations import identity
 from pullback.rules.elementwise import add
-from pullback.rules.indexing import add_at, scatter
+from pullback.rules.indexing import scatter
 from pullback.rules.joining import along, concatenate
 
 
@@ -31,14 +31,8 @@ def _emit_scatter(
     copy_into(emission, operands[0], part_of(emission, result, dict(node.params)["key"]))
 
 
-@emits(add_at)
-def _emit_add_at(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (result,), (x, added) = results, operands
-    if x.pointer != result.pointer:
-        copy_into(emission, x, result)
-    target = part_of(emission, result, dict(node.params)["key"])
+def add_into(emission: Emission, added: Stored, target: Stored) -> None:
+    """Add to what is there, broadcasting and converting as NumPy does."""
     reads = (_read(target, target.shape, 0), _read(added, target.shape, 1))
     step = Step(add, (0, 1), (target.dtype, target.dtype), target.dtype)
     nest = Nest(target.shape, reads, (step,), (Write(2, 0, target.strides, target.dtype),), ())

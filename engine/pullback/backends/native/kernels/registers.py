@@ -25,8 +25,9 @@ from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node
 from pullback.ir.types import ArrayType
 from pullback.rules.contractions import matmul
-from pullback.rules.indexing import add_at, scatter
+from pullback.rules.indexing import scatter
 from pullback.rules.joining import concatenate
+from pullback.rules.storing import STORES, add_at, set_at
 
 #: Names in the layout of a value.
 Cells: TypeAlias = np.ndarray[Any, Any]
@@ -68,6 +69,8 @@ def pays(graph: Graph, vector_bits: int) -> bool:
 def _is_known(node: Node) -> bool:
     if node.primitive in REDUCTIONS:
         return REDUCTIONS[node.primitive] not in ("any", "all") or node.inputs[0].type.dtype.kind == "b"
+    if node.primitive in STORES and len(node.inputs) > 2:
+        return False  # positions are computed, registers have none
     return is_view(node) or is_elementwise(node) or node.primitive in _FORMS
 
 
@@ -249,6 +252,13 @@ class Registers:
         cells[dict(node.params)["key"]] = self._converted(operands[0], node.inputs[0].type.dtype, result.dtype)
         return cells
 
+    def _set_at(self, node: Node, operands: Sequence[Cells]) -> Cells:
+        cells = operands[0].copy()
+        cells[dict(node.params)["key"]] = self._converted(
+            operands[1], node.inputs[1].type.dtype, node.outputs[0].type.dtype
+        )
+        return cells
+
     def _add_at(self, node: Node, operands: Sequence[Cells]) -> Cells:
         result, key = node.outputs[0].type, dict(node.params)["key"]
         cells = operands[0].copy()
@@ -289,6 +299,7 @@ _FORMS: dict[Primitive, Callable[[Registers, Node, Sequence[Cells]], Cells]] = {
     concatenate: Registers._concatenate,  # noqa: SLF001 - a table of its own methods
     scatter: Registers._scatter,  # noqa: SLF001
     add_at: Registers._add_at,  # noqa: SLF001
+    set_at: Registers._set_at,  # noqa: SLF001
     matmul: Registers._matmul,  # noqa: SLF001
 }
 
