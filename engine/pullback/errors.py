@@ -13,6 +13,8 @@ PullbackError
 ├── ControlFlowError     a loop or branch that does not keep structure, shapes or dtypes
 └── GraphError           our own invariant is broken (the type check between passes)
 
+PlanWarning (a UserWarning): a plan is slower than it could be, since it runs on the tape or is recorded again and again
+
 >>> try:
 ...     pb.grad(lambda x: 2 * x)(np.ones(3))
 ... except pb.errors.PullbackError as error:
@@ -67,3 +69,7 @@ class ControlFlowError(PullbackError, TypeError):
 
 class GraphError(PullbackError, AssertionError):
     """A pass produced a graph that does not type-check; always a defect of the engine."""
+
+
+class PlanWarning(UserWarning):
+    """A plan runs on the tape, or is recorded again and again; the message says why, and what to do."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import Traced
+
 Rebuild = Callable[[Iterator[Any]], Any]
 
 
@@ -116,7 +118,7 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
 
 
 def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
-    if isinstance(tree, (np.ndarray, float, int)):  # the usual leaves, without the questions below
+    if issubclass(type(tree), (np.ndarray, float, int, Traced)):  # the usual leaves, without the questions below
         leaves.append(tree)
         return next
     if tree is None:
@@ -153,7 +155,7 @@ def _with_members(instance: Any, members: dict[str, Any]) -> Any:
 
 def paths(tree: Any) -> list[str]:
     """Where each leaf is, as Python would say it after the name of the tree: `['w'][0]`, `.weights`."""
-    if isinstance(tree, np.ndarray | float | int):
+    if issubclass(type(tree), (np.ndarray, float, int, Traced)):
         return [""]
     fields_of_tuple = getattr(tree, "_fields", None)
     if isinstance(tree, tuple) and fields_of_tuple is not None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.passes.loops import repetition
 
 #: Programs in the usual run; more are a long run: `PULLBACK_RANDOM_PROGRAMS=2000 pytest tests/engine/test_random_programs.py`.
 PROGRAMS = int(os.environ.get("PULLBACK_RANDOM_PROGRAMS", "40"))
@@ -60,6 +61,33 @@ def looped(v):
     return v
 
 
+def repeated(step, v, x):
+    for _ in range(5):
+        v = step(v, x)
+    return v
+
+
+def counted(step, v):
+    for k in range(5):
+        v = step(v, 0.1 * k)
+    return v
+
+
+def along(step, v, xs):
+    kept = []
+    for x in xs:
+        v = step(v, x)
+        kept.append(v)
+    return np.stack(kept[1:]) * np.sum(v)
+
+
+def remembering(step, v, x):
+    seen = [v, x]
+    for _ in range(5):
+        seen.append(step(seen[-1], seen[-2]))
+    return np.concatenate([seen[-3], seen[4], *seen[::-2]])
+
+
 """
 
 #: Right-hand sides; a, b and c are values that are there, f floats of any shape.
@@ -105,9 +133,18 @@ pb.scan(lambda {h}, {x}: (({h}[1], np.sin({h}[0] * {x})), {h}[0]), ({b}, {b}), {
 pb.fori_loop(0, 3, lambda {x}, {h}: np.tanh({p} + {h}), {a})
 pb.while_loop(lambda {h}: np.sum({h} * {h}) > 0.4, lambda {h}: {h} * 0.5 + 0 * (lambda {x}: {p})(1.0), {a})
 pb.cond(np.sum({a}) > 0.1, lambda {h}, {x}: {p}, lambda {h}, {x}: {q}, {a}, {b})
+repeated(lambda {h}, {x}: np.tanh({p}), {a}, {b})
+repeated(lambda {h}, {x}: np.sin({p}) + 0.5 * np.cos({q}), {a}, {b})
+counted(lambda {h}, {x}: np.cos({p}) - 0.5 * {h}, {a})
+along(lambda {h}, {x}: np.sin({p}), {a}[0], {a})
+along(lambda {h}, {x}: np.tanh({p}) + {q}, {b}, np.stack([{a}, {b}, {a}, {a} * {b}]))
+remembering(lambda {h}, {x}: 0.5 * {h} + np.sin({p}), {a}, {b})
 pb.switch(int(np.sum({a} * {a})) % 2, [lambda {h}, {x}: {p}, lambda {h}, {x}: {q}], {a}, {b})
 pb.checkpoint(lambda {h}, {x}: {p})({a}, {b})
 pb.vmap(lambda {h}: (lambda {x}: {p})(0.5))({a})
+pb.vmap(lambda {h}, {x}: pb.cond(np.sum({h}) > 0.1, lambda {h}, {x}: {p}, lambda {h}, {x}: {q}, {h}, {x}))({a}, {b})
+pb.vmap(lambda {h}: pb.switch((np.sum({h}) > 0.1) * 1, [lambda {h}: np.sin({h}), lambda {h}: np.log(np.sum({h})) * {h}], {h}))({a})
+pb.vmap(lambda {h}: pb.while_loop(lambda {h}: np.sum({h} * {h}) > 0.4, lambda {h}: {h} * 0.5, {h}))({a})
 pb.vmap(lambda {h}, {x}: {p})({a}, {b})
 pb.vmap(lambda {h}, {x}: {p}, in_axes=(0, None))({a}, {b})
 pb.grad(lambda {h}, {x}: np.sum(np.sin({p})))({a}, {b})
@@ -329,6 +366,13 @@ def check_pullbacks(program):
             tangents = tuple(np.sin(3 * x) for x in args)
             wanted = pb.jvp(program.values, tuple(args), tangents)
             close(tuple(map(tuple, plan.jvp(tuple(args), tangents))), snapshot(wanted), program.single)
+
+
+@pytest.fixture(autouse=True)
+def short_loops(monkeypatch):
+    """Loops of a few short steps are made loops of the graph too."""
+    monkeypatch.setattr(repetition, "FEWEST_STEPS", 3)
+    monkeypatch.setattr(repetition, "FEWEST_NODES_SAVED", 4)
 
 
 @pytest.mark.parametrize("number", range(PROGRAMS))

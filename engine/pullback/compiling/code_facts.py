@@ -2,19 +2,25 @@
 
 import dis
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 #: Names of functions whose result depends on a file.
 READING_FILES = frozenset({"load", "loadtxt", "genfromtxt", "fromfile", "memmap", "open_memmap", "fromregex"})
-#: Built-in functions that reach what the names in the code do not tell.
-LOOKING_AROUND = frozenset({"globals", "locals", "vars", "eval", "exec", "open", "input", "__import__", "breakpoint"})
+#: Built-in functions that have effects, or that reach what the names in the code do not tell.
+EFFECTIVE = frozenset(
+    {"globals", "locals", "vars", "eval", "exec", "open", "print", "input", "__import__", "breakpoint"}
+)
 
 _RANDOM = frozenset({"random", "default_rng", "rvs", "random_sample", "RandomState", "Generator"})
+#: Functions that read an attribute by a name that the code need not tell.
+_BY_ANY_NAME = frozenset({"getattr", "hasattr", "attrgetter", "methodcaller", "__dict__", "__getattribute__"})
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _GLOBALS_ASSIGNED = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _CAPTURED_ASSIGNED = ("STORE_DEREF", "DELETE_DEREF")
+_VARIABLES = (*_GLOBALS, "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS")
 _CATCH = "PUSH_EXC_INFO"
 _TELLING = frozenset(
     {
@@ -50,9 +56,19 @@ def captured_names_assigned(code: types.CodeType) -> set[str]:
     return _names(code, *_CAPTURED_ASSIGNED) & set(code.co_freevars)
 
 
-def modules_imported(code: types.CodeType) -> set[str]:
-    """Modules imported inside the function."""
-    return _names(code, "IMPORT_NAME")
+def attributes_read(code: types.CodeType) -> set[str]:
+    """Names of all attributes that are read."""
+    return _names(code, *_ATTRIBUTES, "IMPORT_FROM")
+
+
+def reads_any_attribute(code: types.CodeType) -> bool:
+    """Whether attributes may be read whose names are not in the code (`getattr`)."""
+    return bool(_names(code, *_ATTRIBUTES, *_GLOBALS) & _BY_ANY_NAME)
+
+
+def asks_for_types(code: types.CodeType) -> bool:
+    """Whether the type of a value is asked for as `type(x)`."""
+    return "type" in _names(code, *_GLOBALS)
 
 
 def draws_random_numbers(code: types.CodeType) -> bool:
@@ -95,3 +111,56 @@ def _steps(code: types.CodeType) -> Mapping[str, set[str]]:
             if step.opname in _TELLING:
                 found.setdefault(step.opname, set()).add(step.argval)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """An `import` inside a function: of a module, which may be relative to the function's own, and of names in it."""
+
+    module: str
+    level: int
+    names: tuple[str, ...]
+
+
+@lru_cache(maxsize=4096)
+def imports(code: types.CodeType) -> Sequence[Import]:
+    """Imports inside a function and those inside it."""
+    found = []
+    for part in _codes(code):
+        constants: list[object] = []
+        for step in _plain_steps(part):
+            if step.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):
+                constants.append(step.argval)
+            elif step.opname == "IMPORT_NAME":
+                level, names = constants[-2:]
+                found.append(Import(step.argval, level if isinstance(level, int) else 0, _texts(names)))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def chains_read(code: types.CodeType) -> Mapping[str, frozenset[tuple[str, ...]]]:
+    """How variables from around a function are read: `m.parts.f(x)` is the chain `("parts", "f")` of the name `m`.
+
+    The empty chain: the value itself is handed on, and may be read by any code.
+    """
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for part in _codes(code):
+        name: str | None = None
+        chain: list[str] = []
+        for step in _plain_steps(part):
+            if name is not None and step.opname in _ATTRIBUTES:
+                chain.append(step.argval)
+                continue
+            if name is not None:
+                found.setdefault(name, set()).add(tuple(chain))
+            name = step.argval if step.opname in _VARIABLES else None
+            chain = []
+    return {name: frozenset(chains) for name, chains in found.items()}
+
+
+def _plain_steps(code: types.CodeType) -> Iterator[dis.Instruction]:
+    return (step for step in dis.get_instructions(code) if step.opname not in ("EXTENDED_ARG", "CACHE", "PUSH_NULL"))
+
+
+def _texts(names: object) -> tuple[str, ...]:
+    return tuple(str(name) for name in names) if isinstance(names, tuple) else ()

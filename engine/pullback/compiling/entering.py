@@ -8,8 +8,6 @@ import gc
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import numpy as np
-
 from pullback import trees
 from pullback.backends.native.entry import (
     ABSENT,
@@ -20,6 +18,7 @@ from pullback.backends.native.entry import (
     Step,
     Template,
     argument_steps,
+    leaf_like,
     makings,
     plain_form,
 )
@@ -35,11 +34,13 @@ from pullback.compiling.places import (
     Itself,
     Keys,
     KeywordDefaults,
+    Kind,
     Members,
     Named,
     Names,
     Place,
-    TypeOfArray,
+    Slot,
+    TypeOfInput,
 )
 from pullback.compiling.program import Program
 from pullback.compiling.surroundings import Surroundings
@@ -53,10 +54,11 @@ def template_of(program: Program, args: tuple[Any, ...], surroundings: Surroundi
     if surroundings.compares_contents:
         raise NotNativeError("an array of a class is compared by what it holds")
     steps = _Steps(argument_steps(args))
-    for place in surroundings.watched:
+    for place, _ in surroundings.watched:
         steps.watch(place)
-    for number, place in enumerate(surroundings.arrays, len(trees.flatten(args)[0])):
-        steps.add(place, Check.ARRAY, np.ndarray, number)
+    for number, place in enumerate(surroundings.inputs, len(trees.flatten(args)[0])):
+        leaf = leaf_like(number, place())
+        steps.add(place, leaf.check, leaf.expected, number)
     outs = plain_form(native.results)
     try:
         form = program.finish.form(outs)
@@ -89,7 +91,7 @@ class _Steps:
         self.steps.append(Step(fetch, what, check, expected, parent, number, length))
         return len(self.steps) - 1
 
-    def watch(self, place: Place) -> None:
+    def watch(self, place: Place) -> None:  # noqa: C901 - one for each kind of place
         """Look whether a place has what it has now."""
         match place:
             case Named(namespace) | Names(namespace) if type(namespace) is not dict:
@@ -101,6 +103,8 @@ class _Steps:
             case Attributes(instance):
                 self._append(Fetch.TYPE, instance, type(instance))
                 self._append(Fetch.ATTRIBUTES, instance, instance.__dict__)
+            case Kind(instance):
+                self._append(Fetch.TYPE, instance, type(instance))
             case Names(namespace):
                 self._watch_keys(Fixed(namespace))
             case Members(class_):
@@ -108,9 +112,9 @@ class _Steps:
                 for key in namespace.keys() - CLASS_LABELS:
                     self._watch_identity(Named(namespace, key))
                 self._container(Fixed(namespace))
-            case TypeOfArray():
-                pass  # the array is an input, and checked as such
-            case Named() | Captured() | Code() | Item():
+            case TypeOfInput():
+                pass  # it is an input, and checked as such
+            case Named() | Captured() | Code() | Item() | Slot():
                 self._watch_identity(place)
             case _:
                 raise NotNativeError("what the function reads is found by Python alone")
@@ -171,6 +175,9 @@ class _Steps:
         match place:
             case Named(namespace, name):
                 return Fetch.DICT_ITEM, name, self._namespace(namespace)
+            case Slot(instance, name):
+                self.steps.append(Step(Fetch.CONSTANT, instance, Check.ANYTHING))
+                return Fetch.SLOT, name, len(self.steps) - 1
             case Item(container, key):
                 parent = self._container(container)
                 return _ITEM_OF[self.steps[parent].check], key, parent

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from pullback.ir.types import ArrayType, type_of
 
 Place: TypeAlias = Callable[[], Any]
@@ -167,6 +165,32 @@ class Attributes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """A slot of an object."""
+
+    instance: Any
+    name: str
+
+    def __call__(self) -> Any:
+        """What is there now."""
+        try:
+            return object.__getattribute__(self.instance, self.name)
+        except AttributeError:
+            return UNASSIGNED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """The class of an object, to be the same one."""
+
+    instance: Any
+
+    def __call__(self) -> tuple[type]:
+        """What it is now."""
+        return (type(self.instance),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Names:
     """The names in a dict that stays the same."""
 
@@ -189,12 +213,32 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TypeOfArray:
-    """The type of the array in another place."""
+class TypeOfInput:
+    """The type of the array, or of the number of some type, in another place."""
 
     place: Place
+    type: type
 
     def __call__(self) -> ArrayType | None:
         """What is there now."""
         value = self.place()
-        return type_of(value) if type(value) is np.ndarray else None
+        return type_of(value) if type(value) is self.type else None
+
+
+PlaceKey: TypeAlias = tuple[Any, ...]
+
+
+def key_of(place: Place) -> PlaceKey:
+    """What tells a place from others, and is the same when the place is come upon again."""
+    match place:
+        case Named(namespace, name):
+            return ("named", id(namespace), name)
+        case Captured(cell):
+            return ("cell", id(cell))
+        case Slot(instance, name):
+            return ("slot", id(instance), name)
+        case Item(container, key):
+            return ("item", key, *key_of(container))
+        case Defaults(function) | KeywordDefaults(function):
+            return (type(place).__name__, id(function))
+    return ("other", id(place))

@@ -5,17 +5,20 @@ is recorded again and gets a program of its own. What cannot be compiled (surrou
 without a rule) runs on the tape, and the summary says why.
 """
 
+import sys
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pullback import tiers
+from pullback import tiers, trees
 from pullback.backends.interpreter import Changed
 from pullback.backends.native.entry import (
     Frame,
@@ -32,13 +35,14 @@ from pullback.backends.native.entry import (
 from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
 from pullback.compiling.entering import template_of
+from pullback.compiling.history import History
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
-from pullback.compiling.program import Fallback, Program, build, inner_function
+from pullback.compiling.program import Fallback, LooksFurtherError, Program, build, inner_function
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.signatures import signature
 from pullback.compiling.surroundings import Surroundings
-from pullback.errors import DifferentiationError
+from pullback.errors import DifferentiationError, PlanWarning
 from pullback.transforms.arguments import name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
@@ -50,17 +54,29 @@ PLANS_KEPT = 64
 #: as often as it is exchanged for its like. From then on calls that fit none go through Python.
 FRAMES_TRIED = 8
 
+#: Surroundings for which programs are kept for one signature; the oldest go first.
+FAMILIES_KEPT = 8
+
 #: Ways through a function that are compiled for one signature; one that takes more of them stays on the tape.
 WAYS_KEPT = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Family:
-    """What is known of one signature: its surroundings, and a program for each way through the function so far."""
+    """What is known of one signature in some surroundings: a program for each way through the function so far."""
 
     surroundings: Surroundings
-    programs: tuple[Program, ...]
+    programs: tuple[Program, ...] = ()
     fallback: Fallback | None = None
+    is_final: bool = False
+    """The function stays on the tape, whatever is around it."""
+    is_spent: bool = False
+    """The function changed what is around it when it was recorded, so its program is right for one call only."""
+    calls: int = 0
+
+    def serves(self) -> bool:
+        """Whether a call can be served now."""
+        return self.is_final or (not self.is_spent and self.surroundings.unchanged())
 
     def following(self, program: Program, changed: Changed) -> Program | None:
         """The program that saw the same up to this guard and there what was seen now: the only ones that can be right."""
@@ -87,7 +103,9 @@ class Plan:
         self.function = function
         self.tier = tiers.checked(tier)
         self._lock = threading.Lock()
-        self._families: OrderedDict[Any, Family] = OrderedDict()
+        self._families: OrderedDict[Any, tuple[Family, ...]] = OrderedDict()
+        self._histories: dict[Any, History] = {}
+        self._warned: set[str] = set()
         self._by_names: dict[tuple[int, tuple[str, ...]], Plan] = {}
         self._last: Program | Fallback | None = None
         self._entered: dict[NativeProgram | None, int] = {}
@@ -106,6 +124,7 @@ class Plan:
         return result if out is None else written_into(out, result)
 
     def _call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        entered = latest_frame(self) is not None
         forget_latest(self)
         if self.tier == "unfused":
             return self._on_the_tape(args, keywords, "the tier is unfused")
@@ -114,14 +133,34 @@ class Plan:
         key, leaves = signature(args)
         if is_poisoning():
             key = ("poisoning", key)
-        family = self._families.get(key)
-        if family is None or not family.surroundings.unchanged():
-            family = self._compile(key, args, Family(Surroundings(inner_function(self.function)), ()))
+        families = self._families.get(key, ())
+        family = next((known for known in families if known.serves()), None)
+        if family is None:
+            family = self._record(key, args, families, entered=entered)
             if family.fallback is not None:
-                return self._first_on_the_tape(key, args, None, family.fallback)
+                return self._first_on_the_tape(key, args, families, family.fallback)
         elif len(self._families) == PLANS_KEPT:
             self._keep(key, family)  # in use: not the next to go
+        family.calls += 1
         return self._run(key, family, args, leaves)
+
+    def _record(self, key: Any, args: tuple[Any, ...], families: Sequence[Family], *, entered: bool) -> Family:
+        """A family for what is around the function now. Numbers there that were something else before are inputs of it."""
+        history = self._history(key)
+        if families:
+            latest = families[0]
+            history.note(latest.surroundings.changes(), in_vain=latest.calls < 2 and not entered)
+            if history.is_in_vain:
+                reason = f"{history.latest} changes on each call; pass it as an argument"
+                return self._keep(key, Family(latest.surroundings, fallback=Fallback(reason), is_final=True))
+        function = inner_function(self.function)
+        family = self._compile(key, args, Family(Surroundings(function, history.varying, history.looked_into)))
+        if history.is_due:
+            self._warn(
+                f"has been recorded {history.recordings} times, the latest time because {history.latest} changes; "
+                "pass it as an argument"
+            )
+        return family
 
     def _call_by_keyword(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Arguments by keyword are further arguments of a plan of their own, one for each set of names."""
@@ -150,7 +189,7 @@ class Plan:
             if overwritten and _share_memory(values, overwritten):
                 return self._on_the_tape(args, {}, "an array that is overwritten shares memory with another argument")
             try:
-                outputs = program.compiled.run(values)
+                outputs = self._outputs(program, values)
             except Exception:
                 if not family.surroundings.catches_errors:
                     raise
@@ -164,21 +203,33 @@ class Plan:
             if program is None and recorded:
                 return self._on_the_tape(args, {}, "a guard sees in the plan what it did not see while recording")
             if program is None:
-                before, family, recorded = family, self._compile(key, args, family), True
+                before, recorded = self._families.get(key, ()), True
+                self._history(key).causes["another way through control flow"] += 1
+                family = self._compile(key, args, family)
                 if family.fallback is not None:
                     return self._first_on_the_tape(key, args, before, family.fallback)
+                values = [*leaves, *family.surroundings.read()]
         return self._on_the_tape(args, {}, family.fallback.reason)
+
+    @staticmethod
+    def _outputs(program: Program, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
+        if not program.quiet or program.compiled.native is not None:  # native programs give no warnings
+            return program.compiled.run(values)
+        with np.errstate(**dict.fromkeys(program.quiet, "ignore")):  # type: ignore[arg-type]  # the names are NumPy's
+            return program.compiled.run(values)
 
     def _enter(
         self, program: Program, args: tuple[Any, ...], surroundings: Surroundings, outputs: Sequence[Any]
     ) -> None:
         """Let calls like this one be native from now on."""
         native = program.compiled.native
+        if not surroundings.unchanged():
+            return  # recording changed it: a frame would expect what is there now
         with self._lock:
             tried = self._entered.get(native, 0)
             if tried == FRAMES_TRIED:
                 return
-            alive = {other.compiled.native for kept in self._families.values() for other in kept.programs}
+            alive = {other.compiled.native for other in self._programs()}
             frames = [frame for frame in bound_frames(self) if frame.program in alive]
             entered = [frame for frame in frames if frame.program is native]
             self._entered = {known: count for known, count in self._entered.items() if known in alive}
@@ -196,17 +247,20 @@ class Plan:
             frame.adopt(tuple(outputs))
             bind(self, [frame, *(other for other in frames if other is not idle)])
 
-    def _first_on_the_tape(self, key: Any, args: tuple[Any, ...], before: Family | None, fallback: Fallback) -> Any:
+    def _first_on_the_tape(
+        self, key: Any, args: tuple[Any, ...], before: tuple[Family, ...], fallback: Fallback
+    ) -> Any:
         """Run on the tape what could not be recorded; if that fails too, other values may still have a plan."""
         try:
-            return self._on_the_tape(args, {}, fallback.reason)
+            result = self._on_the_tape(args, {}, fallback.reason)
         except Exception:
-            if before is not None:
-                self._keep(key, before)
-            else:
-                with self._lock:
-                    self._families.pop(key, None)
+            with self._lock:
+                self._families.pop(key, None)
+                if before:
+                    self._families[key] = before
             raise
+        self._warn(f"runs on the tape, as if it were not compiled: {fallback.reason}")
+        return result
 
     def vjp(self, *args: Any, once: bool = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
         """Value and pullback, as `pb.vjp` gives them, each a plan of its own; `plan.pullbacks[once]` tells about them.
@@ -232,12 +286,16 @@ class Plan:
         return Plan(partial(jvp, self.function), self.tier)
 
     def summary(self) -> dict[str, Any]:
-        """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and a hash."""
+        """What the latest call did: arrays, bytes, copies, state_bytes, kernels, flops, fallbacks and a hash.
+
+        And why the plan was recorded, how often for each reason.
+        """
         last = self._latest()
+        recordings: Counter[str] = sum((history.causes for history in self._histories.values()), Counter())
         if isinstance(last, Fallback):
             counts = dict.fromkeys(("arrays", "bytes", "copies", "peak_bytes", "state_bytes", "kernels", "flops"))
-            return {**counts, "fallbacks": [last.reason], "hash": None}
-        summary = dict(last.compiled.summary)
+            return {**counts, "fallbacks": [last.reason], "hash": None, "recordings": dict(recordings)}
+        summary = {**last.compiled.summary, "recordings": dict(recordings)}
         if last.backward is not None:
             summary["backward"] = dict(last.backward.summary)
         return summary
@@ -271,7 +329,7 @@ class Plan:
 
     def __repr__(self) -> str:
         kinds = len(self._families)
-        ways = sum(len(family.programs) for family in self._families.values())
+        ways = len(list(self._programs()))
         compiled = (
             f"{explaining.counted(ways, 'program')} for {explaining.counted(kinds, 'signature')}"
             if kinds
@@ -288,37 +346,85 @@ class Plan:
     def _latest(self) -> Program | Fallback:
         frame = latest_frame(self)
         if frame is not None:
-            programs = (program for family in self._families.values() for program in family.programs)
-            self._last = next((program for program in programs if program.compiled.native is frame.program), self._last)
+            self._last = next(
+                (program for program in self._programs() if program.compiled.native is frame.program), self._last
+            )
         if self._last is None:
             raise ValueError("this plan has not been called yet; call it once, then ask what it did")
         return self._last
+
+    def _programs(self) -> Iterator[Program]:
+        return (program for families in self._families.values() for family in families for program in family.programs)
+
+    def _warn(self, what: str) -> None:
+        """Say once to whoever called the plan that it is slower than it could be."""
+        if what in self._warned:
+            return
+        self._warned.add(what)
+        warnings.warn(
+            f"the plan of {_with_line(inner_function(self.function))} {what}", PlanWarning, stacklevel=_level()
+        )
 
     def _on_the_tape(self, args: tuple[Any, ...], keywords: dict[str, Any], reason: str) -> Any:
         self._last = Fallback(reason)
         with tiers.on_the_tape(self.tier):
             return self._eagerly(args, keywords)
 
+    def _history(self, key: Any) -> History:
+        with self._lock:
+            return self._histories.setdefault(key, History())
+
     def _compile(self, key: Any, args: tuple[Any, ...], family: Family) -> Family:
-        """The family with one program more, which comes first."""
+        """The family with one program more, which comes first; for one call only if the function changes what is around it."""
         if isinstance(self.function, Gradient):
             self.function.selection.bind(args, {})
         if len(family.programs) == WAYS_KEPT:
-            program: Program | Fallback = Fallback(
-                f"the function took more than {WAYS_KEPT} ways through its control flow for arguments of one type"
-            )
-        else:
-            with tiers.tier(self.tier):
-                program = self._build(args, family.surroundings)
-        if isinstance(program, Program):
-            names = explaining.names_of_leaves(inner_function(self.function), args)
-            program.stages.names = [*names, *family.surroundings.array_names]
+            reason = f"the function took more than {WAYS_KEPT} ways through its control flow for arguments of one type"
+            return self._keep(key, Family(family.surroundings, fallback=Fallback(reason)), family)
+        with tiers.tier(self.tier):
+            program, surroundings = self._built(key, args, family.surroundings)
+        changed = surroundings.before.changed() or next((name for name, _, _ in surroundings.changes()), None)
+        surroundings.forget()
         if isinstance(program, Fallback):
-            family = replace(family, programs=(), fallback=program)
+            return self._keep(key, Family(surroundings, fallback=program), family)
+        names = explaining.names_of_leaves(inner_function(self.function), args)
+        program.stages.names = [*names, *surroundings.input_names]
+        programs = family.programs if surroundings is family.surroundings else ()
+        made = Family(surroundings, (program, *programs))
+        if changed is None:
+            return self._keep(key, made, family)
+        history = self._history(key)
+        history.changed_by_itself += 1
+        made.is_spent = True
+        if history.changed_by_itself > 1:  # once is how tables are filled and modules imported
+            fallback = Fallback(f"the function changes {changed}; return the new value instead")
+            self._keep(key, Family(surroundings, fallback=fallback, is_final=True), family)
+            self._warn(f"runs on the tape from now on: {fallback.reason}")
         else:
-            family = replace(family, programs=(program, *family.programs))
-        self._keep(key, family)
-        return family
+            self._keep(key, made, family)
+        return made
+
+    def _built(
+        self, key: Any, args: tuple[Any, ...], surroundings: Surroundings
+    ) -> tuple[Program | Fallback, Surroundings]:
+        """A program, and the surroundings it is right in: with more looked into, and fewer numbers as inputs, if need be."""
+        history = self._history(key)
+        while True:
+            numbers = surroundings.numbers()
+            needed: Collection[int] = numbers if surroundings.asks_for_types else ()
+            try:
+                program = None if needed else self._build(args, surroundings)
+            except LooksFurtherError as ran:
+                program, history.looked_into = None, history.looked_into | ran.codes
+            if isinstance(program, Fallback) or (program is not None and surroundings.numbers_matter):
+                needed = numbers
+            elif program is not None:
+                needed = numbers.keys() & _looked_at(program, len(trees.flatten(args)[0]))
+            if program is not None and not needed:
+                return program, surroundings
+            surroundings.before.put_back()
+            history.constant |= {numbers[number] for number in needed}
+            surroundings = Surroundings(surroundings.function, history.varying, history.looked_into)
 
     def _build(self, args: tuple[Any, ...], surroundings: Surroundings) -> Program | Fallback:
         return build(self.function, args, surroundings, tier=self.tier)
@@ -326,13 +432,14 @@ class Plan:
     def _eagerly(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return self.function(*args, **keywords)
 
-    def _keep(self, key: Any, family: Family) -> None:
-        """Put a signature last in the order of use; the first ones go."""
+    def _keep(self, key: Any, family: Family, instead_of: Family | None = None) -> Family:
+        """Put a family first of its signature, and the signature last in the order of use; the first ones go."""
         with self._lock:
-            self._families.pop(key, None)
-            self._families[key] = family
+            others = [other for other in self._families.pop(key, ()) if other not in (family, instead_of)]
+            self._families[key] = (family, *others)[:FAMILIES_KEPT]
             while len(self._families) > PLANS_KEPT:
-                self._families.popitem(last=False)
+                self._histories.pop(self._families.popitem(last=False)[0], None)
+        return family
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without the programs and the lock: a copy makes its own."""
@@ -379,10 +486,34 @@ def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  
 
 
 def _share_memory(values: Sequence[Any], overwritten: Sequence[int]) -> bool:
-    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    arrays = [value for value in values if issubclass(type(value), np.ndarray)]
     return any(
         np.may_share_memory(values[position], other)
         for position in overwritten
         for other in arrays
         if other is not values[position] or sum(other is value for value in arrays) > 1
     )
+
+
+def _looked_at(program: Program, leaves: int) -> list[int]:
+    """Which hidden inputs the function looks at as they are: it takes a number for a length, say."""
+    graph = program.stages.graphs[0][1]
+    seen = {guard.atom for guard in graph.guards}
+    return [number for number, var in enumerate(graph.inputs[leaves:]) if var in seen]
+
+
+def _with_line(function: Callable[..., Any]) -> str:
+    """The name of a function, and where it is written."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return name_of(function) + (f" ({Path(code.co_filename).name}:{code.co_firstlineno})" if code else "")
+
+
+def _level() -> int:
+    """How far up the stack the innermost caller outside of the engine is, as seen by the caller of this."""
+    frame, level = sys._getframe(1), 1  # noqa: SLF001 (inspect.stack costs a thousand times more)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_ENGINE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+_ENGINE = str(Path(__file__).parents[1])

@@ -1,6 +1,8 @@
 """A function compiled for one signature: recorded, differentiated, simplified, planned, written."""
 
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,17 +12,20 @@ from pullback import trees
 from pullback.backends.native import availability
 from pullback.backends.native.entry.forms import Constant, Form, NotNativeError, Out
 from pullback.compiling.compiled import Compiled, compile_graph, overwritten_inputs
+from pullback.compiling.noticing import noticing
 from pullback.compiling.surroundings import Surroundings
+from pullback.core.primitive import innermost_recorder
 from pullback.errors import PullbackError, TracingError
 from pullback.ir.graph import Graph, Guard
 from pullback.ir.types import is_array_like, type_of
 from pullback.nn.recurrent.loops import write_loops
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.differentiate import differentiate
+from pullback.passes.loops.rolling import roll_loops
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
 from pullback.tiers import KEEPING
-from pullback.traces.recorder import record
+from pullback.traces.recorder import Recorder, record
 from pullback.transforms.arguments import differentiable, like
 from pullback.transforms.gradients import Gradient, scalar, split_aux
 
@@ -54,6 +59,8 @@ class Program:
     """Inputs that the function overwrites, whether or not the program does: they must share memory with no other."""
     backward: Compiled | None = None
     """What runs when the pullback is called, where the caller gets one."""
+    quiet: frozenset[str] = frozenset()
+    """Floating-point warnings (`divide`, `over`, ...) that the function ignores somewhere, and the interpreter all over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,14 @@ class Fallback:
     reason: str
 
 
+class LooksFurtherError(Exception):
+    """Functions ran while recording that nobody had looked into; what they read has to be watched first."""
+
+    def __init__(self, codes: Collection[types.CodeType]) -> None:
+        super().__init__(codes)
+        self.codes = frozenset(codes)
+
+
 def build(
     function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str
 ) -> Program | Fallback:
@@ -70,12 +85,22 @@ def build(
 
     In a tier that keeps its memory it is allocated once.
     """
+    return attempted(surroundings, lambda: _build(function, args, surroundings, tier=tier))
+
+
+def attempted(surroundings: Surroundings, compiling: Callable[[], Program]) -> Program | Fallback:
+    """What compiling gives, or why it did not; then everything around the function is as it was."""
     if surroundings.obstacle is not None:
         return Fallback(surroundings.obstacle)
+    before = surroundings.before
     try:
-        return _build(function, args, surroundings, tier=tier)
+        return compiling()
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
+        before.put_back()
         return Fallback(str(reason))
+    except LooksFurtherError:
+        before.put_back()
+        raise
 
 
 def inner_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,7 +115,7 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
         require_plain(leaf)
     stages = Stages()
     gradient = function if isinstance(function, Gradient) else None
-    graph, rebuild_output = recorded(surroundings, leaves, rebuild, gradient)
+    graph, rebuild_output, quiet = recorded(surroundings, leaves, rebuild, gradient)
     stages.add("recorded", graph)
     graph = named(graph, stages, tier)
     if wanted is not None and gradient is not None:
@@ -99,7 +124,7 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], surroundings: Su
         finish = _finish_values(rebuild_output)
     overwritten = overwritten_inputs(graph)
     compiled = compile_graph(simplify(graph, stages, lowered=tier in KEEPING, looping=compiles_loops(tier)), tier=tier)
-    return Program(compiled, finish, graph.guards, stages, overwritten)
+    return Program(compiled, finish, graph.guards, stages, overwritten, quiet=quiet)
 
 
 def named(graph: Graph, stages: Stages, tier: str) -> Graph:
@@ -108,6 +133,10 @@ def named(graph: Graph, stages: Stages, tier: str) -> Graph:
     graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
     if not compiles_loops(tier):
         return graph
+    from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has
+
+    rolled = roll_loops(graph, becomes_native)
+    graph = graph if rolled is graph else stages.add("repeated steps as loops", rolled)
     looped = write_loops(graph)
     return graph if looped is graph else stages.add("recurrent layers as loops", looped)
 
@@ -119,7 +148,7 @@ def compiles_loops(tier: str) -> bool:
 
 def require_plain(leaf: Any) -> None:
     """Refuse an argument that plans do not take."""
-    if not is_array_like(leaf) or (isinstance(leaf, np.ndarray) and type(leaf) is not np.ndarray):
+    if not is_array_like(leaf) or (issubclass(type(leaf), np.ndarray) and type(leaf) is not np.ndarray):
         raise CannotCompileError(f"an argument is a {type(leaf).__name__}, not an array or a number")
     dtype = type_of(leaf).dtype
     if dtype.kind not in "biufc":
@@ -130,40 +159,68 @@ def require_plain(leaf: Any) -> None:
 
 def recorded(
     surroundings: Surroundings, leaves: list[Any], rebuild: trees.Rebuild, gradient: Gradient | None = None
-) -> tuple[Graph, trees.Rebuild]:
-    """The graph of the function; the arrays around it are inputs after the leaves.
+) -> tuple[Graph, trees.Rebuild, frozenset[str]]:
+    """The graph of the function, the tree of what it returns, and the floating-point warnings that it ignores.
 
-    Of a function whose gradient is wanted the value comes first, and the tree is of what is returned beside it.
+    The arrays and numbers around it are inputs after the leaves. Of a function whose gradient is wanted the value comes
+    first, and the tree is of what is returned beside it.
     """
 
-    def forward(*traced: Any) -> tuple[list[Any], trees.Rebuild]:
+    def forward(*traced: Any) -> tuple[list[Any], tuple[trees.Rebuild, frozenset[str]]]:
         function, substitution = surroundings.substituted(traced[len(leaves) :])
-        contents = surroundings.contents()
-        try:
+        with _watched(surroundings):
             result = function(*rebuild(iter(traced[: len(leaves)])))
-        finally:
-            stores = contents.put_back()
-        if stores:
+        if surroundings.before.has_traced():
             raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
         changed = substitution.changed()
         if changed is not None:
             raise CannotCompileError(f"the function changes {changed}; return the new value instead")
+        quiet: frozenset[str] = frozenset()
+        if isinstance(recorder := innermost_recorder(), Recorder):  # what else records types has none of these
+            surroundings.numbers_matter = recorder.numbers_matter
+            quiet = frozenset(recorder.handling.quiet)
         if gradient is None:
-            return trees.flatten(result)
+            values, rebuild_values = trees.flatten(result)
+            return values, (rebuild_values, quiet)
         value, aux = split_aux(result, gradient.function) if gradient.has_aux else (result, None)
         if trees.structure(value) != "leaf":
             raise CannotCompileError(f"the function returns a {type(value).__name__}, not one number")
         beside, rebuild_aux = trees.flatten(aux)
-        return [value, *beside], rebuild_aux
+        return [value, *beside], (rebuild_aux, quiet)
 
     values = [*leaves, *surroundings.read()]
-    types = [*map(type_of, leaves), *surroundings.array_types]
+    input_types = [*map(type_of, leaves), *surroundings.input_types]
     try:
-        return record(forward, types, values)
-    except (CannotCompileError, PullbackError):
+        graph, (rebuild_output, quiet) = record(
+            forward, input_types, values, [len(leaves) + number for number in surroundings.numbers()]
+        )
+    except (CannotCompileError, LooksFurtherError, PullbackError):
         raise
     except Exception as error:  # the user's own, or what a traced value cannot do: the tape will tell
         raise CannotCompileError(f"{type(error).__name__} while recording: {error}") from error
+    return graph, rebuild_output, quiet
+
+
+@contextmanager
+def _watched(surroundings: Surroundings) -> Iterator[None]:
+    """Run the function so that nothing is missed that it does beside computing, where it may do such a thing."""
+    if not surroundings.is_suspicious:
+        yield
+        return
+    with noticing(surroundings.obstacles, surroundings.left_out, surroundings.generators) as noticed:
+        try:
+            yield
+        except Exception as error:
+            if noticed.ran:  # what stands in place of arrays may not have been there
+                raise LooksFurtherError(noticed.ran) from error
+            raise
+        finally:
+            for logger in noticed.loggers:
+                surroundings.watch_logger(logger)
+    if noticed.obstacle is not None:
+        raise CannotCompileError(noticed.obstacle)
+    if noticed.ran:
+        raise LooksFurtherError(noticed.ran)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +263,7 @@ def _differentiated(
         and not gradient.has_aux
         and wanted.flat
         and all(mask)
-        and all(isinstance(leaves[leaf], np.ndarray) for leaf in wanted.leaves)
+        and all(issubclass(type(leaves[leaf]), np.ndarray) for leaf in wanted.leaves)
     ):
         return joint, _finish_arrays(gradient)
     kinds = [type(leaves[leaf]) for leaf in wanted.leaves]
@@ -235,7 +292,7 @@ def _finish_gradients(
     def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         values = iter(outputs)
         value = next(values) if gradient.with_value else None
-        if gradient.with_value and not isinstance(value, np.generic):
+        if gradient.with_value and not issubclass(type(value), np.generic):
             value = np.asarray(value)[()]
         gradients = trees.Gradients(
             [

@@ -32,6 +32,7 @@ from pullback.compiling.program import (
     Fallback,
     Finish,
     Program,
+    attempted,
     compiles_loops,
     form_like,
     named,
@@ -39,7 +40,7 @@ from pullback.compiling.program import (
     require_plain,
 )
 from pullback.compiling.surroundings import Surroundings
-from pullback.errors import DifferentiationError, PullbackReuseError, TracingError
+from pullback.errors import DifferentiationError, PullbackReuseError
 from pullback.ir.graph import Graph, Literal
 from pullback.ir.types import ArrayType, is_array_like, shape_of, type_of
 from pullback.passes.differentiate import with_pullback
@@ -57,12 +58,7 @@ def build_pullback(
     function: Callable[..., Any], args: tuple[Any, ...], surroundings: Surroundings, *, tier: str, once: bool
 ) -> Program | Fallback:
     """Compile the value of a function and its pullback, for arguments like these."""
-    if surroundings.obstacle is not None:
-        return Fallback(surroundings.obstacle)
-    try:
-        return _build(function, args, surroundings, tier=tier, once=once)
-    except (CannotCompileError, TracingError) as reason:
-        return Fallback(str(reason))
+    return attempted(surroundings, lambda: _build(function, args, surroundings, tier=tier, once=once))
 
 
 def _build(
@@ -72,7 +68,7 @@ def _build(
     for leaf in leaves:
         require_plain(differentiable(leaf, function))
     stages = Stages()
-    graph, rebuild_output = recorded(surroundings, leaves, rebuild)
+    graph, rebuild_output, quiet = recorded(surroundings, leaves, rebuild)
     stages.add("recorded", graph)
     graph = named(graph, stages, tier)
     _require_values(graph)
@@ -98,7 +94,9 @@ def _build(
         once=once,
     )
     finish = Finish(derivative.finish, _no_form)
-    return Program(compile_graph(parts.forward, tier=tier), finish, graph.guards, stages, backward=backward)
+    return Program(
+        compile_graph(parts.forward, tier=tier), finish, graph.guards, stages, backward=backward, quiet=quiet
+    )
 
 
 def _no_form(_: Sequence[Any]) -> Any:
@@ -224,7 +222,7 @@ class Pullback:
         self._values = values
         leaves = len(derivative.mask)
         read = [values[number] for number in derivative.read if number < len(values)]
-        kept = [value for value in read if isinstance(value, np.ndarray)]
+        kept = [value for value in read if issubclass(type(value), np.ndarray)]
         self._watch = Watch(derivative.function, derivative.rebuild(iter(values[:leaves])), kept)
         self._frame = derivative.frame_for(saved, values, self._watch) if is_native(self) else None
         if self._frame is not None:
@@ -307,9 +305,9 @@ def _seed(cotangent: Any, type_: ArrayType, *, keeps: bool) -> Any:
     dtype = type_of(cotangent).dtype
     if not np.can_cast(dtype, type_.dtype, "same_kind"):
         raise DifferentiationError(f"the pullback got a cotangent of {dtype}, the value is {type_.dtype}")
-    if keeps and isinstance(cotangent, int | float):
+    if keeps and issubclass(type(cotangent), int | float):
         return cotangent  # filled into a kept array, which converts it without making another
-    if type_.shape == () and not isinstance(cotangent, np.ndarray):
+    if type_.shape == () and not issubclass(type(cotangent), np.ndarray):
         return type_.dtype.type(cotangent)
     if dtype != type_.dtype:
         cotangent = cotangent.astype(type_.dtype)

@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 
 from pullback.blocks import Block
+from pullback.compiling.code_facts import globals_assigned
+from pullback.compiling.constancy import is_same, slots_of
 from pullback.core.primitive import Traced
 
 
@@ -22,16 +24,25 @@ class Substitution:
     def __init__(self, arrays: Sequence[Any]) -> None:
         self.arrays = arrays
         self.copies: dict[int, Any] = {}
-        self._namespaces: dict[int, dict[str, Any]] = {}
+        self._modules: dict[int, types.ModuleType] = {}
         self._contents: list[tuple[str, Any, list[Any]]] = []
 
-    def namespace(self, original: dict[str, Any]) -> dict[str, Any]:
-        """The copy of a module's globals."""
-        return self._namespaces.setdefault(id(original), dict(original))
+    def module(self, original: dict[str, Any]) -> types.ModuleType:
+        """The copy of the module that has these globals."""
+        known = self._modules.get(id(original))
+        if known is None:
+            known = self._modules[id(original)] = types.ModuleType(str(original.get("__name__")))
+            known.__dict__.update(original)
+        return known
 
     def note(self, name: str, container: Any) -> None:
         """Remember what a copied container holds."""
         self._contents.append((name, container, _held(container)))
+
+    def note_modules(self) -> None:
+        """Remember what the copied modules hold, now that everything is in them."""
+        for module in self._modules.values():
+            self.note(module.__name__, module.__dict__)
 
     def changed(self) -> str | None:
         """The name of a copied container that the function changed, if it changed one."""
@@ -45,34 +56,53 @@ class Substitution:
 class Part:
     """A thing around a function, and how to make it again."""
 
-    def __init__(self, original: Any) -> None:
+    def __init__(self, original: Any, obstacle: str | None = None) -> None:
         self.original = original
+        self.obstacle = obstacle
+        """Why a function that reads this cannot be compiled."""
+        self.moves = False
+        """Whether it leads to a hidden input; what does not is shared and not copied."""
+
+    def parts(self) -> Iterable["Part"]:
+        """What it leads to."""
+        return ()
 
     def rebuilt(self, substitution: Substitution) -> Any:
         """The copy; the same one however often it is asked for."""
+        if not self.moves:
+            return self.original
         known = substitution.copies.get(id(self))
         return known if known is not None else self.build(substitution)
 
     def build(self, substitution: Substitution) -> Any:
         """Make the copy."""
-        raise NotImplementedError  # every kind of place says how
+        raise NotImplementedError  # every kind of thing that leads to others says how
 
 
-class FixedPart(Part):
-    """Leads to no array: shared."""
+class DefinitionPart(Part):
+    """A class or a rule, which is shared, and what its functions lead to."""
 
-    def rebuilt(self, substitution: Substitution) -> Any:
+    def __init__(self, original: Any, obstacle: str | None = None) -> None:
+        super().__init__(original, obstacle)
+        self.members: list[Part] = []
+
+    def parts(self) -> Iterable[Part]:
+        """Functions and values of the class."""
+        return self.members
+
+    def build(self, substitution: Substitution) -> Any:
         """The thing itself."""
         del substitution
         return self.original
 
 
-class ArrayPart(Part):
-    """An array, by its number among the hidden inputs."""
+class InputPart(Part):
+    """An array or a number that is a hidden input, by its number among them."""
 
-    def __init__(self, original: Any, number: int) -> None:
-        super().__init__(original)
+    def __init__(self, number: int) -> None:
+        super().__init__(None)  # not the array itself: it may be replaced, and is not for us to keep
         self.number = number
+        self.moves = True
 
     def rebuilt(self, substitution: Substitution) -> Any:
         """What stands in its place."""
@@ -85,21 +115,25 @@ class ContainerPart(Part):
     def __init__(self, original: Any, name: str) -> None:
         super().__init__(original)
         self.name = name
-        self.parts: dict[Any, Part] = {}
+        self.items: dict[Any, Part] = {}
+
+    def parts(self) -> Iterable[Part]:
+        """Its items."""
+        return self.items.values()
 
     def build(self, substitution: Substitution) -> Any:
         """A container of the same type; one that may hold itself is there before it is filled."""
         kind = type(self.original)
         if isinstance(self.original, tuple):
-            parts = [part.rebuilt(substitution) for part in self.parts.values()]
+            parts = [part.rebuilt(substitution) for part in self.items.values()]
             made: Any = getattr(kind, "_make", kind)(parts)
             substitution.copies[id(self)] = made
             return made
         made = substitution.copies[id(self)] = kind()
         if isinstance(made, dict):
-            made.update((key, part.rebuilt(substitution)) for key, part in self.parts.items())
+            made.update((key, part.rebuilt(substitution)) for key, part in self.items.items())
         else:
-            made.extend(part.rebuilt(substitution) for part in self.parts.values())
+            made.extend(part.rebuilt(substitution) for part in self.items.values())
         substitution.note(self.name, made)
         return made
 
@@ -107,16 +141,41 @@ class ContainerPart(Part):
 class InstancePart(Part):
     """A plain object."""
 
-    def __init__(self, original: Any, name: str) -> None:
+    def __init__(self, original: Any, name: str, definition: Part) -> None:
         super().__init__(original)
         self.name = name
-        self.parts: dict[str, Part] = {}
+        self.definition = definition
+        self.attributes: dict[str, Part] = {}
+
+    def parts(self) -> Iterable[Part]:
+        """Its attributes and its class."""
+        return [self.definition, *self.attributes.values()]
 
     def build(self, substitution: Substitution) -> Any:
         """An object of the same class with other attributes."""
         made = substitution.copies[id(self)] = object.__new__(type(self.original))
-        made.__dict__.update((name, part.rebuilt(substitution)) for name, part in self.parts.items())
+        for name, part in self.attributes.items():
+            object.__setattr__(made, name, part.rebuilt(substitution))
         substitution.note(self.name, made)
+        return made
+
+
+class ModulePart(Part):
+    """A module, by what is read of it."""
+
+    def __init__(self, original: types.ModuleType) -> None:
+        super().__init__(original)
+        self.attributes: dict[str, Part] = {}
+
+    def parts(self) -> Iterable[Part]:
+        """What is read of it."""
+        return self.attributes.values()
+
+    def build(self, substitution: Substitution) -> Any:
+        """A module with other things in it; the globals of its functions are in the same dict."""
+        made = substitution.copies[id(self)] = substitution.module(self.original.__dict__)
+        for name, part in self.attributes.items():
+            made.__dict__[name] = part.rebuilt(substitution)
         return made
 
 
@@ -127,6 +186,10 @@ class BlockPart(Part):
         super().__init__(original)
         self.array = array
 
+    def parts(self) -> Iterable[Part]:
+        """Its array."""
+        return (self.array,)
+
     def build(self, substitution: Substitution) -> Any:
         """A block of the same layout; what is written to it is refused, since its array is traced."""
         made = substitution.copies[id(self)] = self.original.map(lambda _: self.array.rebuilt(substitution))
@@ -134,23 +197,24 @@ class BlockPart(Part):
 
 
 class CellPart(Part):
-    """A variable of a closure. One that the function assigns to, and that leads to no array, is shared."""
+    """A variable of a closure. One that leads to no hidden input is shared, and the function may assign to it."""
 
-    def __init__(self, original: types.CellType, contents: Part, *, shared: bool) -> None:
+    def __init__(self, original: types.CellType, contents: Part) -> None:
         super().__init__(original)
         self.contents = contents
-        self.shared = shared
 
-    def rebuilt(self, substitution: Substitution) -> Any:
+    def parts(self) -> Iterable[Part]:
+        """What is in it."""
+        return (self.contents,)
+
+    def build(self, substitution: Substitution) -> Any:
         """The copied variable, by the original one, which several functions may share; `fill` gives it its contents."""
-        if self.shared:
-            return self.original
         return substitution.copies.setdefault(id(self.original), types.CellType())
 
     def fill(self, substitution: Substitution) -> None:
         """Let the copied variable hold the copied contents."""
         cell = self.rebuilt(substitution)
-        if not self.shared and not _is_assigned(cell) and _is_assigned(self.original):
+        if self.moves and not _is_assigned(cell) and _is_assigned(self.original):
             cell.cell_contents = self.contents.rebuilt(substitution)
 
 
@@ -161,21 +225,36 @@ class FunctionPart(Part):
         super().__init__(original)
         self.cells: dict[str, CellPart] = {}
         self.globals_: dict[str, Part] = {}
-        self.defaults: Part = FixedPart(())
-        self.keyword_defaults: Part = FixedPart({})
+        self.imported: list[Part] = []
+        self.defaults: Part = Part(())
+        self.keyword_defaults: Part = Part({})
+        self.against_inputs: str | None = None
+        """Why it cannot be compiled where there are hidden inputs."""
+
+    def parts(self) -> Iterable[Part]:
+        """What it reads."""
+        return [
+            *self.cells.values(),
+            *self.globals_.values(),
+            *self.imported,
+            self.defaults,
+            self.keyword_defaults,
+        ]
 
     def build(self, substitution: Substitution) -> Any:
         """The same code in other surroundings. It is there before they are: it may be among them."""
         function: types.FunctionType = self.original
-        namespace = substitution.namespace(function.__globals__) if self.globals_ else function.__globals__
+        copied = any(part.moves for part in self.globals_.values())
+        namespace = substitution.module(function.__globals__).__dict__ if copied else function.__globals__
         cells = tuple(cell.rebuilt(substitution) for cell in self.cells.values())
         made = types.FunctionType(function.__code__, namespace, function.__name__, None, cells or None)
         substitution.copies[id(self)] = made
         made.__qualname__ = function.__qualname__
         made.__module__ = function.__module__
+        made.__dict__.update(function.__dict__)
         for cell in self.cells.values():
             cell.fill(substitution)
-        for name, part in self.globals_.items():
+        for name, part in self.globals_.items() if copied else ():
             if name in function.__globals__:
                 namespace[name] = part.rebuilt(substitution)
         made.__defaults__ = self.defaults.rebuilt(substitution) or None
@@ -186,14 +265,18 @@ class FunctionPart(Part):
 class PartialPart(Part):
     """A functools.partial."""
 
-    def __init__(self, original: Any, parts: Sequence[Part], keywords: dict[str, Part]) -> None:
+    def __init__(self, original: Any, arguments: Sequence[Part], keywords: dict[str, Part]) -> None:
         super().__init__(original)
-        self.parts = parts
+        self.arguments = arguments
         self.keywords = keywords
+
+    def parts(self) -> Iterable[Part]:
+        """The function and what is held for it."""
+        return [*self.arguments, *self.keywords.values()]
 
     def build(self, substitution: Substitution) -> Any:
         """The same arguments held, arrays exchanged."""
-        function, *arguments = [part.rebuilt(substitution) for part in self.parts]
+        function, *arguments = [part.rebuilt(substitution) for part in self.arguments]
         keywords = {name: part.rebuilt(substitution) for name, part in self.keywords.items()}
         made = substitution.copies[id(self)] = partial(function, *arguments, **keywords)
         return made
@@ -202,9 +285,14 @@ class PartialPart(Part):
 class BoundMethodPart(Part):
     """A method together with its object."""
 
-    def __init__(self, original: Any, owner: Part) -> None:
+    def __init__(self, original: Any, function: Part, owner: Part) -> None:
         super().__init__(original)
+        self.function = function
         self.owner = owner
+
+    def parts(self) -> Iterable[Part]:
+        """The function and the object."""
+        return (self.function, self.owner)
 
     def build(self, substitution: Substitution) -> Any:
         """The method of the copied object."""
@@ -216,7 +304,11 @@ class WrappedPart(Part):
 
     def __init__(self, original: Any) -> None:
         super().__init__(original)
-        self.function: Part = FixedPart(original.function)
+        self.function: Part = Part(original.function)
+
+    def parts(self) -> Iterable[Part]:
+        """The function."""
+        return (self.function,)
 
     def build(self, substitution: Substitution) -> Any:
         """The same transformation of the copied function."""
@@ -228,50 +320,82 @@ class WrappedPart(Part):
 
 
 class Contents:
-    """What is held around a function before it is recorded.
-
-    What leads to no array is not copied, and the function may store into it: a traced value there would be met by others.
-    """
+    """What is held around a function before it is recorded: to see what it changes, and to put it back."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
-        self._before = [(place, dict(place) if isinstance(place, dict) else list(place)) for place in _places(parts)]
-        self._cells = [
-            (cell, cell.cell_contents)
-            for part in parts
-            if isinstance(part, FunctionPart)
-            for cell in (one.original for one in part.cells.values() if one.shared)
-            if _is_assigned(cell)
+        parts = list(parts)
+        self._before = [(name, place, _items(place)) for part in parts for name, place in _places(part)]
+        functions = [part for part in parts if isinstance(part, FunctionPart)]
+        cells = {id(cell.original): (name, cell.original) for part in functions for name, cell in part.cells.items()}
+        self._cells = [(name, cell, cell.cell_contents) for name, cell in cells.values() if _is_assigned(cell)]
+        self._globals = [
+            (part.original.__globals__, name, part.original.__globals__[name])
+            for part in functions
+            for name in globals_assigned(part.original.__code__)
+            if name in part.original.__globals__
         ]
 
-    def put_back(self) -> bool:
-        """If a traced value is among it now, make everything as it was; whether there was one."""
-        held = [value for place, _ in self._before for value in _held(place)]
-        if not any(isinstance(value, Traced) for value in [*held, *(cell.cell_contents for cell, _ in self._cells)]):
-            return False
-        for place, before in self._before:
+    def has_traced(self) -> bool:
+        """Whether a traced value is among it now: the function stored one, and others would meet it."""
+        held = [value for _, place, _ in self._before for value in _items(place)]
+        held += [cell.cell_contents for _, cell, _ in self._cells if _is_assigned(cell)]
+        held += [namespace.get(name) for namespace, name, _ in self._globals]
+        return any(issubclass(type(value), Traced) for value in held)
+
+    def changed(self) -> str | None:
+        """The name of something that is not as it was, if there is one."""
+        for name, place, before in self._before:
+            now = _items(place)
+            if len(now) != len(before) or not all(map(is_same, now, before)):
+                return name
+        for name, cell, before in self._cells:
+            if not _is_assigned(cell) or not is_same(cell.cell_contents, before):
+                return name
+        changed = (name for namespace, name, before in self._globals if not is_same(namespace.get(name), before))
+        return next(changed, None)
+
+    def put_back(self) -> None:
+        """Make everything as it was."""
+        for _, place, before in self._before:
+            now = _items(place)
+            if len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True)):
+                continue
             if isinstance(place, dict):
-                place.clear()
-                place.update(before)
+                was = dict(zip(before[::2], before[1::2], strict=True))
+                for key in place.keys() - was.keys():
+                    del place[key]
+                place.update(was)
             else:
                 place[:] = before
-        for cell, value in self._cells:
+        for _, cell, value in self._cells:
             cell.cell_contents = value
-        return True
+        for namespace, name, value in self._globals:
+            namespace[name] = value
 
 
-def _places(parts: Iterable[Part]) -> Iterator[Any]:
+def _items(place: Any) -> list[Any]:
+    """The items of a list; keys and values of a dict, in turn."""
+    return [part for item in place.items() for part in item] if isinstance(place, dict) else list(place)
+
+
+def _places(part: Part) -> Iterator[tuple[str, Any]]:
     """The lists and dicts in which a function may store."""
-    for part in parts:
-        if isinstance(part, ContainerPart) and type(part.original) in (list, dict):
-            yield part.original
-        elif isinstance(part, InstancePart):
-            yield part.original.__dict__
+    if isinstance(part, ContainerPart) and type(part.original) in (list, dict):
+        yield part.name, part.original
+    elif isinstance(part, InstancePart) and hasattr(part.original, "__dict__"):
+        yield part.name, part.original.__dict__
+    elif isinstance(part, ModulePart):
+        yield part.original.__name__, part.original.__dict__
 
 
 def _held(container: Any) -> list[Any]:
     if isinstance(container, dict):
         return [*container, *container.values()]
-    return list(container) if isinstance(container, list) else [*container.__dict__, *container.__dict__.values()]
+    if isinstance(container, list):
+        return list(container)
+    slots = [getattr(container, name, None) for name in slots_of(type(container))]
+    attributes = getattr(container, "__dict__", {})
+    return [*slots, *attributes, *attributes.values()]
 
 
 def _is_assigned(cell: types.CellType) -> bool:

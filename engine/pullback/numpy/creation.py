@@ -71,14 +71,14 @@ def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, list | tuple):
         for part in value:
             yield from _leaves(part)
-    elif isinstance(value, np.ndarray) and value.dtype == object:
+    elif issubclass(type(value), np.ndarray) and value.dtype == object:
         yield from value.flat
     else:
         yield value
 
 
 def _stacked(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype == object:
+    if issubclass(type(value), np.ndarray) and value.dtype == object:
         return np.reshape(_stacked(list(value.flat)), value.shape)
     if isinstance(value, list | tuple):
         return np.stack([_stacked(part) for part in value])

@@ -60,7 +60,7 @@ def linspace(
 ) -> Any:
     refuse("numpy.linspace", device=device)
     # A Python number takes part in promotion by its kind alone.
-    ends = [x if isinstance(x, int | float | complex) else as_operand(x).dtype for x in (start, stop)]
+    ends = [x if issubclass(type(x), int | float | complex) else as_operand(x).dtype for x in (start, stop)]
     start, stop = as_operand(start), as_operand(stop)
     count, pieces = int(num), int(num) - 1 if endpoint else int(num)
     wide = np.result_type(*ends, float(count))

@@ -82,7 +82,7 @@ def _array_or_part(part: Any) -> Any:
         return part
     if isinstance(part, slice):
         return slice(*(end if end is None else operator.index(end) for end in (part.start, part.stop, part.step)))
-    if isinstance(part, int | np.integer) and not isinstance(part, bool):
+    if issubclass(type(part), int | np.integer) and not issubclass(type(part), bool):
         return int(part)
     if isinstance(part, Traced):
         array: Any = part

@@ -17,7 +17,7 @@ def as_operand(x: Any) -> Any:
 
 def number_or_array(x: Any) -> Any:
     """As an operand, but a Python number stays one: it takes part in promotion by its kind alone."""
-    return x if isinstance(x, bool | int | float | complex) else as_operand(x)
+    return x if issubclass(type(x), bool | int | float | complex) else as_operand(x)
 
 
 def normalized_axis(axis: Any, ndim: int) -> int:

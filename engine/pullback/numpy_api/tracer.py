@@ -43,6 +43,11 @@ _RETURN_IT = "return the value from the function first"
 _NO_WRITING = "build the array with numpy.where, or use pb.inplace"
 
 
+def class_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> type:
+    """The class of what NumPy's functions give: an array, or a scalar where there is no axis."""
+    return np.ndarray if shape else dtype.type
+
+
 class Tracer(Traced):
     """A value under a trace. It behaves like the array or number it stands for, except that it cannot become one."""
 
@@ -50,6 +55,11 @@ class Tracer(Traced):
     __array_priority__ = 1000.0  # legacy code paths that ask it leave operators to us
 
     # --- what it stands for; subclasses know ------------------------------------------------------------------------
+    @property
+    def __class__(self) -> type:  # type: ignore[override]  # isinstance asks for it where type() does not tell
+        """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself asks `type`."""
+        return class_of(self.shape, self.dtype)
+
     @property
     def shape(self) -> tuple[int, ...]:
         raise NotImplementedError  # each trace knows its own values

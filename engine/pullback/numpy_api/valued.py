@@ -18,6 +18,12 @@ class ValuedTracer(Tracer):
     value: Any
 
     @property
+    def __class__(self) -> type:  # type: ignore[override]  # as in Tracer
+        """The class of the value."""
+        kind: type = self.value.__class__
+        return kind
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the value."""
         return np.shape(self.value)
@@ -61,10 +67,10 @@ def kind_of(value: Any) -> str:
         return kind
     return (
         "f"
-        if isinstance(value, float)
+        if issubclass(type(value), float)
         else "c"
-        if isinstance(value, complex)
+        if issubclass(type(value), complex)
         else "i"
-        if isinstance(value, int)
+        if issubclass(type(value), int)
         else "O"
     )

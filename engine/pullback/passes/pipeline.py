@@ -21,6 +21,7 @@ from pullback.passes.lowering import lower
 from pullback.passes.masks import mask_before_spreading
 from pullback.passes.parts import join_parts
 from pullback.passes.slices import slice_operands
+from pullback.passes.systems import factor_systems
 from pullback.passes.turning import turn_products
 from pullback.passes.unwriting import drop_undone_writes
 from pullback.rules.pooling import max_spread
@@ -87,6 +88,8 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bo
     """
     if any(node.primitive.effect.writes for node in graph.nodes):
         graph = stages.add("undone writes", drop_undone_writes(graph))
+    if not any(node.primitive.effect.writes for node in graph.nodes):
+        graph = stages.add("systems", factor_systems(graph, native=lowered and looping))
     if lowered:
         graph = stages.add("lowered", lower(graph))
         if not any(node.primitive.effect.writes for node in graph.nodes):

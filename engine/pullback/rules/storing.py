@@ -99,7 +99,7 @@ def selected_shape(shape: Shape, positions: Sequence[Shape], key: Any) -> Shape:
 
 def _number(v: Any) -> Any:
     """An array of shape () as the number it is: to a ufunc beside a number it would be a new array."""
-    return v[()] if isinstance(v, np.ndarray) and not v.shape else v
+    return v[()] if issubclass(type(v), np.ndarray) and not v.shape else v
 
 
 class _SetAt(_Store):
@@ -123,7 +123,7 @@ class _SetAt(_Store):
         """As `pull`, with leave to write over the cotangent, which is a plain array."""
         v, positions = operands[1], operands[2:]
         v_bar = _cotangent_of_stored(y_bar, v, positions, params) if needed[1] else None
-        if isinstance(v_bar, np.ndarray) and np.may_share_memory(v_bar, y_bar):
+        if issubclass(type(v_bar), np.ndarray) and np.may_share_memory(v_bar, y_bar):
             v_bar = np.array(v_bar)
         if needed[0]:
             self.overwrite(y_bar, 0.0, *positions, **params)

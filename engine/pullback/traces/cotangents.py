@@ -82,7 +82,7 @@ class Accumulator:
             return
         if isinstance(cotangent, Scattered):
             self._sum = _with_scattered(self._sum, cotangent, owned=self._owned)
-        elif self._owned and isinstance(self._sum, np.ndarray) and not isinstance(cotangent, Traced):
+        elif self._owned and issubclass(type(self._sum), np.ndarray) and not isinstance(cotangent, Traced):
             self._sum += cotangent
         else:
             self._sum = self._sum + cotangent
@@ -104,7 +104,7 @@ class Accumulator:
 def _with_scattered(total: Any, part: Scattered, *, owned: bool) -> Any:
     """A dense sum with a scattered part; in its own memory where it is owned and nobody traces."""
     traced = any(isinstance(value, Traced) for value in (part.value, *part.positions))
-    if not owned or not isinstance(total, np.ndarray) or traced:
+    if not owned or not issubclass(type(total), np.ndarray) or traced:
         return total + dense(part) if part.positions else add_at(total, part.value, key=part.key)
     if part.positions:
         np.add.at(total, filled(part.key, part.positions), part.value)

@@ -6,7 +6,7 @@ computed then and there, and what was seen becomes a guard of the graph.
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,7 +18,7 @@ from pullback.core.quiet import is_ours
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
 from pullback.ir.types import ArrayType, is_array_like, type_of
-from pullback.numpy_api.tracer import Tracer
+from pullback.numpy_api.tracer import Tracer, class_of
 
 _ENGINE = str(Path(__file__).parents[1])
 _NUMPY = str(Path(np.__file__).parent)
@@ -32,6 +32,17 @@ class GraphTracer(Tracer):
     def __init__(self, recorder: "Recorder", var: Var) -> None:
         self.trace = self.recorder = recorder
         self.variable = var
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]  # as in Tracer
+        """The class of the value to be. Whether it is an array of shape () or a scalar is known once it is computed."""
+        type_ = self.variable.type
+        if type_.weak:
+            return type(type_.dtype.type().item())
+        observed = self.recorder.observed
+        if type_.shape or observed is None or sys._getframe(1).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001
+            return class_of(type_.shape, type_.dtype)
+        return type(observed.value(self.variable))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -85,6 +96,51 @@ class GraphTracer(Tracer):
         raise AttributeError(f"a traced value has no attribute {name!r}")
 
 
+class NumberTracer(GraphTracer):
+    """A Python number around the function that is an input of the graph, or what is computed from such numbers alone.
+
+    Without tracing it would be a number. Whoever asks what it is, or for its text, is noted: where the answer counts, the
+    number has to be a constant of the graph.
+    """
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]  # nobody sets it
+    def __class__(self) -> Any:  # isinstance asks for it
+        self._note_question()
+        return type(self)
+
+    def __repr__(self) -> str:
+        self._note_question()
+        return super().__repr__()
+
+    def __format__(self, spec: str) -> str:
+        self._note_question()
+        return super().__format__(spec)
+
+    def _note_question(self) -> None:
+        if not sys._getframe(2).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001 - the engine asks all the time
+            self.recorder.numbers_matter = True
+
+
+class Watch:
+    """What `sys.setprofile` is given to watch a function while it is recorded.
+
+    It is not told of what the recorder does itself, which are nine of ten calls.
+    """
+
+
+class _Handling:
+    """How floating-point errors and warnings are handled where recording begins."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, str] = dict(np.geterr())  # type: ignore[arg-type]  # modes are texts
+        self.filters = warnings.filters
+        self.quiet: set[str] = set()
+        """Kinds of floating-point errors that the function ignores somewhere, as numpy.errstate names them."""
+        self.show = getattr(warnings, "_showwarnmsg_impl", None)
+
+
 class Recorder(Trace):
     """A trace that writes nodes."""
 
@@ -94,6 +150,8 @@ class Recorder(Trace):
         self.source: str | None = None  # the line to note, where the caller knows better than the stack
         self.refused: str | None = None  # the latest thing the function wanted that a graph has no form for
         self.guards: list[Guard] = []
+        self.numbers_matter = False
+        """Whether the function asked for the type or the text of a number that is an input."""
         self.observed: Observed | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []
@@ -102,9 +160,7 @@ class Recorder(Trace):
         self._roots: dict[Var, Var] = {}
         self._count = 0
         outer = innermost_recorder()
-        self._error_handling: Any = (
-            outer._error_handling if isinstance(outer, Recorder) else np.geterr()  # noqa: SLF001 - another of our kind
-        )
+        self.handling: _Handling = outer.handling if isinstance(outer, Recorder) else _Handling()
 
     def new_var(self, type_: ArrayType) -> Var:
         """A value nobody has defined yet."""
@@ -113,10 +169,22 @@ class Recorder(Trace):
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Infer the types of the results and write a node."""
-        if np.geterr() != self._error_handling and not is_ours():
-            raise self.refusal(TracingError("the function sets numpy.errstate, which a plan runs without"))
+        watch = sys.getprofile()
+        if not isinstance(watch, Watch):
+            return self._apply(primitive, operands, params)
+        sys.setprofile(None)
+        try:
+            return self._apply(primitive, operands, params)
+        finally:
+            sys.setprofile(watch)
+
+    def _apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        if np.geterr() != self.handling.errors and not is_ours():
+            self._follow_error_handling()
+        if warnings.filters is not self.handling.filters:
+            self._follow_warnings()
         atoms = tuple(self.atom_of(operand) for operand in operands)
-        if primitive.effect is Effect.OVERWRITES and isinstance(operands[0], np.ndarray):
+        if primitive.effect is Effect.OVERWRITES and issubclass(type(operands[0]), np.ndarray):
             raise self.refusal(NeedsValueError("pb.inplace writes into an array that the function makes; pass it"))
         if primitive.effect is not Effect.RESTORES:
             self._refuse_overwritten(primitive, atoms)
@@ -124,8 +192,34 @@ class Recorder(Trace):
         source = self.source or user_source()
         self.nodes.append(Node(primitive, atoms, tuple(sorted(params.items())), outputs, source))
         self._follow_memory(primitive, atoms, outputs, source)
-        tracers = tuple(GraphTracer(self, var) for var in outputs)
+        is_number = any(type(operand) is NumberTracer for operand in operands) and all(
+            type(operand) in _NUMBERS for operand in operands
+        )
+        tracers = tuple((NumberTracer if is_number else GraphTracer)(self, var) for var in outputs)
         return tracers[0] if primitive.results == 1 else tracers
+
+    def _follow_error_handling(self) -> None:
+        """What a function ignores is ignored; what it raises or calls a plan does not."""
+        before = self.handling.errors
+        for kind, mode in np.geterr().items():
+            if mode == before[kind]:
+                continue
+            if mode not in ("ignore", "warn"):
+                message = f"the function sets numpy.errstate({kind}={mode!r}), which a plan runs without"
+                raise self.refusal(TracingError(f"{message}; look at the values instead, say with numpy.isfinite"))
+            if mode == "ignore":
+                self.handling.quiet.add(kind)
+
+    def _follow_warnings(self) -> None:
+        """The same where a function has `warnings.catch_warnings` do it."""
+        matching = (action for action, _, kind, _, _ in warnings.filters if issubclass(RuntimeWarning, kind))
+        action = next(matching, "default")
+        if action == "error" or getattr(warnings, "_showwarnmsg_impl", None) is not self.handling.show:
+            raise self.refusal(
+                TracingError("the function makes errors or a list of warnings, which a plan does not give")
+            )
+        if action == "ignore":
+            self.handling.quiet.update(self.handling.errors)
 
     def _refuse_overwritten(self, primitive: Primitive, atoms: Sequence[Atom]) -> None:
         for atom in atoms:
@@ -198,7 +292,7 @@ class Recorder(Trace):
             return value.variable
         if isinstance(value, Traced):
             raise self.refusal(NeedsValueError("the function takes a value that an outer transformation follows"))
-        if isinstance(value, np.ndarray):
+        if issubclass(type(value), np.ndarray):
             return self._capture(value).var
         if type(value) is int and not -(2**63) <= value < 2**64:
             raise NeedsValueError("an integer larger than 64 bits cannot be part of a compiled function")
@@ -207,19 +301,29 @@ class Recorder(Trace):
         return Literal(value, type_of(value))
 
 
+_NUMBERS = frozenset({NumberTracer, int, float, bool, np.float64, np.float32, np.int64, np.int32})
+
+
 def record(
-    function: Callable[..., Any], types: Sequence[ArrayType], values: Sequence[Any] | None = None
+    function: Callable[..., Any],
+    types: Sequence[ArrayType],
+    values: Sequence[Any] | None = None,
+    numbers: Collection[int] = (),
 ) -> tuple[Graph, Any]:
     """Graph of a function of arrays that returns a sequence of values, and what it returned beside them.
 
     The function returns `(values, rest)`; `values` become the outputs of the graph. With the values of the arguments the
-    function may look at what it computes.
+    function may look at what it computes. The arguments at the positions `numbers` are none: they stand for numbers that the
+    function meets around itself.
     """
     with tracing(Recorder()) as recorder:
         inputs = tuple(recorder.new_var(type_) for type_ in types)
         if values is not None:
             recorder.observed = Observed(recorder, dict(zip(inputs, values, strict=True)))
-        results, rest = function(*(GraphTracer(recorder, var) for var in inputs))
+        tracers = [
+            (NumberTracer if position in numbers else GraphTracer)(recorder, var) for position, var in enumerate(inputs)
+        ]
+        results, rest = function(*tracers)
         if recorder.refused is not None:
             raise TracingError(recorder.refused)
         outputs = tuple(recorder.atom_of(value) for value in results)

@@ -83,7 +83,7 @@ class ForwardTrace(Trace):
         skipped = 1 if primitive.effect is Effect.OVERWRITES and not primitive.reads_target(operands) else 0
         for operand in operands[skipped:]:
             memory = memory_of(operand)
-            if not isinstance(memory, np.ndarray) or any(operand is value for value in self._current):
+            if not issubclass(type(memory), np.ndarray) or any(operand is value for value in self._current):
                 continue
             if any(np.may_share_memory(memory, target) for target in self._overwritten.values()):
                 raise OverwrittenError(

@@ -114,7 +114,7 @@ class Tape(Trace):
         traced = tuple([self.watch(part) for part in y]) if several else (self.watch(y),)
         result_places = tuple([tracer.place for tracer in traced])
         self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
-        if primitive.effect is Effect.OVERWRITES and isinstance(plain[0], np.ndarray):
+        if primitive.effect is Effect.OVERWRITES and issubclass(type(plain[0]), np.ndarray):
             self._overwritten[id(plain[0])] = (plain[0], traced[0].place)
         return traced if several else traced[0]
 
@@ -155,7 +155,7 @@ class Tape(Trace):
         for target, result_place in self._overwritten.values():
             for operand, place in zip(plain[first:], places[first:], strict=True):
                 is_old = place is None or place < result_place
-                if is_old and isinstance(operand, np.ndarray) and np.may_share_memory(operand, target):
+                if is_old and issubclass(type(operand), np.ndarray) and np.may_share_memory(operand, target):
                     raise OverwrittenError(
                         f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
                     )
@@ -267,11 +267,11 @@ def separate(gradients: list[Any], seeds: Sequence[tuple[Any, Any]]) -> list[Any
 
     Rules may hand one cotangent to two operands, or a broadcast view of a single number; those are copied here.
     """
-    held: list[Any] = [seed for _, seed in seeds if isinstance(seed, np.ndarray)]
+    held: list[Any] = [seed for _, seed in seeds if issubclass(type(seed), np.ndarray)]
     result = []
     for gradient in gradients:
         own = dense(gradient)
-        if isinstance(own, np.ndarray) and not isinstance(own, Traced):
+        if issubclass(type(own), np.ndarray) and not isinstance(own, Traced):
             if not own.flags.writeable or any(np.may_share_memory(own, other) for other in held):
                 own = np.array(own)
             held.append(own)

@@ -142,8 +142,12 @@ def like(gradient: Any, leaf: Any) -> Any:
     if isinstance(leaf, Traced) or isinstance(gradient, Traced):
         return np.zeros(np.shape(leaf), leaf.dtype)[()] if gradient is None else gradient
     if gradient is None:
-        return np.zeros_like(leaf) if isinstance(leaf, np.ndarray) else type(leaf)(0)
-    return type(leaf)(gradient) if isinstance(leaf, (float, complex)) and type(leaf) in (float, complex) else gradient
+        return np.zeros_like(leaf) if issubclass(type(leaf), np.ndarray) else type(leaf)(0)
+    return (
+        type(leaf)(gradient)
+        if issubclass(type(leaf), (float, complex)) and type(leaf) in (float, complex)
+        else gradient
+    )
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -116,7 +116,7 @@ class Watch:
 
 def _owner(array: np.ndarray[Any, Any]) -> Any:
     """The array whose memory this one lies in."""
-    while isinstance(array.base, np.ndarray):
+    while issubclass(type(array.base), np.ndarray):
         array = array.base
     return array
 
@@ -151,6 +151,6 @@ def _names(function: Callable[..., Any], args: tuple[Any, ...]) -> dict[int, str
     for place, argument in enumerate(args):
         called = f"argument {parameters[place]}" if place < len(parameters) else f"argument {place}"
         for leaf in trees.flatten(argument)[0]:
-            if isinstance(leaf, np.ndarray):
+            if issubclass(type(leaf), np.ndarray):
                 names.setdefault(id(_owner(leaf)), called if leaf is argument else f"a part of {called}")
     return names

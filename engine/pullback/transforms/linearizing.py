@@ -39,7 +39,7 @@ class Linearization:
     def value(self) -> Any:
         """What the function returned; arrays are copied, because what the tape saved is not for the caller to write to."""
         copies = [
-            np.array(value) if isinstance(value, np.ndarray) and not self.tape.has_overwritten else value
+            np.array(value) if issubclass(type(value), np.ndarray) and not self.tape.has_overwritten else value
             for value in self.values
         ]
         return self.rebuild_output(iter(copies))

@@ -19,7 +19,7 @@ def agrees(plan, function, *args):
 
 
 def ways(plan):
-    (family,) = plan._families.values()
+    ((family,),) = plan._families.values()
     return len(family.programs)
 
 

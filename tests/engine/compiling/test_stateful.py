@@ -160,7 +160,7 @@ def test_a_run_inside_a_run_has_memory_of_its_own():
     inner_results = []
     plan = stateful(lambda x: np.tanh(np.tanh(x) + 1))
     plan(X)
-    (family,) = plan._families.values()
+    ((family,),) = plan._families.values()
     state = family.programs[0].compiled.state
     outer = state.take()
     inner_results.extend([plan(X), plan(2 * X)])

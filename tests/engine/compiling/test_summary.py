@@ -37,7 +37,7 @@ def test_arrays_and_bytes_are_those_the_counter_sees(name):
 def test_the_state_is_what_the_first_call_asks_for(name):
     plan = pb.compile(pb.grad(FUNCTIONS[name], wrt=(0, 1)), tier="stateful")
     plan(W, X)
-    (family,) = plan._families.values()
+    ((family,),) = plan._families.values()
     state = family.programs[0].compiled.state
     counter = ArrayCounter()
     with counter.window():

@@ -61,7 +61,7 @@ def test_views_are_taken_into_the_region_that_reads_them():
     assert not {"index", "transpose"} & set(names(found.graph))
 
 
-@pytest.mark.parametrize("function", [around_sort, lambda x: np.sum(np.linalg.inv(x + 9 * np.eye(4)) * np.tanh(x))])
+@pytest.mark.parametrize("function", [around_sort, lambda x: np.sum(np.linalg.pinv(x + 9 * np.eye(4)) * np.tanh(x))])
 def test_results_and_gradients_are_those_of_the_tape(function):
     plan = pb.compile(pb.value_and_grad(function), tier="native")
     for _ in range(3):

@@ -25,6 +25,7 @@ from pullback.errors import DifferentiationError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.dead_code import drop_dead
+from pullback.passes.lowering import lower
 from pullback.planning.schedule import flops_of
 
 #: Cycles for a vector of results up to which NumPy's loops are as fast as ours; division takes 16, sine 60.
@@ -163,6 +164,12 @@ def split(graph: Graph) -> Split:
     fallbacks = tuple(reason if count == 1 else f"{reason} ({count} times)" for reason, count in counted.items())
     interpreted = sum(not isinstance(node.primitive, Region) for node in nodes)
     return Split(drop_dead(replace(graph, nodes=tuple(ordered))), tuple(regions), fallbacks, interpreted)
+
+
+def becomes_native(node: Node) -> bool:
+    """Whether a node, or all of what it is written out as, is native."""
+    inputs = dict.fromkeys(atom for atom in node.inputs if isinstance(atom, Var))
+    return not any(map(why_not, lower(Graph(tuple(inputs), (), (node,), node.outputs)).nodes))
 
 
 def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:

@@ -1,7 +1,6 @@
 """Convolutions and their two transposes: nodes to kernels."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -16,14 +15,12 @@ from pullback.backends.native.kernels.convolution.summing import SummingPlan, ma
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
 from pullback.backends.native.kernels.convolution.winograd.correlating import write_quads
 from pullback.backends.native.kernels.convolution.winograd.plans import QuadPlan, make_quad_plan
-from pullback.backends.native.kernels.convolution.winograd.summing import write_quad_sums
-from pullback.backends.native.kernels.convolution.winograd.weight_plans import QuadSumsPlan, make_quad_sums_plan
 from pullback.backends.native.writing.function import Function
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
 from pullback.rules.sliding import Sliding
 
-#: What quads must gain: they take more memory, and both ways are compiled.
+#: What quads must gain: they take more memory, and some of them are computed again.
 _WORTH = 0.92
 
 
@@ -56,9 +53,8 @@ def _scratch(node: Node, vector_bits: int) -> int:
     correlation = _in_order(node)
     if correlation.is_empty or not node.outputs[0].type.size:
         return 0
-    direct = scratch_bytes(correlation, vector_bits)
     quads = quads_that_pay(correlation, vector_bits)
-    return max(direct, quads.bytes) if quads else direct
+    return quads.bytes if quads else scratch_bytes(correlation, vector_bits)
 
 
 @lru_cache(maxsize=256)
@@ -91,13 +87,11 @@ def emit_correlation(
     quads = quads_that_pay(_in_order(node), emission.vector_bits)
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        plan = make_plan(correlation, emission.vector_bits, _scratch(node, emission.vector_bits))
         if quads is None:
+            plan = make_plan(correlation, emission.vector_bits, _scratch(node, emission.vector_bits))
             write_correlation(function, plan, *pointers)
-            return
-        is_doubtful = write_quads(function, replace(quads, correlation=correlation), *pointers)
-        with function.when(is_doubtful):
-            write_correlation(function, plan, *pointers)
+        else:
+            write_quads(function, replace(quads, correlation=correlation), *pointers)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
     emission.kernel((correlation, quads is not None), node.primitive.name, pointers, build)
@@ -124,22 +118,13 @@ def _sums_scratch(node: Node, vector_bits: int) -> int:
     if not _has_terms(node):
         return 0
     y, x, w = (Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs))
-    sums = _sums_of(node, y, x, w)
-    direct, quads = direct_sums_plan(sums, vector_bits), quad_sums_that_pay(sums, vector_bits)
-    return max(direct.bytes, quads.bytes) if quads else direct.bytes
+    return choose_sums_plan(_sums_of(node, y, x, w), vector_bits).bytes
 
 
-def direct_sums_plan(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
+def choose_sums_plan(sums: WeightSums, vector_bits: int) -> SummingPlan | DottingPlan:
     """The way that is expected to be the faster; it depends on sizes, not on layouts."""
     summing, dotting = make_summing_plan(sums, vector_bits), make_dotting_plan(sums, vector_bits)
     return dotting if dotting and dotting.cycles < summing.cycles else summing
-
-
-@lru_cache(maxsize=256)
-def quad_sums_that_pay(sums: WeightSums, vector_bits: int) -> QuadSumsPlan | None:
-    """The plan by quads where it is expected to be faster than the direct one; it depends on sizes, not on layouts."""
-    quads = make_quad_sums_plan(sums, vector_bits)
-    return quads if quads and quads.cycles < _WORTH * direct_sums_plan(sums, vector_bits).cycles else None
 
 
 @emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)
@@ -155,18 +140,12 @@ def emit_weight_gradient(
         return
     sums = _sums_of(node, operands[0], operands[1], result)
 
-    quads = quad_sums_that_pay(sums, emission.vector_bits)
-
     def build(function: Function, pointers: Sequence[str]) -> None:
-        plan = direct_sums_plan(sums, emission.vector_bits)
-        with ExitStack() as stack:
-            if quads is not None:
-                is_doubtful = write_quad_sums(function, quads, *pointers)
-                stack.enter_context(function.when(is_doubtful))
-            if isinstance(plan, DottingPlan):
-                write_dots(function, plan, *pointers)
-            else:
-                write_sums(function, plan, *pointers)
+        plan = choose_sums_plan(sums, emission.vector_bits)
+        if isinstance(plan, DottingPlan):
+            write_dots(function, plan, *pointers)
+        else:
+            write_sums(function, plan, *pointers)
 
     pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
     emission.kernel(sums, node.primitive.name, pointers, build)

@@ -12,16 +12,19 @@ from pullback.backends.native.kernels import (
     products,
     whiles,
 )
+from pullback.backends.native.kernels.linear import factorizations, systems
 
 __all__ = [
     "accumulating",
     "branches",
     "convolutions",
     "diagonals",
+    "factorizations",
     "gathers",
     "loops",
     "moving",
     "pooling",
     "products",
+    "systems",
     "whiles",
 ]

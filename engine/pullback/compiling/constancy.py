@@ -1,0 +1,184 @@
+"""Which values always do the same as long as they are the same object, and which classes only hold what can be seen."""
+
+import random
+import re
+import sys
+import types
+from datetime import date, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, EnumMeta
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from pathlib import PurePath
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from pullback.compiling.noticing import is_repeatable
+from pullback.compiling.places import UNASSIGNED
+from pullback.core.primitive import Primitive
+from pullback.ir.types import ArrayType
+
+#: Types whose values cannot change, and are compared by what they are.
+FIXED: tuple[Any, ...] = (
+    *(int, float, complex, str, bytes, bool, type(None), type(Ellipsis), np.generic, np.dtype, Enum, range, slice),
+    *(
+        date,
+        time,
+        timedelta,
+        timezone,
+        Decimal,
+        Fraction,
+        PurePath,
+        re.Pattern,
+        TypeVar,
+        types.GenericAlias,
+        types.UnionType,
+    ),
+    *map(type, (sys.float_info, sys.int_info, sys.hash_info, sys.version_info)),
+)
+#: Packages whose functions and classes do what they do whatever is assigned in them.
+CONSTANT_PACKAGES = frozenset(
+    {
+        *("pullback", "numpy", "scipy", "math", "cmath", "operator", "functools", "itertools", "typing", "collections"),
+        *(
+            "dataclasses",
+            "abc",
+            "numbers",
+            "copy",
+            "copyreg",
+            "contextlib",
+            "enum",
+            "types",
+            "warnings",
+            "logging",
+            "string",
+        ),
+        *("re", "textwrap", "bisect", "heapq", "statistics", "fractions", "weakref", "reprlib", "pprint", "json"),
+        *("__future__", "_thread", "threading"),
+    }
+)
+#: Of these the functions have effects, which are noticed while recording.
+EFFECTIVE_PACKAGES = frozenset({"warnings", "logging", "threading", "weakref"})
+
+
+class _Pair(NamedTuple):
+    one: int
+
+
+#: What classes written in C and named tuples consist of, and slots.
+C_DESCRIPTORS = (
+    *(types.MemberDescriptorType, types.GetSetDescriptorType, types.MethodDescriptorType),
+    *(types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType),
+    type(vars(_Pair)["one"]),
+)
+#: What classes consist of whose attributes are found without running anything but what is looked at.
+_DESCRIPTORS = (types.FunctionType, staticmethod, classmethod, property, cached_property, type, type(lru_cache(len)))
+_LOCKS = frozenset({"lock", "RLock"})
+#: The type of functions that remember what they gave.
+LRU_CACHE = type(lru_cache(len))
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement, or as if
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a value, as long as it is the same object, always does the same."""
+    if isinstance(value, types.ModuleType):
+        return package(value.__name__) in CONSTANT_PACKAGES
+    if isinstance(value, EnumMeta):
+        return True
+    if isinstance(value, type):
+        return package(value.__module__) in CONSTANT_PACKAGES | {"builtins"} or not value.__flags__ & _HEAP_TYPE
+    if isinstance(value, types.FunctionType):
+        return of_constant_package(value) and not value.__closure__ and not value.__dict__.keys() - {"__wrapped__"}
+    if isinstance(value, types.BuiltinFunctionType):
+        return value.__self__ is None or isinstance(value.__self__, types.ModuleType | type)
+    # NumPy's functions with dispatch are objects of a type of NumPy's own.
+    is_numpy_function = type(value).__name__ == "_ArrayFunctionDispatcher"
+    # What typing makes (`list[float]`, `Callable[..., float]`) is for readers; locks are held only while the function runs.
+    is_for_others = type(value).__module__ == "typing" or (
+        type(value).__module__ == "_thread" and type(value).__name__ in _LOCKS
+    )
+    return isinstance(value, (*FIXED, np.ufunc, Primitive)) or is_numpy_function or is_for_others or value is UNASSIGNED
+
+
+def is_suspicious(value: Any) -> bool:
+    """Whether a constant value may do more than compute from its arguments, so that recording has to be watched."""
+    if isinstance(value, types.BuiltinFunctionType):
+        return not is_repeatable(value)
+    if isinstance(value, types.ModuleType):
+        return package(value.__name__) in EFFECTIVE_PACKAGES or value.__name__.startswith("numpy.random")
+    if isinstance(value, types.FunctionType | type):
+        return (
+            package(value.__module__) in EFFECTIVE_PACKAGES or value is date or getattr(value, "__base__", None) is date
+        )
+    return isinstance(value, np.random.Generator | np.random.RandomState | np.random.BitGenerator | random.Random)
+
+
+def of_constant_package(function: types.FunctionType) -> bool:
+    """Whether a function is written in a constant package."""
+    # By its globals: __module__ can be copied from elsewhere (functools.wraps).
+    return package(str(function.__globals__.get("__name__"))) in CONSTANT_PACKAGES
+
+
+def is_plain_class(class_: type) -> bool:
+    """Whether reading an attribute of a class or an instance runs nothing that its members do not show."""
+    hooks = ("__getattr__", "__getattribute__", "__setattr__")
+    plain_meta = type(class_) is type or type(class_).__module__ in ("abc", "typing")
+    return plain_meta and not any(
+        hook in vars(base) and not _is_frozen_dataclass(base, hook)
+        for base in class_.__mro__
+        if base.__flags__ & _HEAP_TYPE
+        and package(base.__module__) not in CONSTANT_PACKAGES - {"pullback", "numpy", "scipy"}
+        for hook in hooks
+    )
+
+
+def is_plain_member(member: Any) -> bool:
+    """Whether a member of a class gives the same on each reading."""
+    return isinstance(member, _DESCRIPTORS) or not hasattr(type(member), "__get__")
+
+
+def package(name: str | None) -> str:
+    """The package that a module is in; what was made by hand is in none."""
+    return str(name).partition(".")[0]
+
+
+def functions_of(member: Any) -> tuple[Any, ...]:
+    """What a member of a class runs or holds."""
+    if isinstance(member, staticmethod | classmethod):
+        return (member.__func__,)
+    if isinstance(member, property):
+        return (member.fget, member.fset, member.fdel)
+    return (member.func,) if isinstance(member, cached_property) else (member,)
+
+
+def slots_of(class_: type) -> list[str]:
+    """Names of the slots of a class and of those it inherits."""
+    return [
+        key
+        for base in class_.__mro__
+        for key, member in vars(base).items()
+        if isinstance(member, types.MemberDescriptorType)
+    ]
+
+
+def holds_what_cannot_be_seen(class_: type) -> bool:
+    """Whether instances are more than their attributes: they are dicts, say, or what a module written in C makes."""
+    return any(not base.__flags__ & _HEAP_TYPE for base in class_.__mro__ if base is not object)
+
+
+def _is_frozen_dataclass(class_: type, hook: str) -> bool:
+    parameters = vars(class_).get("__dataclass_params__")
+    return hook == "__setattr__" and getattr(parameters, "frozen", False)
+
+
+def is_same(now: Any, then: Any) -> bool:
+    """Whether two values are one object, or equal ones of a type whose values cannot change."""
+    if now is then:
+        return True
+    if type(now) is not type(then) or not isinstance(now, (*FIXED, ArrayType, tuple)):
+        return False
+    if type(now) is tuple:
+        return len(now) == len(then) and all(map(is_same, now, then))
+    # repr tells -0.0 from 0.0, == does not.
+    return bool(now == then) and (not isinstance(now, float | complex) or repr(now) == repr(then))

@@ -1,0 +1,251 @@
+"""What a function does while it is recorded that a plan would not do again: print, read a clock or a file, draw, log.
+
+The code tells only what a function may do: a class whose `__init__` draws its first weights may never be made, and a
+message below the level of its logger is not written. So where the code makes one suspicious, recording is watched through
+`sys.setprofile`, which tells of each call, and what was not called is no reason to refuse. Generators of random numbers,
+whose methods Python does not tell of, are compared with what they were.
+"""
+
+import importlib
+import logging
+import random
+import sys
+import types
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pullback.compiling.code_facts import READING_FILES
+from pullback.errors import TracingError
+from pullback.traces.recorder import Watch
+
+_ENGINE = str(Path(__file__).parents[1])
+_NUMPY = str(Path(np.__file__).parent)
+
+#: Modules whose built-in functions give the same for the same arguments and change nothing else.
+_REPEATABLE = frozenset(
+    {
+        *(
+            "builtins",
+            "math",
+            "cmath",
+            "operator",
+            "_operator",
+            "functools",
+            "_functools",
+            "itertools",
+            "_abc",
+            "_thread",
+        ),
+        *(
+            "collections",
+            "_collections",
+            "_collections_abc",
+            "_struct",
+            "_bisect",
+            "_heapq",
+            "_weakref",
+            "_codecs",
+            "re",
+        ),
+        *(
+            "_sre",
+            "_string",
+            "_decimal",
+            "_statistics",
+            "_json",
+            "sys",
+            "_imp",
+            "numpy",
+            "scipy",
+            "pullback",
+            "datetime",
+        ),
+        *("typing", "_typing", "types", "_contextvars", "copyreg", "decimal", "enum", "string", "weakref"),
+    }
+)
+_EFFECTS = {
+    "print": "prints",
+    "input": "asks for input",
+    "open": "reads or writes a file",
+    "eval": "calls eval",
+    "exec": "calls exec",
+    "globals": "calls globals",
+    "locals": "calls locals",
+    "vars": "calls vars",
+    "breakpoint": "stops for the debugger",
+}
+_CLOCKS = frozenset({"now", "today", "utcnow"})
+_DRAWS = "the function draws random numbers, which differ on each call; pass them as an argument"
+
+Generator = np.random.Generator | np.random.RandomState | np.random.BitGenerator | random.Random
+
+
+def is_repeatable(function: types.BuiltinFunctionType) -> bool:
+    """Whether a built-in function gives the same for the same arguments, and does nothing else."""
+    return _why_not(function) is None
+
+
+class Noticed(Watch):
+    """What was noticed: the first thing a plan would not do again, code that was not looked into, loggers that were asked.
+
+    `obstacles` says why a function cannot be compiled if it runs; `left_out` is the code that has not been looked into.
+    """
+
+    def __init__(self, obstacles: Mapping[types.CodeType, str], left_out: Collection[types.CodeType]) -> None:
+        self.obstacle: str | None = None
+        self.loggers: list[logging.Logger] = []
+        self.ran: set[types.CodeType] = set()
+        # By their ids: the hash of code is made of all it consists of, anew each time.
+        self._obstacles = {id(code): obstacle for code, obstacle in obstacles.items()}
+        self._left_out = {id(code): code for code in left_out}
+        self._importing = 0
+        self._outer = sys.getprofile()
+
+    def __call__(self, frame: types.FrameType, event: Any, arg: Any) -> None:
+        """Take note of a call; `sys.setprofile` wants this."""
+        if self._outer is not None:
+            self._outer(frame, event, arg)
+        code = frame.f_code
+        if code is _IMPORT and event in ("call", "return"):
+            self._importing += 1 if event == "call" else -1
+        if self._importing or event not in ("call", "c_call"):
+            return
+        if event == "call":
+            reason = self._why_not_python(frame)
+        else:
+            reason = None if _is_of_engine(code.co_filename) or _is_ours(frame) else _why_not(arg)
+        if reason is not None:
+            self._refuse(f"the function {reason}{_line(frame)}, which a plan would not do again; {_remedy(reason)}")
+
+    def _refuse(self, obstacle: str) -> None:
+        if self.obstacle is None:
+            self.obstacle = obstacle
+            raise TracingError(obstacle)  # before it is done: it will be on the tape
+
+    def _why_not_python(self, frame: types.FrameType) -> str | None:
+        code = frame.f_code
+        if id(code) in self._left_out:
+            self.ran.add(code)
+        if id(code) in self._obstacles:
+            self._refuse(self._obstacles[id(code)])
+        if code is _IS_ENABLED:
+            self.loggers.append(frame.f_locals["self"])
+        if code is _LOG:
+            level = logging.getLevelName(frame.f_locals["level"])
+            return f"logs at level {level}, for which logger {frame.f_locals['self'].name!r} is enabled"
+        if code.co_name in READING_FILES and code.co_filename.startswith(_NUMPY):
+            return f"calls numpy.{code.co_name}"
+        return None
+
+
+@contextmanager
+def noticing(
+    obstacles: Mapping[types.CodeType, str], left_out: Collection[types.CodeType], generators: Sequence[Generator]
+) -> Iterator[Noticed]:
+    """Notice what is called inside the block, in this thread. What these generators gave inside they give again afterwards."""
+    outer = sys.getprofile()
+    if outer is not None and not isinstance(outer, Noticed):
+        raise TracingError("a profiler is at work, so that it cannot be seen what the function calls")
+    noticed = Noticed(obstacles, left_out)
+    legacy = np.random.mtrand._rand  # noqa: SLF001 - the one behind numpy.random.normal
+    states = [(generator, _state(generator)) for generator in (*generators, legacy, random)]
+    sys.setprofile(noticed)
+    try:
+        yield noticed
+    finally:
+        sys.setprofile(outer)
+        for generator, state in states:
+            if repr(_state(generator)) != repr(state):
+                _set_state(generator, state)
+                noticed.obstacle = noticed.obstacle or _DRAWS
+
+
+def _why_not(function: Any) -> str | None:  # noqa: PLR0911 - one for each kind of effect
+    """What a built-in function does that is more than to compute from its arguments."""
+    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    if isinstance(owner, types.ModuleType) or owner is None:
+        module = str(getattr(function, "__module__", None) or getattr(owner, "__name__", "builtins"))
+        if module in ("builtins", "io", "_io") and name in _EFFECTS:
+            return _EFFECTS[name]
+        if module == "_warnings":
+            return "gives a warning" if name.startswith("warn") else None
+        if name == "urandom":
+            return "draws random numbers"
+        return None if module.partition(".")[0] in _REPEATABLE else f"calls {module}.{name}"
+    kind = owner if isinstance(owner, type) else type(owner)
+    if issubclass(kind, random.Random):
+        return "draws random numbers"
+    if kind.__module__ == "datetime" and name in _CLOCKS:
+        return f"calls {kind.__name__}.{name}"
+    if kind.__module__ == "_io":
+        return "reads or writes a file"
+    return (
+        None
+        if kind.__module__.partition(".")[0] in _REPEATABLE or _is_written_in_python(kind)
+        else f"calls {kind.__name__}.{name}"
+    )
+
+
+def _is_written_in_python(kind: type) -> bool:
+    return "__dict__" in vars(kind) or "__slots__" in vars(kind)
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, random.Random) or generator is random:
+        return generator.getstate()
+    return getattr(generator, "bit_generator", getattr(generator, "_bit_generator", generator)).state
+
+
+def _set_state(generator: Any, state: Any) -> None:
+    if isinstance(generator, random.Random) or generator is random:
+        generator.setstate(state)
+    else:
+        getattr(generator, "bit_generator", getattr(generator, "_bit_generator", generator)).state = state
+
+
+def _caller(frame: types.FrameType) -> types.FrameType:
+    """The innermost frame that is not of the standard library."""
+    while frame.f_back is not None and _is_standard(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+@cache
+def _is_of_engine(file: str) -> bool:
+    return file.startswith((_ENGINE, _NUMPY))
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    return _is_of_engine(_caller(frame).f_code.co_filename)
+
+
+def _line(frame: types.FrameType) -> str:
+    """Where the user's code is that led here."""
+    while frame.f_back is not None and _is_ours(frame):
+        frame = _caller(frame).f_back or frame
+    frame = _caller(frame)
+    return f" ({Path(frame.f_code.co_filename).name}:{frame.f_lineno})"
+
+
+@cache
+def _is_standard(file: str) -> bool:
+    return file.startswith(("<frozen", _STANDARD)) and "site-packages" not in file
+
+
+def _remedy(reason: str) -> str:
+    if reason.startswith("logs"):
+        return "raise the level of the logger, or log what the function returns"
+    if reason.startswith(("prints", "gives")):
+        return "do it outside, with what the function returns"
+    return "pass what it gives as an argument"
+
+
+_STANDARD = str(Path(types.__file__).parent)
+_IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]  # noqa: SLF001 - every import comes by
+_IS_ENABLED = logging.Logger.isEnabledFor.__code__
+_LOG = logging.Logger._log.__code__  # noqa: SLF001 - where every enabled message comes by
