@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import Traced, as_value
 
 Rebuild = Callable[[Iterator[Any]], Any]
 
@@ -119,7 +119,7 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
 
 def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
     if issubclass(type(tree), (np.ndarray, float, int, Traced)):  # the usual leaves, without the questions below
-        leaves.append(tree)
+        leaves.append(as_value(tree))
         return next
     if tree is None:
         return lambda _: None

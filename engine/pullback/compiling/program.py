@@ -24,6 +24,7 @@ from pullback.passes.differentiate import differentiate
 from pullback.passes.loops.rolling import roll_loops
 from pullback.passes.patterns import find_patterns
 from pullback.passes.pipeline import Stages, simplify
+from pullback.passes.stores import forward_stores
 from pullback.tiers import KEEPING
 from pullback.traces.recorder import Recorder, record
 from pullback.transforms.arguments import differentiable, like
@@ -131,6 +132,8 @@ def named(graph: Graph, stages: Stages, tier: str) -> Graph:
     """The graph with the rules that are found in it, and without those that a tier has as loops; a stage of its own each."""
     found = drop_dead(find_patterns(graph))
     graph = stages.add("patterns", found) if len(found.nodes) < len(graph.nodes) else graph
+    forwarded = forward_stores(graph)
+    graph = graph if forwarded is graph else stages.add("stores", forwarded)
     if not compiles_loops(tier):
         return graph
     from pullback.backends.native.regions import becomes_native  # noqa: PLC0415 - needs LLVM, which not everybody has

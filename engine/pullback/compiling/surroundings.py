@@ -121,7 +121,7 @@ class Surroundings:
         self.asks_for_types = False
         """Whether some code asks `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.numbers_matter = False
-        """Whether the latest recording asked otherwise for the type or the text of a number that is an input."""
+        """Whether the latest recording asked for the text of a number that is an input."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
         self._look_into_escaped()
         self._find_what_moves()

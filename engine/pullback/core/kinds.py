@@ -137,6 +137,8 @@ class Linear(Primitive):
     taken one by one.
     """
 
+    reads_types = True
+
     def __init__(
         self,
         name: str,

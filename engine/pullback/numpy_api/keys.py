@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import Traced, current
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import concrete
 from pullback.rules.gathering import ARRAY, gather
@@ -78,6 +78,7 @@ def _axes_of(part: Any) -> int:
 
 def _array_or_part(part: Any) -> Any:
     """A number, slice, None or Ellipsis as it is; an array of positions; a tuple of them for a mask; a truth value."""
+    part = current(part)
     if part is None or part is Ellipsis:
         return part
     if isinstance(part, slice):

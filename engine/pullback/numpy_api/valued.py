@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Primitive
+from pullback.core.primitive import Primitive, current
 from pullback.errors import TracingError
 from pullback.ir.types import dtype_of
 from pullback.numpy_api.tracer import Tracer
@@ -34,16 +34,19 @@ class ValuedTracer(Tracer):
         return dtype_of(self.value)
 
     def __bool__(self) -> bool:
-        return bool(self.value)
+        now = self.current()
+        return bool(self.value if now is self else now)
 
     def __int__(self) -> int:
-        return int(self.value)
+        now = self.current()
+        return int(self.value if now is self else now)
 
 
 def memory_of(value: Any) -> Any:
     """The array behind traced values that have theirs at hand; anything else is itself."""
+    value = current(value)
     while isinstance(value, ValuedTracer):
-        value = value.value
+        value = current(value.value)
     return value
 
 

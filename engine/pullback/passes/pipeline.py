@@ -21,6 +21,7 @@ from pullback.passes.lowering import lower
 from pullback.passes.masks import mask_before_spreading
 from pullback.passes.parts import join_parts
 from pullback.passes.slices import slice_operands
+from pullback.passes.stores import forward_stores
 from pullback.passes.systems import factor_systems
 from pullback.passes.turning import turn_products
 from pullback.passes.unwriting import drop_undone_writes
@@ -94,6 +95,8 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bo
         graph = stages.add("lowered", lower(graph))
         if not any(node.primitive.effect.writes for node in graph.nodes):
             graph = stages.add("parts", join_parts(graph))
+            forwarded = forward_stores(graph)
+            graph = graph if forwarded is graph else stages.add("stores", forwarded)
     for name, run_pass in _passes_for(graph):
         graph = stages.add(name, run_pass(graph))
     if lowered and not any(node.primitive.effect.writes for node in graph.nodes):

@@ -65,12 +65,17 @@ class Accumulator:
         self._sum: Any = None
         self._owned = False
 
-    def add(self, cotangent: Any) -> None:
-        """Add a contribution; None adds nothing."""
+    @property
+    def is_owned(self) -> bool:
+        """Whether nobody else holds the sum."""
+        return self._owned
+
+    def add(self, cotangent: Any, *, owned: bool = False) -> None:
+        """Add a contribution, which may be the accumulator's from here on; None adds nothing."""
         if cotangent is None:
             return
         if self._sum is None:
-            self._sum = cotangent
+            self._sum, self._owned = cotangent, owned
             return
         if isinstance(cotangent, Lazy):
             cotangent = cotangent.value()

@@ -13,11 +13,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.core.primitive import Effect, Primitive, Trace, Traced, innermost_recorder, tracing
+from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, innermost_recorder, tracing
 from pullback.core.quiet import is_ours
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
 from pullback.ir.types import ArrayType, is_array_like, type_of
+from pullback.numpy_api.memory import given
 from pullback.numpy_api.tracer import Tracer, class_of
 
 _ENGINE = str(Path(__file__).parents[1])
@@ -32,6 +33,11 @@ class GraphTracer(Tracer):
     def __init__(self, recorder: "Recorder", var: Var) -> None:
         self.trace = self.recorder = recorder
         self.variable = var
+        self.memory = None
+
+    def twin(self) -> "GraphTracer":
+        """The same value under another name."""
+        return GraphTracer(self.recorder, self.variable)
 
     @property
     def __class__(self) -> type:  # type: ignore[override]  # as in Tracer
@@ -55,10 +61,12 @@ class GraphTracer(Tracer):
         return self.variable.type.dtype
 
     def __bool__(self) -> bool:
-        return bool(self.recorder.see(self.variable, bool))
+        now = self.current()
+        return bool(self.recorder.see(self.variable, bool) if now is self else now)
 
     def __int__(self) -> int:
-        return int(self.recorder.see(self.variable, int))
+        now = self.current()
+        return int(self.recorder.see(self.variable, int) if now is self else now)
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":
@@ -74,19 +82,19 @@ class GraphTracer(Tracer):
         with self.recorder.remembering():
             return super().__array_function__(*args, **keywords)
 
-    def __array__(self, *args: Any, **keywords: Any) -> NoReturn:
+    def __array__(self, *args: Any, **keywords: Any) -> Any:
         with self.recorder.remembering():
-            super().__array__(*args, **keywords)
+            return super().__array__(*args, **keywords)
 
-    def __float__(self) -> NoReturn:
+    def __float__(self) -> float:
         with self.recorder.remembering():
-            super().__float__()
+            return super().__float__()
 
-    def __complex__(self) -> NoReturn:
+    def __complex__(self) -> complex:
         with self.recorder.remembering():
-            raise TracingError("a traced value cannot become a complex number; return it from the function")
+            return super().__complex__()
 
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+    def __setitem__(self, key: Any, value: Any) -> None:
         with self.recorder.remembering():
             super().__setitem__(key, value)
 
@@ -97,18 +105,12 @@ class GraphTracer(Tracer):
 
 
 class NumberTracer(GraphTracer):
-    """A Python number around the function that is an input of the graph, or what is computed from such numbers alone.
+    """A number around the function that is an input of the graph, or what is computed from such numbers alone.
 
-    Without tracing it would be a number. Whoever asks what it is, or for its text, is noted: where the answer counts, the
-    number has to be a constant of the graph.
+    Without tracing it would be a number with a text: whoever asks for that is noted, and the number has to be a constant.
     """
 
     __slots__ = ()
-
-    @property  # type: ignore[misc]  # nobody sets it
-    def __class__(self) -> Any:  # isinstance asks for it
-        self._note_question()
-        return type(self)
 
     def __repr__(self) -> str:
         self._note_question()
@@ -151,7 +153,7 @@ class Recorder(Trace):
         self.refused: str | None = None  # the latest thing the function wanted that a graph has no form for
         self.guards: list[Guard] = []
         self.numbers_matter = False
-        """Whether the function asked for the type or the text of a number that is an input."""
+        """Whether the function asked for the text of a number that is an input."""
         self.observed: Observed | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []
@@ -288,6 +290,7 @@ class Recorder(Trace):
 
     def atom_of(self, value: Any) -> Atom:
         """The operand as the graph knows it."""
+        value = current(value)
         if isinstance(value, GraphTracer) and value.trace is self:
             return value.variable
         if isinstance(value, Traced):
@@ -321,7 +324,8 @@ def record(
         if values is not None:
             recorder.observed = Observed(recorder, dict(zip(inputs, values, strict=True)))
         tracers = [
-            (NumberTracer if position in numbers else GraphTracer)(recorder, var) for position, var in enumerate(inputs)
+            given((NumberTracer if position in numbers else GraphTracer)(recorder, var))
+            for position, var in enumerate(inputs)
         ]
         results, rest = function(*tracers)
         if recorder.refused is not None:

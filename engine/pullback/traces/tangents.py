@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import counters
-from pullback.core.primitive import Effect, Primitive, Trace
+from pullback.core.primitive import Effect, Primitive, Trace, current
 from pullback.errors import OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of, memory_of, refuse_other_kinds
 
@@ -20,6 +20,11 @@ class DualTracer(ValuedTracer):
         self.trace = trace
         self.value = value
         self.tangent = tangent
+        self.memory = None
+
+    def twin(self) -> "DualTracer":
+        """The same value under another name."""
+        return DualTracer(self.trace, self.value, self.tangent)
 
 
 class ForwardTrace(Trace):
@@ -31,10 +36,12 @@ class ForwardTrace(Trace):
 
     def value_of(self, value: Any) -> Any:
         """The plain value behind one of this trace's tracers; anything else is itself."""
+        value = current(value)
         return value.value if isinstance(value, DualTracer) and value.trace is self else value
 
     def tangent_of(self, value: Any) -> Any:
         """The tangent of one of this trace's tracers; None for anything else."""
+        value = current(value)
         return value.tangent if isinstance(value, DualTracer) and value.trace is self else None
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:

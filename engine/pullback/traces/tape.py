@@ -15,9 +15,10 @@ import numpy as np
 
 from pullback.contexts import Run
 from pullback.core import counters
-from pullback.core.primitive import Effect, Primitive, Trace, Traced, enter, leave
+from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, enter, leave
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
+from pullback.rules.storing import STORES, Store
 from pullback.traces.cotangents import Accumulator, dense
 from pullback.traces.ownership import is_sole_owner
 
@@ -31,6 +32,11 @@ class TapeTracer(ValuedTracer):
         self.trace = trace
         self.value = value
         self.place = place
+        self.memory = None
+
+    def twin(self) -> "TapeTracer":
+        """The same value under another name."""
+        return TapeTracer(self.trace, self.value, self.place)
 
 
 class Record:
@@ -63,6 +69,8 @@ class Tape(Trace):
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.places = 0  # how many values there are a cotangent may be asked of
+        self.keeps_values = 0  # how many checkpoints want to apply again what is recorded now
+        self._stored: set[int] = set()  # the places of what stores gave, which the next store may write over
         self._once = False
         self._overwritten: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
         self._run: Run | None = None
@@ -83,6 +91,7 @@ class Tape(Trace):
 
     def value_of(self, value: Any) -> Any:
         """The plain value behind one of this tape's tracers; anything else is itself."""
+        value = current(value)
         return value.value if isinstance(value, TapeTracer) and value.trace is self else value
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -112,11 +121,34 @@ class Tape(Trace):
             refuse_other_kinds(primitive, y if several else (y,))
             return y  # integers, truth values and what moves in steps have no cotangent
         traced = tuple([self.watch(part) for part in y]) if several else (self.watch(y),)
+        if primitive.reads_types and not self.keeps_values:
+            plain, y = self._without_values(primitive, plain, places, y, traced)
         result_places = tuple([tracer.place for tracer in traced])
         self.records.append(Record(primitive, plain, params, y, places, result_places, pullback))
         if primitive.effect is Effect.OVERWRITES and issubclass(type(plain[0]), np.ndarray):
             self._overwritten[id(plain[0])] = (plain[0], traced[0].place)
         return traced if several else traced[0]
+
+    def _without_values(
+        self,
+        primitive: Primitive,
+        plain: list[Any],
+        places: Sequence[int | None],
+        y: Any,
+        traced: Sequence[TapeTracer],
+    ) -> tuple[list[Any], Any]:
+        """What a record holds of an application whose derivative reads types alone, so that stores find nobody holding an array.
+
+        What is read of an array that was stored into is copied: the next store is then done where the array lies.
+        """
+        if primitive in STORES:
+            self._stored.add(traced[0].place)
+            return [*map(_stand_in, plain[:2]), *plain[2:]], _stand_in(y)
+        if places[0] not in self._stored:
+            return plain, y
+        if primitive.aliases_operand and type(y) is np.ndarray:
+            y = traced[0].value = np.array(y)
+        return [_stand_in(plain[0]), *plain[1:]], y
 
     @property
     def run(self) -> Run:
@@ -168,21 +200,18 @@ class Tape(Trace):
         self._once = once
         sums: list[Accumulator | None] = [None] * self.places
 
-        def accumulate(place: int, cotangent: Any) -> None:
-            accumulator = sums[place]
-            if accumulator is None:
-                accumulator = sums[place] = Accumulator()
-            accumulator.add(cotangent)
-
         for output, seed in seeds:
             if isinstance(output, TapeTracer) and output.trace is self:
-                accumulate(output.place, seed)
+                _accumulate(sums, output.place, seed)
         kept = {tracer.place for tracer in inputs}
         once = once or self.sweeps_once
         for position in range(len(self.records) - 1, -1, -1):
             record = self.records[position]
             if once:
                 self.records.pop()
+            if isinstance(record.primitive, Store):
+                self._pull_store(record, sums, kept)
+                continue
             y_bar = _take(sums, record, kept)
             if y_bar is None and not record.primitive.effect.is_undone:
                 continue
@@ -190,10 +219,31 @@ class Tape(Trace):
             cotangents = self.pull(record, needed, y_bar)
             for place, cotangent in zip(record.places, cotangents, strict=True):
                 if place is not None and cotangent is not None:
-                    accumulate(place, cotangent)
+                    _accumulate(sums, place, cotangent)
         gradients = [None if (total := sums[tracer.place]) is None else total.dense() for tracer in inputs]
         self._close()
         return separate(gradients, seeds)
+
+    def _pull_store(self, record: Record, sums: list[Accumulator | None], kept: Container[int]) -> None:
+        """Pull a store back over the cotangent of its result, where that is the tape's alone."""
+        place = record.result_places[0]
+        accumulator = sums[place]
+        y_bar = _take_one(sums, place, kept)
+        if accumulator is None or y_bar is None:
+            return
+        primitive, needed = record.primitive, [place is not None for place in record.places]
+        if type(y_bar) is np.ndarray and accumulator.is_owned and place not in kept and isinstance(primitive, Store):
+            cotangents = primitive.pull_over(needed, y_bar, record.operands, record.params)
+            owned = True
+        else:
+            cotangents = primitive.pull(needed, y_bar, record.y, record.operands, record.params)
+            owned = cotangents[0] is not y_bar
+        for counts in counters.active:
+            counts.pulled[primitive.name] += 1
+            counts.cotangents[primitive.name] += sum(cotangent is not None for cotangent in cotangents)
+        for number, (place_of_operand, cotangent) in enumerate(zip(record.places, cotangents, strict=True)):
+            if place_of_operand is not None and cotangent is not None:
+                _accumulate(sums, place_of_operand, cotangent, owned=owned and number == 0)
 
     def push(self, tangents: Sequence[tuple[TapeTracer, Any]], outputs: Sequence[Any]) -> list[Any]:
         """Tangents of the outputs, from (traced input, tangent) pairs; None where an output does not move."""
@@ -241,6 +291,20 @@ class Tape(Trace):
         """Give back the memory that rules kept things in."""
         if self._run is not None:
             self._run.close()
+
+
+def _stand_in(value: Any) -> Any:
+    """A stand-in for an array of which a derivative reads shape and dtype alone."""
+    if type(value) is not np.ndarray:
+        return value
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+
+
+def _accumulate(sums: list[Accumulator | None], place: int, cotangent: Any, *, owned: bool = False) -> None:
+    accumulator = sums[place]
+    if accumulator is None:
+        accumulator = sums[place] = Accumulator()
+    accumulator.add(cotangent, owned=owned)
 
 
 def _take(sums: list[Accumulator | None], record: Record, kept: Container[int]) -> Any:

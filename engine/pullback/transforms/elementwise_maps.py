@@ -60,6 +60,11 @@ class _Dual(ValuedTracer):
         self.trace = trace
         self.value = value
         self.partials = partials
+        self.memory = None
+
+    def twin(self) -> "_Dual":
+        """The same value under another name."""
+        return _Dual(self.trace, self.value, self.partials)
 
 
 class _DualTrace(Trace):

@@ -57,7 +57,8 @@ def roll_loops(graph: Graph, is_compiled: Callable[[Node], bool]) -> Graph:
         while True:
             least = len(rolled.nodes) // _MOST_LOOPS
             loops = (_rolled(rolled, one, is_compiled) for one in repetitions(rolled) if one.saved >= least)
-            smaller = next((new for new in loops if new is not None), None)
+            # A loop whose single results are all read behind it saves nothing: it would be found again, and again.
+            smaller = next((new for new in loops if new is not None and len(new.nodes) < len(rolled.nodes)), None)
             if smaller is None:
                 break
             rolled, found = smaller, True

@@ -267,3 +267,20 @@ def test_a_value_that_a_step_looks_at_is_guarded_in_each_step():
     plan = pb.compile(looking, tier="native")
     for sign in (1.0, -1.0):
         np.testing.assert_allclose(plan(sign * X, W), looking(sign * X, W), rtol=1e-12)
+
+
+def test_results_that_are_read_one_by_one_behind_their_loop_end_the_search():
+    """The search went on for ever: 38 elements of a stack are a loop too, whose results are read one by one."""
+
+    def arma(ar, series):
+        residuals = [0.0]
+        for t in range(2, 40):
+            residuals.append(series[t] - ar[0] * series[t - 1] - ar[1] * residuals[-1])
+        return 0.5 * sum(residual**2 for residual in residuals[1:])
+
+    ar, series = np.array([0.5, -0.2]), np.random.default_rng(0).normal(size=40)
+    gradient = pb.value_and_grad(arma)
+    value, ar_bar = pb.compile(gradient, tier="native")(ar, series)
+    expected, expected_bar = gradient(ar, series)
+    assert np.isclose(value, expected)
+    assert np.allclose(ar_bar, expected_bar)

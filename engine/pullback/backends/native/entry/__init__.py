@@ -14,6 +14,7 @@ from pullback.backends.native.entry.binding import bind, bound_frames, forget_la
 from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.forms import Called, Constant, Form, NotNativeError, Out, makings
 from pullback.backends.native.entry.frames import Frame
+from pullback.backends.native.entry.held import Held
 from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.programs import NativeProgram
 from pullback.backends.native.entry.running import Runner, Writer, in_order, plain_form, runner, writer
@@ -29,6 +30,7 @@ __all__ = [
     "Fetch",
     "Form",
     "Frame",
+    "Held",
     "Leaf",
     "NativeProgram",
     "NotNativeError",
