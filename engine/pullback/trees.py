@@ -130,7 +130,7 @@ def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
     if isinstance(tree, dict):
         named = {key: _take_apart(part, leaves) for key, part in tree.items()}
         return lambda rest: {key: part(rest) for key, part in named.items()}
-    if type(tree) in _KINDS or (is_dataclass(tree) and not isinstance(tree, type)):
+    if type(tree) in _KINDS or is_dataclass(type(tree)):
         return _take_node_apart(tree, leaves)
     leaves.append(tree)
     return next
@@ -164,7 +164,7 @@ def paths(tree: Any) -> list[str]:
         return [f"[{position}]{path}" for position, part in enumerate(tree) for path in paths(part)]
     if isinstance(tree, dict):
         return [f"[{key!r}]{path}" for key, part in tree.items() for path in paths(part)]
-    if type(tree) not in _KINDS and is_dataclass(tree) and not isinstance(tree, type):
+    if type(tree) not in _KINDS and is_dataclass(type(tree)):
         return [f".{field.name}{path}" for field in fields(tree) for path in paths(getattr(tree, field.name))]
     leaves = len(flatten(tree)[0])
     return [""] * leaves if leaves <= 1 else [f", leaf {number}" for number in range(leaves)]
@@ -181,6 +181,6 @@ def structure(tree: Any) -> Any:
     kind = _KINDS.get(type(tree))
     if kind is not None:
         return (type(tree), kind.structure(tree), *map(structure, kind.parts(tree)))
-    if is_dataclass(tree) and not isinstance(tree, type):
+    if is_dataclass(type(tree)):
         return (type(tree), *(structure(getattr(tree, field.name)) for field in fields(tree)))
     return "leaf"
