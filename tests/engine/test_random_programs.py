@@ -4,6 +4,7 @@ A program is source text, so a failing one can be read and run by hand: its numb
 `Program(number).source` is its text. What NumPy itself refuses, or takes out of range, is not taken into a program.
 """
 
+import contextlib
 import os
 import random
 import warnings
@@ -108,7 +109,8 @@ np.broadcast_to({a}, (2, *np.shape({a})))|np.flip({a}, 0)|np.roll({a}, 1, axis=-
 np.concatenate([{a}, {b}])|np.stack([{a}, {b}])|np.concatenate([{a}, {b}], axis=-1)|np.stack([{a}, {b}, {a}], axis=-1)|np.hstack([{a}, {b}])
 np.split({a}, 2, axis=-1)[1]|np.array_split({a}, 2)[0]|np.vstack([{a}, {b}])
 np.sort({a}, axis=-1)|np.sort({a}, axis=0)[::-1]|np.cumsum({a}, axis=0)|np.cumsum({a})|np.cumprod({a}, axis=-1)|np.diff({a}, axis=0)|np.take_along_axis({a}, np.argsort({a}, axis=-1), axis=-1)
-np.linalg.solve({a} @ {a}.T + 3 * np.eye(len({a})), {a})|np.linalg.inv({a} @ {a}.T + 3 * np.eye(len({a})))|np.linalg.slogdet({a} @ {a}.T + np.eye(len({a})))[1]
+np.linalg.solve({a} @ {a}.T + 3 * np.eye(len({a})), {a})|np.linalg.inv({a} @ {a}.T + 3 * np.eye(len({a})))|np.linalg.slogdet({a} @ {a}.T + np.eye(len({a})))[1]|np.linalg.solve(np.tril({a} @ {a}.T) + 3 * np.eye(len({a})), {a})|np.linalg.solve((2 * np.eye(4) + np.tril(WEIGHTS.T @ WEIGHTS)).T, {a}.T)
+np.linalg.cholesky({a} @ np.swapaxes({a}, -1, -2) + 3 * np.eye(np.shape({a})[-2]))|np.linalg.solve(np.linalg.cholesky({a} @ {a}.T + np.eye(len({a}))), {b})|np.linalg.det({a}.T @ {a} + np.eye(4))|sum(np.outer(np.tile(np.ravel({a}), 8), np.ravel({b}) * k) for k in range(5)) / 9|np.linalg.norm({a}, axis=-1)
 pb.nn.relu({a})|pb.nn.softplus({a})|pb.nn.gelu({a})|pb.nn.swish({a})|pb.nn.elu({a})|pb.nn.sigmoid({a})|pb.nn.softmax({a}, axis=-1)|pb.nn.logsoftmax({a}, axis=0)|pb.nn.logsumexp({a}, axis=-1)
 pb.nn.dense_bias_act({a}, {b}, act="tanh")|pb.nn.dense_bias_act({a}, {b}, {c}, act="softplus")|pb.nn.bias_act("sigmoid", {a}, {b})|pb.nn.dense_bias_act(WEIGHTS, {a}, act=np.sin)
 pb.nn.conv({a}[None, None], {b}[:2, :2][None, None])|pb.nn.conv_bias_act({b}[:2, :3][None], {a}[None], act="tanh")|pb.nn.mean_pool({a}[None, None], 2)|pb.nn.max_pool({a}[None, None], (2, 1))
@@ -397,3 +399,24 @@ def test_values_and_gradients_of_random_programs_are_planned():
             plan = pb.compile(function)
             plan(*program.calls[0])
             assert plan.summary()["hash"] is not None, plan.summary()["fallbacks"]
+
+
+@pytest.mark.parametrize("number", range(0, PROGRAMS, 5))
+def test_a_random_program_gives_the_same_bits_on_any_number_of_threads(number, cut_everything):
+    program = Program(number)
+    gradient = pb.value_and_grad(program.loss, wrt=tuple(range(len(program.shapes))))
+    for function in (gradient, program.values):
+        plan = pb.compile(function, tier="native")
+        found = {}
+        for threads in (1, 2, 7):
+            with pb.threads(threads), contextlib.suppress(pb.errors.PullbackError):  # refused on the tape as well
+                found[threads] = repr_of_bits([plan(*args) for args in program.calls])
+        assert len(set(found.values())) <= 1
+        assert len(found) in {0, 3}
+
+
+def repr_of_bits(tree):
+    """All numbers of a tree of results, to the last bit."""
+    if isinstance(tree, (tuple, list)):
+        return tuple(map(repr_of_bits, tree))
+    return np.asarray(tree).tobytes()

@@ -153,7 +153,8 @@ class InstancePart(Part):
 
     def build(self, substitution: Substitution) -> Any:
         """An object of the same class with other attributes."""
-        made = substitution.copies[id(self)] = object.__new__(type(self.original))
+        kind = type(self.original)
+        made = substitution.copies[id(self)] = kind() if kind is types.SimpleNamespace else object.__new__(kind)
         for name, part in self.attributes.items():
             object.__setattr__(made, name, part.rebuilt(substitution))
         substitution.note(self.name, made)

@@ -23,6 +23,7 @@ from pullback.compiling import code_facts
 from pullback.compiling.constancy import (
     C_DESCRIPTORS,
     CONSTANT_PACKAGES,
+    HARMLESS_ATTRIBUTES,
     LRU_CACHE,
     functions_of,
     holds_what_cannot_be_seen,
@@ -270,9 +271,11 @@ class Surroundings:
         self._watch(getter, value, name)
         if isinstance(value, types.ModuleType) and not is_constant(value):
             return self._look_into_module(name, value, [()], comparing=comparing)
-        if is_suspicious(value) or getattr(value, "__name__", None) in code_facts.READING_FILES:
-            self._is_suspicious = True
+        self._is_suspicious |= is_suspicious(value)
         if is_constant(value):
+            return Part(value)
+        if type(value) is set and is_constant(frozenset(value)):
+            self._watch(lambda: frozenset(value), frozenset(value), name)
             return Part(value)
         if isinstance(value, Block):
             array = self._look_at(f"{name}.array", lambda: value.array, comparing=comparing)
@@ -354,7 +357,7 @@ class Surroundings:
         if _is_of_another_package(function) and code not in self.looked_into and function is not self.function:
             self.left_out.add(code)
             return
-        for attribute in function.__dict__.keys() - {"__wrapped__"}:
+        for attribute in function.__dict__.keys() - HARMLESS_ATTRIBUTES:
             part.obstacle = (
                 f"{function.__name__} has an attribute {attribute}, which may change; pass it as an argument"
             )
@@ -400,8 +403,10 @@ class Surroundings:
             self._look_at_import(function, found, part)
         if code_facts.globals_assigned(code):
             part.against_inputs = f"{name} assigns a global; return the value instead"
-        if code_facts.asks_for_ndarray(code):
-            part.obstacle = f"{name} asks whether a value is an ndarray, which a traced value is not; ask for its shape"
+        if code_facts.asks_for_type(code):
+            part.obstacle = (
+                f"{name} asks for type(x) and ndarray, which a traced value is not; ask isinstance(x, numpy.ndarray)"
+            )
 
     def _look_at_import(self, function: types.FunctionType, found: code_facts.Import, part: FunctionPart) -> None:
         """An import inside a function gives the module itself and no copy, so what is read of it is compared."""

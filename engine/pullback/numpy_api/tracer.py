@@ -42,6 +42,7 @@ def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
 
 
 _RETURN_IT = "return the value from the function first"
+_NO_MEMORY = "it may have no memory of its own; ask the arguments before they are traced"
 _NO_WRITING = "its memory is not for anybody to see"
 
 #: Functions whose results NumPy gives as views of their first operand, or of each operand.
@@ -140,6 +141,29 @@ def _in_place(function: Any) -> Callable[..., Any]:
     return method
 
 
+class _OfMemory:
+    """An attribute of an array in memory: a traced value has it, as an array does, and refuses its use."""
+
+    __slots__ = ("_owner", "_text")
+
+    def __init__(self, owner: "Tracer", text: str) -> None:
+        self._owner = owner
+        self._text = text
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise self._owner.refused(TracingError(self._text))
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise self._owner.refused(TracingError(self._text))
+
+    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _of_memory(name: str, remedy: str) -> property:
+    return property(lambda self: _OfMemory(self, f"x.{name} is not for a traced value; {remedy}"))
+
+
 def class_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> type:
     """The class of what NumPy's functions give: an array, or a scalar where there is no axis."""
     return np.ndarray if shape else dtype.type
@@ -156,6 +180,10 @@ class Tracer(Traced):
     def __class__(self) -> type:  # type: ignore[override]  # isinstance asks for it where type() does not tell
         """The class of the value: ndarray, a NumPy scalar or a Python number. The engine itself asks `type`."""
         return class_of(self.shape, self.dtype)
+
+    def refused(self, error: Exception) -> Exception:
+        """The error, for a trace that has to know of it."""
+        return error
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -202,6 +230,15 @@ class Tracer(Traced):
     @property
     def imag(self) -> Any:
         return np.imag(self)  # type: ignore[call-overload]
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    flags = _of_memory("flags", _NO_MEMORY)
+    strides = _of_memory("strides", _NO_MEMORY)
+    data = _of_memory("data", _NO_MEMORY)
+    ctypes = _of_memory("ctypes", _NO_MEMORY)
 
     @property
     def flat(self) -> Any:
@@ -523,6 +560,14 @@ class Tracer(Traced):
     partition = _refused("partition", "write numpy.partition(x, kth), which gives a new array")
     setfield = _refused("setfield", _NO_WRITING)
     setflags = _refused("setflags", _NO_WRITING)
+    to_device = _refused("to_device", "move the arguments")
+    as_integer_ratio = _refused("as_integer_ratio", _RETURN_IT)
+    hex = _refused("hex", _RETURN_IT)
+    fromhex = _refused("fromhex", "call float.fromhex")
+    __reduce_ex__ = _refused("pickle", _RETURN_IT)
+
+    def is_integer(self) -> Any:
+        return logic.equal(rounding.floor(self), self)
 
 
 def writable(value: Any) -> Any:

@@ -19,6 +19,7 @@ from pullback.passes.loops.sums import sum_after_loops
 from pullback.passes.loops.taking_in import take_in
 from pullback.passes.lowering import lower
 from pullback.passes.masks import mask_before_spreading
+from pullback.passes.outer_products import join_outer_products
 from pullback.passes.parts import join_parts
 from pullback.passes.slices import slice_operands
 from pullback.passes.stores import forward_stores
@@ -100,6 +101,8 @@ def simplify(graph: Graph, stages: Stages, *, lowered: bool = False, looping: bo
     for name, run_pass in _passes_for(graph):
         graph = stages.add(name, run_pass(graph))
     if lowered and not any(node.primitive.effect.writes for node in graph.nodes):
+        if looping:
+            graph = stages.add("outer products", join_outer_products(graph))
         graph = stages.add("products", turn_products(graph))
     if lowered and looping and any(node.bodies() for node in graph.nodes):
         graph = stages.add("loops: shifting", shift_carries(graph))

@@ -37,7 +37,7 @@ from pullback.rules.lu_factors import lu, lu_solve
 from pullback.rules.reductions import prod, sum_
 from pullback.rules.softmax import quiet_log
 from pullback.rules.systems import inv, solve
-from pullback.rules.triangular import solve_triangular
+from pullback.rules.triangular import LEAST_ROWS, solve_triangular
 
 _DTYPES = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _FACTORED = frozenset({solve, inv, slogdet, det})
@@ -86,7 +86,8 @@ class _Walk:
             return False
         if self.native:
             return True
-        return node.primitive is solve and all(len(atom.type.shape) == 2 for atom in node.inputs)
+        is_stack = any(len(atom.type.shape) > 2 for atom in node.inputs)
+        return node.primitive is solve and not is_stack and node.inputs[0].type.shape[-1] >= LEAST_ROWS
 
     def written(self, node: Node) -> tuple[Atom, ...] | None:
         """The results of a node in other rules; None where it is left as it is."""

@@ -37,7 +37,7 @@ from pullback.rules.matrices import (
     transposed,
 )
 from pullback.rules.systems import solve
-from pullback.rules.triangular import solve_triangular
+from pullback.rules.triangular import LEAST_ROWS, solve_triangular
 
 
 def _divided(b: Any, a: Any) -> Any:
@@ -60,9 +60,9 @@ def _pull_cholesky(needed: Sequence[bool], v: Any, y: Any, operands: Sequence[An
 # --- the pullback of real Cholesky factors: s = l^-T lower_half(l^T v) l^-1, made symmetric ---------------------------------
 def _in_lower(l: Any, right: Any, *, trans: int) -> Any:  # noqa: E741 - the factor
     """Solve with a lower triangle or its transpose."""
-    if np.ndim(l) == 2:
+    if np.ndim(l) == 2 and np.shape(l)[-1] >= LEAST_ROWS:
         return solve_triangular(l, right, trans=trans, lower=True, unit_diagonal=False)
-    return solve(transposed(l) if trans else l, right)  # stacks: one call of NumPy for all of them
+    return solve(transposed(l) if trans else l, right)  # of stacks in one call of NumPy
 
 
 def _pulled(l: Any, v: Any) -> Any:  # noqa: E741

@@ -25,22 +25,26 @@ ORDER_DTYPE = np.dtype(np.int32)
 
 
 def _factor(a: Any) -> tuple[Any, Any, Any]:
+    if a.ndim == 2:
+        return _factor_one(a)
+    stack, size = a.shape[:-2], a.shape[-1]
+    factors, order = np.empty(a.shape, a.dtype), np.empty((*stack, size), ORDER_DTYPE)
+    parity = np.empty(stack, a.dtype)
+    for place in np.ndindex(stack):
+        factors[place], order[place], parity[place] = _factor_one(a[place])
+    return factors, order, parity
+
+
+def _factor_one(a: Any) -> tuple[Any, Any, Any]:
     from scipy.linalg import lapack  # noqa: PLC0415 (SciPy is loaded when it is first needed)
 
-    stack, size = a.shape[:-2], a.shape[-1]
-    factorize = lapack.sgetrf if a.dtype == np.float32 else lapack.dgetrf
-    factors = np.empty(a.shape, a.dtype)
-    order = np.empty((*stack, size), ORDER_DTYPE)
-    parity = np.ones(stack, a.dtype)
-    for place in np.ndindex(stack):
-        turned, swaps, _ = factorize(a[place])
-        factors[place] = turned.T
-        rows = list(range(size))
-        for row, other in enumerate(swaps.tolist()):
+    turned, swaps, _ = (lapack.sgetrf if a.dtype == np.float32 else lapack.dgetrf)(a)
+    rows, parity = list(range(len(a))), 1
+    for row, other in enumerate(swaps.tolist()):
+        if row != other:
             rows[row], rows[other] = rows[other], rows[row]
-        order[place] = rows
-        parity[place] = 1 - 2 * (np.count_nonzero(swaps != np.arange(size)) % 2)
-    return factors, order, parity
+            parity = -parity
+    return turned.T, np.array(rows, ORDER_DTYPE), a.dtype.type(parity)
 
 
 def _factor_types(a: ArrayType) -> tuple[ArrayType, ...]:
@@ -50,23 +54,29 @@ def _factor_types(a: ArrayType) -> tuple[ArrayType, ...]:
 
 
 def _solve(factors: Any, order: Any, b: Any, *, trans: bool) -> Any:
-    from scipy.linalg import lapack  # noqa: PLC0415 (SciPy is loaded when it is first needed)
-
-    if not np.all(np.diagonal(factors, 0, -2, -1)):
-        raise np.linalg.LinAlgError("Singular matrix")
-    substitute = lapack.sgetrs if factors.dtype == np.float32 else lapack.dgetrs
+    if factors.ndim == 2 == b.ndim:
+        return _solve_one(factors, order, b, trans=trans)
     stack = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
-    in_order = np.arange(factors.shape[-1])
     factors = np.broadcast_to(factors, (*stack, *factors.shape[-2:]))
     order = np.broadcast_to(order, (*stack, order.shape[-1]))
     b = np.broadcast_to(b, (*stack, *b.shape[-2:]))
     x = np.empty(b.shape, factors.dtype)
     for place in np.ndindex(stack):
-        rows = order[place]
-        if trans:
-            x[place][rows] = substitute(factors[place].T, in_order, b[place], trans=1)[0]
-        else:
-            x[place] = substitute(factors[place].T, in_order, b[place][rows])[0]
+        x[place] = _solve_one(factors[place], order[place], b[place], trans=trans)
+    return x
+
+
+def _solve_one(factors: Any, order: Any, b: Any, *, trans: bool) -> Any:
+    from scipy.linalg import lapack  # noqa: PLC0415 (SciPy is loaded when it is first needed)
+
+    if not factors.diagonal().all():
+        raise np.linalg.LinAlgError("Singular matrix")
+    substitute = lapack.sgetrs if factors.dtype == np.float32 else lapack.dgetrs
+    in_order = np.arange(len(factors))
+    if not trans:
+        return np.ascontiguousarray(substitute(factors.T, in_order, b[order])[0])
+    x = np.empty(b.shape, factors.dtype)
+    x[order] = substitute(factors.T, in_order, b, trans=1)[0]
     return x
 
 

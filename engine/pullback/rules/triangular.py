@@ -16,6 +16,9 @@ from pullback.rules.matrices import MatrixFunction, adjoint, conjugate, transpos
 from pullback.rules.stacks import over_stacks
 from pullback.rules.systems import solve
 
+#: For matrices of fewer rows NumPy's `solve` is faster than SciPy's functions, by what these cost in Python.
+LEAST_ROWS = 16
+
 
 @over_stacks
 def _solve(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal: bool) -> Any:

@@ -48,7 +48,12 @@ class GraphTracer(Tracer):
         observed = self.recorder.observed
         if type_.shape or observed is None or sys._getframe(1).f_code.co_filename.startswith(_ENGINE):  # noqa: SLF001
             return class_of(type_.shape, type_.dtype)
-        return type(observed.value(self.variable))
+        refused = self.recorder.refused
+        try:
+            return type(observed.value(self.variable))
+        except NeedsValueError:  # what pb.inplace wrote
+            self.recorder.refused = refused
+            return class_of(type_.shape, type_.dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,6 +102,10 @@ class GraphTracer(Tracer):
     def __setitem__(self, key: Any, value: Any) -> None:
         with self.recorder.remembering():
             super().__setitem__(key, value)
+
+    def refused(self, error: Exception) -> Exception:
+        """The error, remembered."""
+        return self.recorder.refusal(error)
 
     def __getattr__(self, name: str) -> NoReturn:
         if hasattr(np.ndarray, name) and not name.startswith("__"):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.native import availability
 
 
 def rng():
@@ -55,8 +56,12 @@ def test_matrices_that_are_computed_alike_share_factors(native_only):
 
 @pytest.mark.parametrize("tier", ["fused", "stateful"])
 def test_the_interpreter_has_factors_where_two_solves_share_them(tier):
-    shared = rules_of(lambda a, b: np.sum(np.linalg.solve(a, b) ** 2), regular(4, 4), np.ones(4), tier=tier)
+    def solved(a, b):
+        return np.sum(np.linalg.solve(a, b) ** 2)
+
+    shared = rules_of(solved, regular(20, 20), np.ones(20), tier=tier)
     assert (shared["lu"], shared["lu_solve"]) == (1, 2)
+    assert "lu" not in rules_of(solved, regular(4, 4), np.ones(4), tier=tier)  # NumPy's solve is one short call
     stacks = rules_of(lambda a, b: np.sum(np.linalg.solve(a, b)), regular(5, 4, 4), np.ones((4, 1)), tier=tier)
     assert "lu" not in stacks  # NumPy goes over a stack in one call
 
@@ -86,10 +91,40 @@ def test_the_factors_of_a_matrix_that_no_step_changes_are_computed_before_the_lo
     assert rules_of(steps, regular(4, 4), np.ones(4))["lu"] == 1
 
 
+def test_a_filter_written_as_a_loop_of_python_is_one_native_loop(native_only):
+    def likelihood(a, r, observed):
+        mean, spread, total = np.zeros(3), np.eye(3), 0.0
+        for step in range(30):
+            mean, spread = a @ mean, a @ spread @ a.T + np.eye(3)
+            seen = spread + np.diag(r)
+            missed = observed[step] - mean
+            total = total + missed @ np.linalg.solve(seen, missed) + np.linalg.slogdet(seen)[1]
+            gain = spread @ np.linalg.inv(seen)
+            mean, spread = mean + gain @ missed, spread - gain @ spread
+        return total
+
+    args = regular(3, 3) / 3, np.ones(3), rng().normal(size=(30, 3))
+    plan = pb.compile(pb.value_and_grad(likelihood, wrt=(0, 1, 2)))
+    for found, expected in zip(plan(*args)[1], pb.grad(likelihood, wrt=(0, 1, 2))(*args), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+    assert plan.summary()["fallbacks"] == []
+    names = [node.primitive.name for node in plan._last.stages.graphs[-1][1].nodes]
+    assert names.count("scan") == 2
+    assert names.count("lu") < 5  # of steps that are not as the others; 30 as written
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("stack", [(), (11,)], ids=str)
+def test_determinants_have_their_gradient_at_singular_matrices_too(size, stack):
+    a = rng().normal(size=(*stack, size, size))
+    a[..., -1, :] = a[..., 0, :] if size > 1 else 0
+    plan = pb.compile(pb.grad(lambda a: np.sum(np.linalg.det(a))))
+    np.testing.assert_allclose(plan(a), pb.grad(lambda a: np.sum(np.linalg.det(a)))(a), rtol=1e-9, atol=1e-12)
+    assert bool(plan.summary()["fallbacks"]) == (size > 4 or availability.why_not() is not None)
+
+
 @pytest.fixture
 def native_only():
-    from pullback.backends.native import availability
-
     if availability.why_not():
         pytest.skip(f"no native programs: {availability.why_not()}")
 

@@ -26,6 +26,7 @@ from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.types import ArrayType
 from pullback.passes.dead_code import drop_dead
 from pullback.passes.lowering import lower
+from pullback.passes.systems import factor_systems
 from pullback.planning.schedule import flops_of
 
 #: Cycles for a vector of results up to which NumPy's loops are as fast as ours; division takes 16, sine 60.
@@ -169,7 +170,8 @@ def split(graph: Graph) -> Split:
 def becomes_native(node: Node) -> bool:
     """Whether a node, or all of what it is written out as, is native."""
     inputs = dict.fromkeys(atom for atom in node.inputs if isinstance(atom, Var))
-    return not any(map(why_not, lower(Graph(tuple(inputs), (), (node,), node.outputs)).nodes))
+    alone = factor_systems(Graph(tuple(inputs), (), (node,), node.outputs), native=True)
+    return not any(map(why_not, lower(alone).nodes))
 
 
 def _phases(graph: Graph, reasons: dict[int, str | None]) -> dict[int, int]:

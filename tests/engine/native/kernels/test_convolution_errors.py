@@ -141,6 +141,20 @@ def test_what_meets_no_number_is_zero():
     check(WEIGHTS["middle columns"](random).astype("f4"), x, y_bar)
 
 
+@pytest.mark.parametrize("met", [COLUMN % 3 == 0, (ROW % 3 == 0) & (COLUMN % 3 == 0), COLUMN % 3 != 0])
+def test_weights_may_be_small_where_the_numbers_are(met):
+    """The condition for quads is an equality for such data; it holds down to a ratio of about 0.2, and so do results."""
+    random = np.random.default_rng(0)
+    small = met[0, :3, :3] if met.shape[1] > 1 else np.broadcast_to(met[0, :, :3], (3, 3))
+    met = np.broadcast_to(met, X_SHAPE)
+    for ratio in (0.5, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05):
+        w = random.uniform(1, 1.5, W_SHAPE) * random.choice([-1, 1], (OUTS, 1, 3, 3)) * np.where(small, ratio, 1)
+        x = random.uniform(1, 1.5, X_SHAPE) * random.choice([-1, 1], (1, 1, *X_SHAPE[2:])) * met
+        y_bar = random.uniform(1, 1.5, Y_SHAPE) * met[..., ::-1, ::-1]
+        for dtype in ("f4", "f8"):
+            check(w.astype(dtype), x.astype(dtype), y_bar.astype(dtype))
+
+
 @st.composite
 def arrays(draw, shape):
     """Numbers whose magnitudes, zeros and repetition go by channel, row, column, or place."""

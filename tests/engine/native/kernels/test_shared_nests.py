@@ -8,6 +8,7 @@ import pytest
 import pullback as pb
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import shared_nests
+from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.blocks import in_blocks
 from pullback.backends.native.kernels.nests import Nest, Read, Reduction, Step, Write, emit_nest
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
@@ -26,6 +27,7 @@ def worth_it(monkeypatch):
     monkeypatch.setattr(shared_nests, "LINE", 4)
     monkeypatch.setattr(shared_nests, "STRETCH", 4)
     monkeypatch.setattr(sharing, "SHARED_FROM_NS", 1.0)
+    monkeypatch.setattr(sharing, "LEAST_BLOCK_NS", 10.0)
     monkeypatch.setattr(sharing, "BLOCK_NS", 100.0)
 
 
@@ -101,6 +103,14 @@ def floats(*shape, dtype=F8):
 @pytest.mark.parametrize("space", [(40, 33), (41, 33), (7, 200), (3, 5, 70), (2000,), (2048,), (2001,)])
 def test_elementwise(space, worth_it):
     check(space, [floats(*space), floats(*space[-1:])], [product(0, 1, F8)], writes=[2], reductions=[])
+
+
+@pytest.mark.parametrize("period", [2, 3, 5, 7])
+def test_an_operand_that_begins_again_in_every_short_row(period, worth_it):
+    arrays = [floats(500, period), floats(period)]
+    check((500, period), arrays, [product(0, 1, F8)], writes=[2], reductions=[])
+    assert with_few_axes(nest_of((500, period), arrays, [product(0, 1, F8)], [2], [])[0], 512).period == period
+    check((500, period), arrays, [product(0, 1, F8)], writes=[2], reductions=[(2, "sum", (0, 1))])
 
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])

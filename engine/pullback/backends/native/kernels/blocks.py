@@ -127,7 +127,9 @@ def block_of(nest: Nest, cuts: Sequence[Cut], sizes: Sizes) -> Nest:
 
 
 def _step(nest: Nest, operand: Read | Write | Reduction, cuts: Sequence[Cut], along: Cut) -> int:
-    """How far an operand moves from one block to the next."""
+    """How far an operand moves from one block to the next; blocks begin where a period does."""
+    if isinstance(operand, Read) and operand.period and along.axis == len(nest.space) - 1:
+        return 0
     if not isinstance(operand, Reduction) or not is_combined(operand, cuts):
         return operand.strides[along.axis] * along.size
     if along.axis not in operand.axes:

@@ -1,4 +1,4 @@
-"""Emission of LU and Cholesky factors, and of the pullback of the latter."""
+"""Emission of LU and Cholesky factors, of the pullback of the latter, and of adjugates, the derivatives of determinants."""
 
 from collections.abc import Sequence
 
@@ -21,6 +21,7 @@ from pullback.backends.native.kernels.moving import copy_into
 from pullback.backends.native.writing.function import Function
 from pullback.backends.native.writing.lanes import Lanes
 from pullback.ir.graph import Node
+from pullback.rules.determinants import adjugate
 from pullback.rules.factorizations import cholesky, cholesky_pull
 from pullback.rules.lu_factors import lu
 
@@ -178,3 +179,35 @@ def _emit_cholesky_pull(
     pointers = [factor.pointer, result.pointer, scratch]
     in_blocks = ("cholesky_pull", factor.layout, result.layout)
     emission.kernel(in_blocks, f"cholesky_pull_{size}", pointers, build, can_fail=True)
+
+
+#: Rows of matrices whose cofactors are written out: three to five times as many multiplications for each more.
+_COFACTORS = 4
+
+
+def _why_no_adjugate(node: Node) -> str | None:
+    size = node.inputs[0].type.shape[-1]
+    return why_not(node) if size <= _COFACTORS else f"adjugate of {size} x {size} has no native form"
+
+
+@emits(adjugate, supports=_why_no_adjugate)
+def _emit_adjugate(
+    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (a,), (result,) = operands, results
+    size, stack = a.shape[-1], a.shape[:-2]
+
+    def build(function: Function, arguments: Sequence[str]) -> None:
+        grouping = Grouping.of(stack, emission.lanes_of(a.dtype))
+        lanes = Lanes(function, a.dtype, grouping.width)
+
+        def write(places: Sequence[Place]) -> None:
+            found = small.adjugate(lanes, rows_of(lanes, places[0], size))
+            for i in range(size):
+                for j in range(size):
+                    places[1].store(lanes, found[i][j], i, j)
+
+        grouping.each(function, list(zip(arguments, (a, result), (2, 2), strict=True)), write)
+
+    key = ("adjugate", a.layout, result.layout)
+    emission.kernel(key, f"adjugate_{size}", [a.pointer, result.pointer], build)

@@ -1,4 +1,4 @@
-"""Matrices of few rows, written out: elimination, substitution, Cholesky factors and their pullback on names of registers.
+"""Matrices of few rows, written out: elimination, substitution, Cholesky factors and their pullback, adjugates, on registers.
 
 A matrix is a list of rows of names; a name holds an element of as many matrices as there are lanes. Pivots are the largest
 magnitudes, the first of equal ones, as LAPACK's; rows change places by selecting, so that lanes may have different orders.
@@ -89,3 +89,28 @@ def pull_cholesky(lanes: Lanes, factor: Rows, v: Rows) -> None:
                 minus = lanes.neg(v[i][j])
                 v[j][k] = lanes.mul_add(minus, factor[i][k], v[j][k])
                 v[i][k] = lanes.mul_add(minus, factor[j][k], v[i][k])
+
+
+def adjugate(lanes: Lanes, rows: Rows) -> Rows:
+    """The transpose of the cofactors, from smaller determinants: right at singular matrices too."""
+    known: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
+
+    def determinant(of: tuple[int, ...], columns: tuple[int, ...]) -> str:
+        """Of some rows and columns, along the first of these rows."""
+        if not of:
+            return lanes.constant(1)
+        if (of, columns) not in known:
+            total = ""
+            for k, column in enumerate(columns):
+                minor = determinant(of[1:], columns[:k] + columns[k + 1 :])
+                element = lanes.neg(rows[of[0]][column]) if k % 2 else rows[of[0]][column]
+                total = lanes.mul_add(element, minor, total) if total else lanes.mul(element, minor)
+            known[of, columns] = total
+        return known[of, columns]
+
+    def cofactor(row: int, column: int) -> str:
+        others = [tuple(k for k in range(len(rows)) if k != taken) for taken in (row, column)]
+        value = determinant(others[0], others[1])
+        return lanes.neg(value) if (row + column) % 2 else value
+
+    return [[cofactor(row, column) for row in range(len(rows))] for column in range(len(rows))]

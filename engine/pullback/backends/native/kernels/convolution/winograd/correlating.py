@@ -1,12 +1,11 @@
 """A correlation by quads, as a kernel.
 
-    weights packed, and their terms
     for blocks of examples and rows:  copy the block with its zeros;  which quads are in doubt
         for panels of quads:  the terms of their patches, products with those of weights, quads from the sums
         quads in doubt, one by one and directly
         the rows of the block to where they belong
 
-Lanes are quads. Terms are written just as the products read them. A quad with a result that is not finite is in doubt, too.
+Weights are packed and transformed before, by a kernel of their own. Lanes are quads. Terms are written just as the products read them. A quad with a result that is not finite is in doubt, too.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from pullback.backends.native.kernels.convolution.winograd.plans import QUAD, TE
 from pullback.backends.native.kernels.convolution.winograd.singly import write_quads_in_doubt
 from pullback.backends.native.kernels.convolution.winograd.spread import count_doubts, set_doubts, write_doubts
 from pullback.backends.native.kernels.convolution.winograd.transforms import quad_of_terms, terms_of_patch
-from pullback.backends.native.kernels.convolution.winograd.weights import write_weights
+from pullback.backends.native.kernels.convolution.winograd.weights import Made
 from pullback.backends.native.kernels.tiles import Column, Factor, sum_products
 from pullback.backends.native.kernels.tiles import Tile as Products
 from pullback.backends.native.writing.function import Function, Index
@@ -32,39 +31,34 @@ _CHAIN = 16
 _MOST_IN_DOUBT = 0.25
 
 
-def write_quads(function: Function, plan: QuadPlan, weights: str, source: str, target: str, scratch: str) -> None:
-    """The body of a kernel."""
-    _Writer(function, plan, weights, source, target, scratch).write()
+def write_quads(function: Function, plan: QuadPlan, made: str, source: str, target: str, scratch: str) -> None:
+    """The body of a kernel; `made` is what `write_weights` has made."""
+    _Writer(function, plan, made, source, target, scratch).write()
 
 
 class _Writer:
-    def __init__(
-        self, function: Function, plan: QuadPlan, weights: str, source: str, target: str, scratch: str
-    ) -> None:
+    def __init__(self, function: Function, plan: QuadPlan, made: str, source: str, target: str, scratch: str) -> None:
         self.function = function
         self.plan = plan
         self.correlation = plan.correlation
         self.lanes = Lanes(function, plan.correlation.dtype, plan.lanes)
         self.element = memory_type(plan.correlation.dtype)
-        self.weights = weights
+        self.made = Made.at(function, plan, made)
         self.source = source
         self.target = target
         self.copy = scratch
         self.measures = self._at(self.copy, plan.copied)
         self.doubts = self._at(self.measures, 2 * plan.measured)
         self.lines = self._at(self.doubts, plan.doubts)
-        self.packed = self._at(self.lines, plan.lines)
-        self.weight_terms = self._at(self.packed, plan.packed)
-        self.patch_terms = self._at(self.weight_terms, TERMS * plan.weight_terms)
+        self.patch_terms = self._at(self.lines, plan.lines)
         self.quad_terms = self._at(self.patch_terms, TERMS * plan.patch_terms)
 
     def _at(self, pointer: str, index: Index) -> str:
         return self.function.element(pointer, index, self.element)
 
     def write(self) -> None:
-        """Weights, blocks, panels, rows."""
+        """Blocks, panels, rows."""
         function, plan, correlation = self.function, self.plan, self.correlation
-        least_spreads = write_weights(function, plan, self.weights, self.packed, self.weight_terms)
         clear_row(function, self.lanes, self.copy, plan.copied + 2 * plan.measured)
         with ExitStack() as stack:
             starts = [
@@ -72,14 +66,14 @@ class _Writer:
                 for axis, count in zip(plan.planes.axes, plan.block, strict=True)
             ]
             fill(function, self.lanes, correlation.source, plan.planes, self.source, starts, self.copy)
-            write_doubts(function, plan, self.copy, self.measures, least_spreads, self.doubts)
+            write_doubts(function, plan, self.copy, self.measures, self.made.spreads, self.doubts)
             first = 0
             for tile, panels in plan.panels:
                 length = tile.vectors * plan.lanes
                 with function.loop(first, first + panels * length, length) as start:
                     self._write_panel(start, tile)
                 first += panels * length
-            write_quads_in_doubt(function, plan, self.copy, self.packed, self.doubts, self.lines)
+            write_quads_in_doubt(function, plan, self.copy, self.made.packed, self.doubts, self.lines)
             self._write_rows(starts)
 
     # --- a panel ----------------------------------------------------------------------------------------------------
@@ -115,7 +109,7 @@ class _Writer:
         function, plan, lanes = self.function, self.plan, self.lanes
         length = vectors * lanes.width
         with function.loop(0, TERMS) as term, overlapping(function, self.correlation.outs, outs) as out:
-            weights = self._at(self.weight_terms, function.offset((term, plan.weight_terms), (out, 1)))
+            weights = self._at(self.made.terms, function.offset((term, plan.weight_terms), (out, 1)))
             patches = self._at(self.patch_terms, function.mul(term, plan.patch_terms))
             totals = self._sum_chains(outs, vectors, weights, patches)
             quads = self._at(self.quad_terms, function.offset((term, plan.quad_terms), (out, length)))

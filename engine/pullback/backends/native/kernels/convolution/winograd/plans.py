@@ -61,13 +61,14 @@ class QuadPlan:
         return self.tile.vectors * self.lanes
 
     @property
-    def _line(self) -> int:
+    def line(self) -> int:
+        """Elements in a line of the cache."""
         return _LINE_BYTES // self.correlation.dtype.itemsize
 
     def _apart(self, count: int) -> int:
         """So many numbers as an odd number of lines of the cache: an even number of them apart would share its places."""
-        lines = -(-count // self._line)
-        return (lines + 1 - lines % 2) * self._line
+        lines = -(-count // self.line)
+        return (lines + 1 - lines % 2) * self.line
 
     @property
     def places(self) -> int:
@@ -111,7 +112,7 @@ class QuadPlan:
     @property
     def measured(self) -> int:
         """Elements for what is measured at all places of the copy, and for what is read past its end."""
-        return self.planes.channel_pitch + (self.tile.vectors + 1) * max(self.lanes, self._line)
+        return self.planes.channel_pitch + (self.tile.vectors + 1) * max(self.lanes, self.line)
 
     @property
     def patch_terms(self) -> int:
@@ -131,7 +132,7 @@ class QuadPlan:
     @property
     def copied(self) -> int:
         """Elements of the copy, and of what is read past its end."""
-        return self.planes.size + (self.tile.vectors + 1) * max(self.lanes, self._line)
+        return self.planes.size + (self.tile.vectors + 1) * max(self.lanes, self.line)
 
     @property
     def lines(self) -> int:
@@ -144,15 +145,15 @@ class QuadPlan:
         return self._apart(self.places)
 
     @property
-    def bytes(self) -> int:
-        """Memory that it needs, whatever the layouts."""
-        blocks = self.copied + 2 * self.measured + self.doubts + self.lines
-        return (blocks + self.packed + self.terms) * self.correlation.dtype.itemsize
+    def weight_bytes(self) -> int:
+        """Memory for what is made of the weights: how spread windows have to be, packed weights, terms."""
+        return (self.line + self.packed + TERMS * self.weight_terms) * self.correlation.dtype.itemsize
 
     @property
-    def terms(self) -> int:
-        """Elements of the terms of weights, patches and quads."""
-        return TERMS * (self.weight_terms + self.patch_terms + self.quad_terms)
+    def bytes(self) -> int:
+        """Memory that it needs beside that, whatever the layouts."""
+        blocks = self.copied + 2 * self.measured + self.doubts + self.lines
+        return (blocks + TERMS * (self.patch_terms + self.quad_terms)) * self.correlation.dtype.itemsize
 
     @property
     def cycles(self) -> float:
@@ -170,8 +171,8 @@ class QuadPlan:
         transforms = self.vectors * (ins * of_patches + outs * of_quads)
         copied, written, size = self.copied, self.lines, correlation.dtype.itemsize
         copies = _COPIED * copied + _WRITTEN * written
-        far = _FAR * (copied + written) * size * (self.bytes > _NEAR_BYTES)
-        terms = self.terms * size
+        far = _FAR * (copied + written) * size * (self.bytes + self.weight_bytes > _NEAR_BYTES)
+        terms = TERMS * (self.weight_terms + self.patch_terms + self.quad_terms) * size
         if terms > _NEAR_BYTES:
             far += _STREAMED * terms * sum(panels for _, panels in self.panels)
         window = _WEIGHED + _WEIGHED_AFAR * (TERMS * self.weight_terms * size > _MOST_WEIGHT_BYTES)

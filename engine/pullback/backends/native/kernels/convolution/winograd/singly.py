@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pullback.backends.native.kernels.convolution.rows import overlapping
+from pullback.backends.native.kernels.convolution.rows import by_turns, overlapping
 from pullback.backends.native.kernels.convolution.winograd.plans import QUAD, TAPS, QuadPlan
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
@@ -36,12 +36,22 @@ def _write_quad(function: Function, plan: QuadPlan, patch: str, packed: str, lin
         weights = function.element(packed, out, element)
         results = _sum(lanes, plan, patch, weights, vectors)
         target = function.element(line, function.mul(out, QUAD * plan.row_pitch), element)
-        for number, result in enumerate(results):
-            row, column = divmod(number, QUAD)
-            for vector, slot in enumerate(result):
-                first = vector * lanes.width * QUAD * plan.row_pitch
-                value = function.load(lanes.type, slot)
-                lanes.store(value, target, first + row * plan.row_pitch + column, stride=QUAD * plan.row_pitch)
+        for row in range(QUAD):
+            for vector, pair in enumerate(zip(*results[row * QUAD : (row + 1) * QUAD], strict=True)):
+                first = vector * lanes.width * QUAD * plan.row_pitch + row * plan.row_pitch
+                even, odd = (function.load(lanes.type, slot) for slot in pair)
+                _store_pairs(lanes, even, odd, function.element(target, first, element), QUAD * plan.row_pitch)
+
+
+def _store_pairs(lanes: Lanes, even: str, odd: str, target: str, pitch: int) -> None:
+    """Two numbers beside each other for each lane: half as many stores."""
+    function, element, half = lanes.function, memory_type(lanes.dtype), lanes.width // 2
+    two = Lanes(function, lanes.dtype, 2)
+    for part, both in enumerate(by_turns(lanes, even, odd)):
+        for number in range(half):
+            order = f"<2 x i32> <i32 {2 * number}, i32 {2 * number + 1}>"
+            piece = function.value(f"shufflevector {lanes.type} {both}, {lanes.type} poison, {order}")
+            two.store(piece, function.element(target, (part * half + number) * pitch, element))
 
 
 def _sum(lanes: Lanes, plan: QuadPlan, patch: str, weights: str, vectors: int) -> Sequence[Sequence[str]]:

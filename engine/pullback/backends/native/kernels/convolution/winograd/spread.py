@@ -10,18 +10,16 @@ from collections.abc import Sequence
 from functools import reduce
 
 from pullback.backends.native.kernels.convolution.winograd.plans import QuadPlan
-from pullback.backends.native.kernels.convolution.winograd.weights import least_square
+from pullback.backends.native.kernels.convolution.winograd.weights import EDGES, least_square
 from pullback.backends.native.writing.function import Function, Index
 from pullback.backends.native.writing.lanes import Lanes, memory_type
 
 
-def write_doubts(
-    function: Function, plan: QuadPlan, copy: str, measures: str, least_spreads: Sequence[str], doubts: str
-) -> None:
+def write_doubts(function: Function, plan: QuadPlan, copy: str, measures: str, least_spreads: str, doubts: str) -> None:
     """A number for each quad of the block: 0, or 1 where it is in doubt."""
     lanes = Lanes(function, plan.correlation.dtype, plan.lanes)
     _measure(lanes, plan, copy, measures)
-    least = [lanes.splat(spread) for spread in least_spreads]
+    least = [lanes.load(least_spreads, edge, stride=0) for edge in range(len(EDGES))]
     rows, columns = plan.offsets
     with function.loop(0, plan.places, lanes.width) as place:
         here = function.element(measures, place, memory_type(lanes.dtype))

@@ -10,7 +10,9 @@ have an outer row or column of zeros: what their weights lack does not count, an
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +32,7 @@ _LEVELS = (0.25, 0.6)
 _ROUNDED = 1 + 1 / 64
 
 
-def least_square(dtype: np.dtype[np.generic]) -> float:
+def least_square(dtype: np.dtype[Any]) -> float:
     """Squares that are smaller have lost digits."""
     return float(np.finfo(dtype).tiny) * 2.0**16
 
@@ -39,26 +41,44 @@ def least_square(dtype: np.dtype[np.generic]) -> float:
 EDGES = ((False, False), (False, True), (True, False), (True, True))
 
 
-def write_weights(function: Function, plan: QuadPlan, weights: str, packed: str, terms: str) -> list[str]:
-    """Pack them and compute their terms; gives the least spread of a window for each of EDGES, infinity where none is enough."""
-    return _Writer(function, plan, weights, packed, terms).write()
+def write_weights(function: Function, plan: QuadPlan, weights: str, memory: str) -> None:
+    """The body of a kernel: pack the weights, compute their terms, and the least spread of a window for each of EDGES."""
+    _Writer(function, plan, weights, Made.at(function, plan, memory)).write()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Where what is made of the weights lies."""
+
+    spreads: str
+    """The least spread of a window for each of EDGES, infinity where none is enough."""
+    packed: str
+    terms: str
+
+    @classmethod
+    def at(cls, function: Function, plan: QuadPlan, memory: str) -> "Made":
+        """From the beginning of `plan.weight_bytes`."""
+        element = memory_type(plan.correlation.dtype)
+        packed = function.element(memory, plan.line, element)
+        return cls(memory, packed, function.element(packed, plan.packed, element))
 
 
 class _Writer:
-    def __init__(self, function: Function, plan: QuadPlan, weights: str, packed: str, terms: str) -> None:
+    def __init__(self, function: Function, plan: QuadPlan, weights: str, made: Made) -> None:
         self.function = function
         self.plan = plan
         self.correlation = plan.correlation
         self.lanes = Lanes(function, plan.correlation.dtype, plan.lanes)
         self.element = memory_type(plan.correlation.dtype)
         self.weights = weights
-        self.packed = packed
-        self.terms = terms
+        self.spreads = made.spreads
+        self.packed = made.packed
+        self.terms = made.terms
 
     def _at(self, pointer: str, index: Index) -> str:
         return self.function.element(pointer, index, self.element)
 
-    def write(self) -> list[str]:
+    def write(self) -> None:
         """Pack, then go through all channels twice: the levels depend on the mean."""
         function, lanes, plan = self.function, self.lanes, self.plan
         self._pack()
@@ -68,9 +88,9 @@ class _Writer:
             norms, mean = self._write_terms(out)
             for slot, least in zip(most, self._least_spreads(out, norms, mean), strict=True):
                 function.store(lanes.type, self._larger(least, function.load(lanes.type, slot)), slot)
-        return [
-            one.mul(lanes.largest_lane(function.load(lanes.type, slot)), number(_ROUNDED, lanes.dtype)) for slot in most
-        ]
+        for edge, slot in enumerate(most):
+            largest = lanes.largest_lane(function.load(lanes.type, slot))
+            one.store(one.mul(largest, number(_ROUNDED, lanes.dtype)), self.spreads, edge)
 
     def _larger(self, a: str, b: str) -> str:
         return self.lanes.select(self.lanes.compare(">", a, b), a, b)
