@@ -52,6 +52,31 @@ def CACHED(v):
     return np.tanh(v) * v
 
 
+def rows_stored(a, b):
+    y = np.zeros_like(a)
+    y[0] = b[-1]
+    for row in range(1, len(a)):
+        y[row] = np.sin(y[row - 1]) + a[row]
+    return y
+
+
+def view_stored(a, b):
+    y = a * 1.0
+    part = y[..., 1:]
+    part += b[..., :1]
+    y[y > 0.4] = 0.2
+    part *= 0.5
+    return y
+
+
+def places_stored(a, b):
+    y = pb.numpy.array(a)
+    y[[0, 0, -1]] = b[0]
+    np.add.at(y, [0, 1, 0], b[-1])
+    y.T[0] = 0.3
+    return y * np.sum(y)
+
+
 def halving(v):
     return v if np.sum(v * v) < 1.0 else halving(v / 2)
 
@@ -117,6 +142,8 @@ pb.nn.conv({a}[None, None], {b}[:2, :2][None, None])|pb.nn.conv_bias_act({b}[:2,
 pb.scan(lambda h, x: (np.tanh(h + x), h * x), {a}[0], {a})[1]|pb.scan(lambda h, x: (h * 0.5 + x @ WEIGHTS.T, np.sum(h)), np.zeros(3), {a})[0]|pb.scan(lambda h, x: (np.sin(h + x),) * 2, {b}, {a}, reverse=True)[1]
 pb.fori_loop(0, 3, lambda i, h: np.tanh(h + {a} * i), {b})|pb.while_loop(lambda h: np.sum(h * h) > 0.5, lambda h: h * 0.7, {a})|pb.cond(np.sum({a}) > 0.2, lambda v: np.sin(v), lambda v: v * v, {b})
 pb.checkpoint(lambda v, w: np.tanh(v * w) + v)({a}, {b})|pb.stop_gradient({a}) * {b}|cubed({a})|pb.vmap(lambda v: np.tanh(v) * np.sum(v))({a})|pb.grad(lambda v: np.sum(np.sin(v) ** 2))({a})
+rows_stored({a}, {b})|view_stored({a}, {b})|places_stored({a}, {b})|pb.numpy.updated({a}, 0, {b})|pb.numpy.added({a}, [0, 0], {b})
+pb.vmap(lambda v: rows_stored(v, v))({a})|pb.scan(lambda h, x: (view_stored(h, h), x), {a}, {b})[0]|pb.checkpoint(rows_stored)({a}, {b})
 halving({a})|looped({a})|({a} if np.sum({a}) > 0.3 else {a} * 2)|sum({a}[i] * i for i in range(len({a})))|np.sum(np.stack([row * 0.5 for row in {a}]), axis=0)
 {a} * HOLDER.weights|{a} + HOLDER.parts[0]|{a} * HOLDER.parts[1]["last"]|{a} * local|{a} + WEIGHTS[:1]|{a} * np.arange(4)|np.ones_like({a}) * {b}|np.zeros((3, 4)) + {a}|{a} * (np.array([1.0, 2.0, 3.0, 4.0]) / 4)
 {a}.astype("f4") * {b}|{a} * np.float32(0.5)|np.real({a} * (1 + 2j) * {b})|np.abs(np.fft.fft({a}) + 3)|np.floor({a} * 3) * {b}|({a} > 0) * {b}|np.isnan({a}) + {b}|np.sign({a}) * {b}|({a} * 5).astype(int) * {b}

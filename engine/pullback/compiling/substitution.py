@@ -253,6 +253,7 @@ class FunctionPart(Part):
         made.__qualname__ = function.__qualname__
         made.__module__ = function.__module__
         made.__dict__.update(function.__dict__)
+        substitution.note(function.__name__, made.__dict__)
         for cell in self.cells.values():
             cell.fill(substitution)
         for name, part in self.globals_.items() if copied else ():
@@ -385,7 +386,7 @@ def _places(part: Part) -> Iterator[tuple[str, Any]]:
         yield part.name, part.original
     elif isinstance(part, InstancePart) and hasattr(part.original, "__dict__"):
         yield part.name, part.original.__dict__
-    elif isinstance(part, ModulePart):
+    elif isinstance(part, ModulePart | FunctionPart):
         yield part.original.__name__, part.original.__dict__
 
 

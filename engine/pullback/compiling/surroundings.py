@@ -472,8 +472,10 @@ class Surroundings:
                 if not (attribute.startswith("__") and attribute.endswith("__")):
                     self._look_at_attribute(name, part, (attribute,), comparing=comparing)
         if self._reads_any_attribute:
-            for part, name, _ in self._escaped.values():
-                self._watch(Names(part.original.__dict__), tuple(part.original.__dict__), name)
+            modules = [part.original for part, _, _ in self._escaped.values()]
+            functions = [part.original for part in self._walked.values() if isinstance(part, FunctionPart)]
+            for one in (*modules, *functions):
+                self._watch(Names(one.__dict__), tuple(one.__dict__), f"the attributes of {one.__name__}")
 
     def _look_into_container(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
         self._watch(Keys(getter), Keys(Fixed(value))(), f"the length or keys of {name}")

@@ -136,7 +136,7 @@ def _alone(array: Any) -> Any:
     memory = array.memory
     if not isinstance(memory, Contents) or memory.born is not innermost_trace() or not is_held_once(memory, "value"):
         return None
-    holder = memory
+    holder: Any = memory
     if isinstance(memory.value, Traced):
         if memory.value.trace is not memory.born or not hasattr(memory.value, "value"):
             return None
@@ -254,14 +254,16 @@ def _has_ellipsis(key: Any) -> bool:
 def viewed(base: Any, result: Any, show: Callable[[Any], Any], **further: Any) -> Any:
     """A result that NumPy gives as a view of the base; several are viewed one by one."""
     if isinstance(result, tuple | list):
-        return type(result)(
-            viewed(base, part, lambda array, number=number: show(array)[number]) for number, part in enumerate(result)
-        )
+        return type(result)(viewed(base, part, _part(show, number)) for number, part in enumerate(result))
     if not isinstance(base, Traced) or not isinstance(result, Traced) or result is base:
         return result
     now = result.current()
     result.memory = View(base, show, None if now is result else now, **further)
     return result
+
+
+def _part(show: Callable[[Any], Any], number: int) -> Callable[[Any], Any]:
+    return lambda array: show(array)[number]
 
 
 def read_key(base: Any, key: Any, result: Any) -> Any:

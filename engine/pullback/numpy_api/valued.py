@@ -17,8 +17,8 @@ class ValuedTracer(Tracer):
     __slots__ = ("value",)
     value: Any
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]  # as in Tracer
+    @property  # type: ignore[misc]  # as in Tracer
+    def __class__(self) -> type:
         """The class of the value."""
         kind: type = self.value.__class__
         return kind

@@ -1,12 +1,13 @@
 """NumPy's functions that write into an array they are given: stores under other names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.core.primitive import Traced, current
 from pullback.errors import NoRuleError, TracingError
+from pullback.numpy_api.keys import read
 from pullback.numpy_api.memory import assign, layout_of, store
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
 from pullback.numpy_api.shapes import reshape
@@ -51,6 +52,28 @@ def _truth(mask: Any) -> Any:
 def _put_in_line(a: Any, key: Any, v: Any) -> None:
     """Store into the elements as one line."""
     assign(a, reshape(updated(reshape(a, (a.size,)), key, v), a.shape))
+
+
+class Flat:
+    """`array.flat`: the elements as one line, to be read as copies and stored into."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        size: int = self._array.size
+        return size
+
+    def __getitem__(self, key: Any) -> Any:
+        return read(reshape(self._array.current(), (self._array.size,)), key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _put_in_line(self._array, key, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[place] for place in range(len(self)))
 
 
 @implements(np.put_along_axis)
@@ -126,8 +149,8 @@ def store_at(ufunc: Any, a: Any, indices: Any, *others: Any) -> None:
 
 
 def _may_repeat(a: Any, indices: Any) -> bool:
-    parts = [current(part) for part in (indices if isinstance(indices, tuple) else (indices,))]
-    if any(isinstance(part, Traced) and part.dtype.kind in "iu" for part in parts):
+    parts: list[Any] = [current(part) for part in (indices if isinstance(indices, tuple) else (indices,))]
+    if any(issubclass(type(part), Traced) and part.dtype.kind in "iu" for part in parts):
         return True
     counts = np.zeros(a.shape, np.intp)
     if not any(isinstance(part, Traced) for part in parts):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from pullback.ir.checker import check_graph
-from pullback.ir.graph import Graph
+from pullback.ir.graph import Graph, Node
 from pullback.passes.algebra import simplify_algebra
 from pullback.passes.common import merge_common
 from pullback.passes.dead_code import drop_dead
@@ -76,10 +76,12 @@ class Stages:
     graphs: list[tuple[str, Graph]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     """What the caller calls the inputs of the first graph."""
+    _typed: set[Node] = field(default_factory=set)
+    """Nodes that were checked: most passes change a few."""
 
     def add(self, name: str, graph: Graph) -> Graph:
         """Note a checked graph."""
-        self.graphs.append((name, check_graph(graph)))
+        self.graphs.append((name, check_graph(graph, self._typed)))
         return graph
 
 

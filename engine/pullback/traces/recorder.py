@@ -39,8 +39,8 @@ class GraphTracer(Tracer):
         """The same value under another name."""
         return GraphTracer(self.recorder, self.variable)
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]  # as in Tracer
+    @property  # type: ignore[misc]  # as in Tracer
+    def __class__(self) -> type:
         """The class of the value to be. Whether it is an array of shape () or a scalar is known once it is computed."""
         type_ = self.variable.type
         if type_.weak:

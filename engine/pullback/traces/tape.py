@@ -21,6 +21,7 @@ from pullback.numpy_api.valued import ValuedTracer, kind_of, refuse_other_kinds
 from pullback.rules.storing import STORES, Store
 from pullback.traces.cotangents import Accumulator, dense
 from pullback.traces.ownership import is_sole_owner
+from pullback.traces.tangents import UNREAD
 
 
 class TapeTracer(ValuedTracer):
@@ -36,7 +37,8 @@ class TapeTracer(ValuedTracer):
 
     def twin(self) -> "TapeTracer":
         """The same value under another name."""
-        return TapeTracer(self.trace, self.value, self.place)
+        trace: Any = self.trace
+        return TapeTracer(trace, self.value, self.place)
 
 
 class Record:
@@ -73,6 +75,7 @@ class Tape(Trace):
         self._stored: set[int] = set()  # the places of what stores gave, which the next store may write over
         self._once = False
         self._overwritten: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
+        self._returned: set[int] = set()  # the places of what was looked at beside the outputs
         self._run: Run | None = None
 
     def __enter__(self) -> Self:
@@ -92,6 +95,8 @@ class Tape(Trace):
     def value_of(self, value: Any) -> Any:
         """The plain value behind one of this tape's tracers; anything else is itself."""
         value = current(value)
+        if self._overwritten and isinstance(value, TapeTracer) and value.trace is self:
+            self._returned.add(value.place)
         return value.value if isinstance(value, TapeTracer) and value.trace is self else value
 
     def apply(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -192,12 +197,23 @@ class Tape(Trace):
                         f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
                     )
 
+    def _refuse_unread(self, outputs: Sequence[Any]) -> None:
+        """Refuse to differentiate where what pb.inplace returned is read by nobody: the array itself is, unseen."""
+        read = self._returned | {place for record in self.records for place in record.places if place is not None}
+        read.update(output.place for output in outputs if isinstance(output, TapeTracer) and output.trace is self)
+        for record in self.records:
+            is_plain = record.primitive.effect is Effect.OVERWRITES and record.places[0] is None
+            if is_plain and any(place is not None for place in record.places) and record.result_places[0] not in read:
+                raise OverwrittenError(UNREAD)
+
     def sweep(self, seeds: Sequence[tuple[Any, Any]], inputs: Sequence[TapeTracer], *, once: bool = False) -> list[Any]:
         """Cotangents of the inputs, from (traced output, cotangent) pairs; None where an input leads to no output.
 
         With `once` what was saved for an application is let go as soon as it has been pulled back.
         """
         self._once = once
+        if self._overwritten:
+            self._refuse_unread([output for output, _ in seeds])
         sums: list[Accumulator | None] = [None] * self.places
 
         for output, seed in seeds:

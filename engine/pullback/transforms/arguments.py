@@ -127,7 +127,12 @@ def differentiable(leaf: Any, function: Callable[..., Any]) -> Any:
             f"{name} cannot be differentiated by a {type(leaf).__name__}; pass an array or a number, "
             "or mark it constant with pb.cut"
         )
-    if isinstance(leaf, np.matrix | np.ma.MaskedArray):
+    # NumPy loads numpy.ma, 25 ms, when it is named, which is where somebody has made an array of it.
+    if (
+        type(leaf) is not np.ndarray
+        and isinstance(leaf, np.ndarray)
+        and isinstance(leaf, np.matrix | np.ma.MaskedArray)
+    ):
         raise DifferentiationError(f"{name} cannot be differentiated by a {type(leaf).__name__}; pass a plain array")
     dtype = type_of(leaf).dtype
     if dtype.kind not in "fc":

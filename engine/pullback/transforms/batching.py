@@ -29,7 +29,8 @@ class BatchTracer(Tracer):
 
     def twin(self) -> "BatchTracer":
         """The same value under another name."""
-        return BatchTracer(self.trace, self.examples)
+        trace: Any = self.trace
+        return BatchTracer(trace, self.examples)
 
     @property
     def shape(self) -> tuple[int, ...]:

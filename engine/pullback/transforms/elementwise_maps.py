@@ -64,7 +64,8 @@ class _Dual(ValuedTracer):
 
     def twin(self) -> "_Dual":
         """The same value under another name."""
-        return _Dual(self.trace, self.value, self.partials)
+        trace: Any = self.trace
+        return _Dual(trace, self.value, self.partials)
 
 
 class _DualTrace(Trace):

@@ -116,7 +116,7 @@ class Watch:
 
 def _owner(array: np.ndarray[Any, Any]) -> Any:
     """The array whose memory this one lies in."""
-    while issubclass(type(array.base), np.ndarray):
+    while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 

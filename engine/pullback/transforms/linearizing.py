@@ -165,6 +165,7 @@ def jvp(
         dys = [zero_like(value) if dy is None else dy for value, dy in zip(values, pushed, strict=True)]
         beside, rebuild_aux = trees.flatten(aux)
         aux = rebuild_aux(iter([trace.value_of(leaf) for leaf in beside]))
+        trace.refuse_unread()
     result = rebuild_output(iter(values)), rebuild_output(iter(dys))
     return (*result, aux) if has_aux else result
 

@@ -351,7 +351,19 @@ def test_a_function_that_counts_its_calls_counts_alike_in_every_tier(tier):
         history.append(1)
         return np.sum(x * len(history))
 
-    for function in (counting, remembering):
+    def numbered(x):
+        numbered.calls = getattr(numbered, "calls", 0) + 1
+        return np.sum(x * numbered.calls * ones)
+
+    class Stateful:
+        calls = 0
+
+        def __call__(self, x):
+            self.calls += 1
+            return np.sum(x * self.calls * ones)
+
+    ones = np.ones(4)
+    for function in (counting, remembering, numbered, Stateful()):
         plan = pb.compile(function, tier=tier)
         assert [plan(np.arange(4.0)) for _ in range(5)] == [6.0, 12.0, 18.0, 24.0, 30.0]
 

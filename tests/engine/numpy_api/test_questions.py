@@ -159,7 +159,6 @@ def test_what_lies_in_memory_is_refused_by_name_when_it_is_used(transform):
         "strides": lambda x: x.strides[0],
         "data": lambda x: x.data.nbytes,
         "ctypes": lambda x: x.ctypes.data,
-        "flat": lambda x: x.flat[0],
     }.items():
         with pytest.raises(pb.errors.TracingError, match=name):
             watched(use, TRANSFORMS[transform], VALUES["array"])
