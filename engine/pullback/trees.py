@@ -130,7 +130,7 @@ def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
     if isinstance(tree, dict):
         named = {key: _take_apart(part, leaves) for key, part in tree.items()}
         return lambda rest: {key: part(rest) for key, part in named.items()}
-    if type(tree) in _KINDS or (is_dataclass(type(tree))):
+    if type(tree) in _KINDS or is_dataclass(type(tree)):
         return _take_node_apart(tree, leaves)
     leaves.append(tree)
     return next

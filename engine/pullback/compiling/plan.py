@@ -343,7 +343,11 @@ class Plan:
     def __repr__(self) -> str:
         kinds = len(self._families)
         ways = len(list(self._programs()))
-        compiled = f"{_counted(ways, 'program')} for {_counted(kinds, 'signature')}" if kinds else "not called yet"
+        compiled = (
+            f"{explaining.counted(ways, 'program')} for {explaining.counted(kinds, 'signature')}"
+            if kinds
+            else "not called yet"
+        )
         return f"<plan of {self._title()}, tier {self.tier}: {compiled}>"
 
     def _title(self) -> str:
@@ -492,10 +496,6 @@ def compile(function: Callable[..., Any], *, tier: str | None = None) -> Plan:  
     if tier is None:
         tier = current if (current := tiers.current_tier()) != "unfused" else tiers.TIERS[-1]
     return Plan(function, tier)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _share_memory(values: Sequence[Any], overwritten: Sequence[int]) -> bool:
