@@ -7,6 +7,7 @@ import numpy as np
 
 from pullback.core.cases import away_from, cases, normal, positive
 from pullback.core.kinds import Scalar
+from pullback.ir.types import dtype_of
 
 sin = Scalar("sin", np.sin, lambda v, x, y: v * np.cos(x))
 cos = Scalar("cos", np.cos, lambda v, x, y: -(v * np.sin(x)))
@@ -18,7 +19,13 @@ tanh = Scalar("tanh", np.tanh, lambda v, x, y: v * (1 - np.square(y)))
 arcsin = Scalar("arcsin", np.arcsin, lambda v, x, y: v / np.sqrt(1 - np.square(x)))
 arccos = Scalar("arccos", np.arccos, lambda v, x, y: -(v / np.sqrt(1 - np.square(x))))
 arctan = Scalar("arctan", np.arctan, lambda v, x, y: v / (1 + np.square(x)))
-arcsinh = Scalar("arcsinh", np.arcsinh, lambda v, x, y: v / np.hypot(1, x))
+arcsinh = Scalar(
+    "arcsinh",
+    np.arcsinh,
+    lambda v, x, y: (
+        v / (np.sqrt(1 + x * x) if dtype_of(x).kind == "c" else np.hypot(1, x))
+    ),  # whose squares overflow late
+)
 # Two roots, not one of the product: that one has its cut elsewhere in the complex plane.
 arccosh = Scalar("arccosh", np.arccosh, lambda v, x, y: v / (np.sqrt(x - 1) * np.sqrt(x + 1)))
 arctanh = Scalar("arctanh", np.arctanh, lambda v, x, y: v / (1 - np.square(x)))
